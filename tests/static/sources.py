@@ -1,6 +1,8 @@
 """Reads the SQL files and the contract for the static checks. No database is needed."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,8 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rowq.engines.sqlserver.calls import procedure_name
 from rowq.tools.migrate.sources import TABLES, file_units, has_units
+from tests.engines.base import TO_RUN
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SQL = ROOT / "sql"
@@ -56,6 +61,16 @@ _RAISED = re.compile(
     r"|raise_application_error\(\s*-20(\d{3})"
 )
 _FIELD = re.compile(rf"^-- ({'|'.join(HEADER_FIELDS)}) +(\S.*)$")
+
+
+@cache
+def files(*wanted: str) -> set[str]:
+    """Return the files of the repository, or those that git's words about files choose."""
+    if not (shutil.which("git") and (ROOT / ".git").exists()):
+        pytest.skip(f"no git, or no clone{TO_RUN}apt-get install git, and git clone")
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *wanted]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name for name in done.stdout.split("\0") if (ROOT / name).is_file()}
 
 
 @dataclass(frozen=True, slots=True)

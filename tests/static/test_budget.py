@@ -3,13 +3,10 @@
 Raise a number in a commit that says why. When a folder shrinks, lower its number.
 """
 
-import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.static.each import for_each
-from tests.static.sources import ROOT
+from tests.static.sources import ROOT, files
 
 _TOP_LEVEL = {
     ".ci", ".dockerignore", ".editorconfig", ".gitattributes", ".github", ".gitignore",
@@ -42,15 +39,6 @@ BUDGETS = {
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 
 
-def _tracked() -> list[str]:
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip("no checkout of git, which says what is tracked; to run it: git clone")
-    return [name for name in done.stdout.split("\0") if name and Path(ROOT, name).is_file()]
-
-
 def _lines(name: str) -> int:
     """Return the lines of a text; a picture and a compressed file have none."""
     data = Path(ROOT, name).read_bytes()
@@ -65,11 +53,11 @@ def _counted(folder: str, name: str) -> bool:
 
 @for_each(BUDGETS.items())
 def test_a_folder_keeps_its_budget(folder: str, budget: tuple[int, int]) -> None:
-    names = [name for name in _tracked() if _counted(folder, name)]
+    names = [name for name in files() if _counted(folder, name)]
     found = sum(map(_lines, names)), len(names)
     assert found[0] <= budget[0], f"{folder or 'all'}: {found[0]} lines, its budget is {budget[0]}"
     assert found[1] <= budget[1], f"{folder or 'all'}: {found[1]} files, its budget is {budget[1]}"
 
 
 def test_the_top_level_gets_no_new_entry() -> None:
-    assert {name.partition("/")[0] for name in _tracked()} <= _TOP_LEVEL
+    assert {name.partition("/")[0] for name in files()} <= _TOP_LEVEL

@@ -1,8 +1,6 @@
 """A file that a program writes is fresh, says so in its first line, and .gitattributes marks it."""
 
-import functools
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,23 +8,12 @@ import pytest
 
 from sql.generate.files import BUILT, FILES, TWINS, is_fresh
 from sql.generate.markers import fresh
-from tests.engines.base import TO_RUN
 from tests.static.each import for_each
+from tests.static.sources import ROOT, files
 
-ROOT = Path(__file__).resolve().parents[2]
 SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
 # JSON and sums have no comments, and a release's script begins with what its client reads first.
 CANNOT_SAY_SO = re.compile(r".*\.json|migrations/.*|.*/SHA256SUMS")
-
-
-@functools.cache
-def files(*wanted: str) -> set[str]:
-    """Return the files of the repository, or those that git's words about files choose."""
-    if not (shutil.which("git") and (ROOT / ".git").exists()):
-        pytest.skip(f"no git, or no clone{TO_RUN}apt-get install git, and git clone")
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *wanted]
-    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
-    return {name for name in done.stdout.split("\0") if (ROOT / name).is_file()}
 
 
 def says_so(name: str) -> bool:
