@@ -161,15 +161,16 @@ def _of(contract: Contract, engine: str) -> Mapping[str, Routine]:
 
 
 @cache
-def raw_contract() -> Mapping[str, Any]:
-    """Return sql/contract.toml as it stands there, read once per process."""
-    return tomllib.loads((sql_directory() / "contract.toml").read_text(encoding="utf-8"))
+def raw_contract(sql: Path | None = None) -> Mapping[str, Any]:
+    """Return contract.toml as it stands there, read once per process; `sql` is its folder."""
+    folder = sql or sql_directory()
+    return tomllib.loads((folder / "contract.toml").read_text(encoding="utf-8"))
 
 
 @cache
-def load_contract() -> Contract:
-    """Read sql/contract.toml, once per process."""
-    raw = raw_contract()
+def load_contract(sql: Path | None = None) -> Contract:
+    """Read contract.toml, once per process; `sql` is its folder."""
+    raw = raw_contract(sql)
     routines = {name: _routine(name, entry, raw) for name, entry in raw["routine"].items()}
     return Contract(
         version=raw["contract_version"],

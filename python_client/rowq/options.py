@@ -186,6 +186,56 @@ class ScheduleSettings(TypedDict, total=False):
     interval_seconds: float | None
     """Seconds between ticks, counted from starts_at: 1 to 315360000."""
 
+    time_zone: str
+    """Whose clocks cron means: UTC, or a name that the server knows, such as Europe/Berlin."""
+
+    message_type: str | None
+    """Free label for the consumer, up to 200 characters."""
+
+    headers: Mapping[str, Any] | None
+    """JSON object of the caller's own: up to 65536 characters, nested at most 20 deep (a value
+    inside counts: {"a": 1} is 2 deep), its numbers of up to 100 digits and with exponents from
+    -200 to 200.
+    """
+
+    priority: int
+    """0 to 9; 0 is delivered first."""
+
+    max_attempts: int | None
+    """How often a message may be leased before it is dead: 1 to 10000."""
+
+    group_key: str | None
+    """Messages of one key go out first in, first out, and no more than group_limit of them are
+    in work at a time; other messages pass.
+    """
+
+    missed: str
+    """What becomes of ticks found more than 60 seconds late: once, one message for all of them;
+    all, a message each, oldest first; skip, none.
+    """
+
+    overlap: bool
+    """Whether a tick makes a message while that of an earlier tick has not ended."""
+
+    starts_at: datetime | None
+    """No tick before this moment, from which intervals are counted; null means now."""
+
+    ends_at: datetime | None
+    """No tick after this moment; null means for ever."""
+
+
+class ScheduleChanges(TypedDict, total=False):
+    """Settings of a schedule that is there; None leaves one as it is."""
+
+    cron: str | None
+    """Minute, hour, day, month and weekday, as in a crontab: *, values, ranges, steps and lists
+    of these, months and weekdays by number (0 and 7 are Sunday) or English name; or @hourly,
+    @daily, @midnight, @weekly, @monthly, @yearly, @annually.
+    """
+
+    interval_seconds: float | None
+    """Seconds between ticks, counted from starts_at: 1 to 315360000."""
+
     time_zone: str | None
     """Whose clocks cron means: UTC, or a name that the server knows, such as Europe/Berlin."""
 
@@ -222,10 +272,6 @@ class ScheduleSettings(TypedDict, total=False):
 
     ends_at: datetime | None
     """No tick after this moment; null means for ever."""
-
-
-class ScheduleChanges(ScheduleSettings, total=False):
-    """Settings of a schedule that is there; None leaves one as it is."""
 
     is_paused: bool | None
     """True stops the schedule, false lets it go on."""

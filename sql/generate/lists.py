@@ -138,7 +138,7 @@ def _with_items(text: str, item: str) -> str:
     for found in reversed(list(lists.finditer(text))):
         end = found.end()
         for option in map(item.format, added()):
-            if not re.search(rf"(?<![\w.@]){re.escape(option)}(?!\w)", found[0]):
+            if not _has(found[0], option):
                 text = _after(text, end, option)
                 end = text.index(option, end) + len(option)
     return text
@@ -148,7 +148,7 @@ def _with_columns(engine: str, text: str) -> str:
     """Add options to what get_message selects."""
     every = load_contract().routine("get_message").columns
     for column in (one for one in every if one.name in added()):
-        if f"m.{column.name}" in text:
+        if _has(text, f"m.{column.name}"):
             continue
         kind = _NULLS.get((engine, column.type), load_contract().types[column.type][engine])
         null = f"cast(null as {kind}) as {column.name}"
@@ -163,10 +163,14 @@ def _with_columns(engine: str, text: str) -> str:
 def _with_found_columns(text: str) -> str:
     """Add options to what find_message selects from get_message on PostgreSQL."""
     for column in load_contract().routine("find_message").columns:
-        if column.name in added() and f"g.{column.name}" not in text:
+        if column.name in added() and not _has(text, f"g.{column.name}"):
             select = text.rindex("from rowq.get_message(")
             text = _after(text, len(text[:select].rstrip()), f"g.{column.name}")
     return text
+
+
+def _has(text: str, item: str) -> bool:
+    return re.search(rf"(?<![\w.@]){re.escape(item)}(?!\w)", text) is not None
 
 
 def _after(text: str, end: int, item: str) -> str:

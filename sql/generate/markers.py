@@ -5,8 +5,8 @@ A line of comment before and one behind such a part name it, in Markdown
     <!-- rights: generated from contract.toml by make generate -->
     <!-- end of rights -->
 
-and in SQL the same after "--", in Python after "#", in JavaScript after "//". A
-part is indented as the line before it.
+and in SQL the same after "--", in Python after "#", in JavaScript after "//". A part is indented as
+the line before it.
 """
 
 import re

@@ -47,20 +47,17 @@ _WIDTH = 92
 
 def classes() -> str:
     """Return the defaults that are not None, and a TypedDict for each kind of options."""
-    changes = _optional("alter_schedule")
-    settings = [one for one in changes if one.name != "is_paused"]
     return "\n\n".join(
         [
             _defaults(),
             _class("QueueSettings", _optional("create_queue"), "Settings of a queue."),
             _class("MessageOptions", _optional("enqueue"), "Options of a message."),
             _class("PublishOptions", _optional("publish"), "Options of a published message."),
-            _class("ScheduleSettings", settings, "Settings of a schedule."),
+            _class("ScheduleSettings", _optional("create_schedule"), "Settings of a schedule."),
             _class(
                 "ScheduleChanges",
-                [one for one in changes if one not in settings],
+                _optional("alter_schedule"),
                 "Settings of a schedule that is there; None leaves one as it is.",
-                "ScheduleSettings",
             ),
             "",
         ]
@@ -125,8 +122,8 @@ def _type(one: Parameter) -> str:
     return _TYPES[one.type] + (" | None" if one.default == "null" else "")
 
 
-def _class(name: str, options: list[Parameter], doc: str, base: str = "TypedDict") -> str:
-    head = f'class {name}({base}, total=False):\n    """{doc}"""\n'
+def _class(name: str, options: list[Parameter], doc: str) -> str:
+    head = f'class {name}(TypedDict, total=False):\n    """{doc}"""\n'
     return head + "".join(_attributes(options))
 
 

@@ -1,10 +1,10 @@
 -- Tables of rowq on MariaDB and MySQL, in the order of installation.
 --
 -- queue has the settings; message has what producers handed in. A message waits in one of ready,
--- delayed, grouped and blocked, is leased in claim, and ends in finished and archive, or in dead.
--- The rest belongs to features: a queue that does not use one has no rows there. A hot table has
--- one index, its primary key, so that locks come in one order. Names and keys are bytes, because
--- collations ignore trailing blanks. Sentinel rows end each range.
+-- delayed, group_waiting or blocked, is leased in claim, and ends in finished and archive or in
+-- dead. The rest belongs to features: a queue that does not use one has no rows there. A hot table
+-- has one index, its primary key, so that locks come in one order. Names and keys are bytes,
+-- because collations ignore trailing blanks. Sentinel rows end each range.
 --
 -- Each statement may run again. Each table is a unit: an upgrade brings the tables that changed,
 -- and its migration says how.

@@ -1,10 +1,10 @@
 -- Tables of rowq on PostgreSQL, in the order of installation.
 --
 -- queue has the settings; message has what producers handed in. A message waits in one of ready,
--- delayed, grouped and blocked, is leased in claim, and ends in finished and archive, or in dead.
--- The rest belongs to features: a queue that does not use one has no rows there. The queue's number
--- stands first in the key of every table. Hot tables have a primary key, which is the order in
--- which they are read, and autovacuum by number of rows.
+-- delayed, group_waiting or blocked, is leased in claim, and ends in finished and archive or in
+-- dead. The rest belongs to features: a queue that does not use one has no rows there. The queue's
+-- number stands first in the key of every table. Hot tables have a primary key, which is the order
+-- in which they are read, and autovacuum by number of rows.
 --
 -- Each statement may run again. Each table is a unit: an upgrade brings the tables that changed,
 -- and its migration says how.

@@ -1,9 +1,10 @@
 -- Tables and table types of rowq on SQL Server, in the order of installation.
 --
 -- queue has the settings; message has what producers handed in. A message waits in one of ready,
--- delayed, grouped and blocked, is leased in claim and leased, and ends in finished and archived,
--- or in dead. The rest belongs to features: a queue that does not use one has no rows there. A hot
--- table has one clustered key, no page locks, no lock escalation and no new statistics.
+-- delayed, group_waiting or blocked, is leased in claim and leased, and ends in finished and
+-- archived or in dead. The rest belongs to features: a queue that does not use one has no rows
+-- there. A hot table has one clustered key, no page locks, no lock escalation and no new
+-- statistics.
 --
 -- Each statement may run again. Each table is a unit: an upgrade brings the tables that changed,
 -- and its migration says how.

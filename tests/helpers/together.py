@@ -7,21 +7,27 @@ from typing import Any
 
 import pytest
 
+SKIPPED_CASE = "skipped case"
+"""The property of a test's report with the reason of a case that was skipped."""
 
-def check_all(cases: Iterable[tuple[str, Callable[[], object]]]) -> None:
+
+def check_all(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[str]:
     """Run some named checks of one rule, and raise what breaks it as one group.
 
     If each check is skipped, the test is skipped for the last one's reason.
+
+    Returns:
+        The reasons of those that were skipped.
     """
     ran = 0
-    skipped: list[BaseException] = []
+    skipped: list[str] = []
     broken: list[Exception] = []
     for name, check in cases:
         ran += 1
         try:
             check()
         except pytest.skip.Exception as skip:
-            skipped.append(skip)
+            skipped.append(str(skip))
         except Exception as error:
             error.add_note(f"This is about {name}.")
             broken.append(error)
@@ -29,7 +35,8 @@ def check_all(cases: Iterable[tuple[str, Callable[[], object]]]) -> None:
     if broken:
         raise ExceptionGroup(f"{len(broken)} of {ran} break the rule", broken)
     if len(skipped) == ran:
-        raise skipped[-1]
+        pytest.skip(skipped[-1])
+    return skipped
 
 
 def together(
@@ -48,14 +55,17 @@ def together(
             return dict(zip(own, [case] if isinstance(names, str) else case, strict=True))
 
         @functools.wraps(rule)
-        def test(**fixtures: Any) -> None:
-            check_all(
+        def test(record_property: Callable[[str, object], None], **fixtures: Any) -> None:
+            skipped = check_all(
                 (f"{case!a:.200}", functools.partial(rule, **fixtures, **named(case)))
                 for case in given
             )
+            for reason in skipped:
+                record_property(SKIPPED_CASE, reason)
 
         asked = inspect.signature(rule)
         fixtures = [each for name, each in asked.parameters.items() if name not in own]
+        fixtures.append(inspect.Parameter("record_property", inspect.Parameter.KEYWORD_ONLY))
         test.__signature__ = asked.replace(parameters=fixtures)  # type: ignore[attr-defined]
         return test
 

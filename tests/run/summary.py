@@ -1,8 +1,10 @@
 """The end of a run: what ran where and how it came out, and the skips by their reasons."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from tests.helpers.together import SKIPPED_CASE
 
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 NO_SERVER = "no server"
@@ -29,7 +31,8 @@ class Summary:
                 f"{counts[name][word]} {word}" for word in OUTCOMES if counts[name][word]
             )
             yield f"{name}{f' ({how})' if how else ''}: {tests}"
-        yield from _skips(stats.get("skipped", []))
+        yield from _skips("skipped", map(_reason, stats.get("skipped", [])))
+        yield from _skips("cases skipped in tests that passed", _cases(stats.get("passed", [])))
         if selection != "named":
             more = "; make test-all runs more" if selection in {"test", "check"} else ""
             yield f"selection: {selection}, see tests/run/selection.py{more}"
@@ -45,16 +48,22 @@ def _by_server(stats: Mapping[str, list[Any]]) -> dict[str, Counter[str]]:
     return counts
 
 
-def _skips(reports: list[Any]) -> Iterator[str]:
-    """Yield how many tests were skipped for each reason, the commonest first."""
-    reasons = Counter(_reason(report) for report in reports)
+def _skips(title: str, given: Iterable[str]) -> Iterator[str]:
+    """Yield how often something was skipped for each reason, the commonest first."""
+    reasons = Counter(given)
     if not reasons:
         return
-    yield f"skipped: {reasons.total()}"
+    yield f"{title}: {reasons.total()}"
     for reason, count in reasons.most_common(MOST_REASONS):
         yield f"{count:6} {reason}"
     if len(reasons) > MOST_REASONS:
         yield f"   ... and {len(reasons) - MOST_REASONS} reasons more: pytest -rs names them"
+
+
+def _cases(reports: list[Any]) -> Iterator[str]:
+    """Yield the reasons of the cases that tests have skipped."""
+    for report in reports:
+        yield from (str(text) for name, text in report.user_properties if name == SKIPPED_CASE)
 
 
 def _reason(report: Any) -> str:

@@ -25,7 +25,7 @@ from rowq.web.actions import ACTIONS
 from rowq.web.batches import batch
 from rowq.web.databases import Database, is_expected, status_of
 from rowq.web.pages import examine
-from rowq.web.sampler import Found
+from rowq.web.sampler import Sample
 from rowq.web.site import Site
 from rowq.web.view import View
 
@@ -197,7 +197,7 @@ def _index(site: Site) -> Callable[[Request], Any]:
 
     async def answer(request: Request) -> Response:
         views = [View(request, site, database) for database in site.databases.values()]
-        found: dict[str, tuple[Found | None, str | None]] = {}
+        found: dict[str, tuple[Sample | None, str | None]] = {}
 
         async def look(view: View) -> None:
             found[view.database.name] = await _looked_at(view)
@@ -211,7 +211,7 @@ def _index(site: Site) -> Callable[[Request], Any]:
     return answer
 
 
-async def _looked_at(view: View) -> tuple[Found | None, str | None]:
+async def _looked_at(view: View) -> tuple[Sample | None, str | None]:
     """Return what was found in a database, and why nothing newer was."""
     try:
         sample = await view.sample()

@@ -39,7 +39,7 @@ from rowq.tools.trace_headers import TRACEPARENT, trace_of
 from rowq.web.bodies import as_command, file_of, shown_body
 from rowq.web.causes import Group, group_dead, in_group
 from rowq.web.databases import Database, in_thread
-from rowq.web.sampler import END, MAX_CLAIMS, REGIONS, Following, Found
+from rowq.web.sampler import END, MAX_CLAIMS, REGIONS, Following, Sample
 from rowq.web.site import Site
 from rowq.web.view import View
 from rowq.worker.metrics.server import metrics_page
@@ -96,7 +96,7 @@ async def _workers(view: View, template: str) -> Response:
     )
 
 
-def seen(sample: Found, queue_name: str | None = None) -> list[WorkerReport]:
+def seen(sample: Sample, queue_name: str | None = None) -> list[WorkerReport]:
     """Return the workers of a queue, or of all, by name; they were last seen by now's clock."""
     since = sample.workers_at and (datetime.now(UTC) - sample.workers_at).total_seconds()
     found = [

@@ -57,7 +57,7 @@ Point = tuple[float, int, int, int, int, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Sample:
     """What was found: parts of it may be older than the rest.
 
     at: when. workers_at, claims_at: when these were, None for never. error: why the last look
@@ -128,7 +128,7 @@ class _State:
     changed: what has changed since viewers were last told.
     """
 
-    last: Found | None = None
+    last: Sample | None = None
     made_at: float = float("-inf")
     era: object = None
     claims_made_at: float = float("-inf")
@@ -165,7 +165,7 @@ class Sampler:
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
 
-    def sample(self, *, claims: bool = False) -> Found:
+    def sample(self, *, claims: bool = False) -> Sample:
         """Return the last sample while it is fresh, else a new one.
 
         claims: whether those must be fresh, too. Raises TimedOutError while another look hangs.
@@ -307,9 +307,9 @@ class Sampler:
         longest = timedelta(seconds=_WORKERS_EVERY * self._interval)
         return at is None or datetime.now(UTC) - at > longest
 
-    def _make(self, *, health: bool, claims: bool, workers: bool) -> Found:
+    def _make(self, *, health: bool, claims: bool, workers: bool) -> Sample:
         state, era = self._state, self._era
-        last = state.last or Found(datetime.now(UTC))
+        last = state.last or Sample(datetime.now(UTC))
         try:
             found = self._database.call(lambda queue: _look(queue, last, health, claims, workers))
         except Exception as error:
@@ -327,13 +327,13 @@ class Sampler:
                 self._remember(found)
         return found
 
-    def _rates(self, sample: Found) -> dict[str, Rates]:
+    def _rates(self, sample: Sample) -> dict[str, Rates]:
         queues = {stats.queue_name: stats for stats in sample.queues}
         throughput = self._state.throughput
         throughput.note(time.monotonic(), queues, by_queue(sample.workers))
         return {name: throughput.of(name).rounded() for name in queues}
 
-    def _remember(self, sample: Found) -> None:
+    def _remember(self, sample: Sample) -> None:
         room = min(_LONGEST_SERIES, max(_MOST_POINTS // max(len(sample.queues), 1), 2))
         names = {stats.queue_name for stats in sample.queues}
         series = {name: old for name, old in self._state.series.items() if name in names}
@@ -354,7 +354,7 @@ class Sampler:
         self._state.series = series
 
 
-def _look(queue: Queue, last: Found, health: bool, claims: bool, workers: bool) -> Found:
+def _look(queue: Queue, last: Sample, health: bool, claims: bool, workers: bool) -> Sample:
     found = replace(
         last,
         at=datetime.now(UTC),
@@ -376,7 +376,7 @@ def _next_in(queue: Queue, name: str, has_ready: bool) -> Following:
     return Following(tuple(ready), tuple(queue.list_delayed(name, max_messages=_DELAYED)))
 
 
-def _changes(before: Found | None, now: Found) -> set[str]:
+def _changes(before: Sample | None, now: Sample) -> set[str]:
     if before is None:
         return set(REGIONS)
     return {

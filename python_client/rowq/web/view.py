@@ -17,7 +17,7 @@ from rowq.tools.terminal import cause_of
 from rowq.web.access import LEVEL, ROOT
 from rowq.web.causes import Group, kind_of
 from rowq.web.databases import Database, in_thread
-from rowq.web.sampler import MAX_COUNT, Found
+from rowq.web.sampler import MAX_COUNT, Sample
 from rowq.web.site import Site
 
 Result = TypeVar("Result")
@@ -149,7 +149,7 @@ class View:
         """Return what `work` returns, which calls routines; raises what it raises."""
         return await self.database.run(work)
 
-    async def sample(self, *, claims: bool = False) -> Found:
+    async def sample(self, *, claims: bool = False) -> Sample:
         """Return what the last look at the database has found, or a new one."""
         return await in_thread(lambda: self.sampler.sample(claims=claims))
 

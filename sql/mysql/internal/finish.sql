@@ -69,18 +69,18 @@ begin
         -- but a lock finds it.
         set v_free = p_messages;
         locking: while v_free is not null do
-            select json_arrayagg(if(h.is_tied, json_array(
+            select json_arrayagg(if(h.is_linked, json_array(
                        h.message_id, if(h.has_slot, hex(h.group_key), null),
                        hex(h.dedup_key), h.has_successors
                    ), null)),
-                   sum(h.is_tied), count(*)
+                   sum(h.is_linked), count(*)
             into p_links, v_linked, v_count
             from (
                 select l.message_id, l.group_key, l.dedup_key, l.has_successors,
                        t.message_id is null as has_slot,
                        (l.group_key is not null and t.message_id is null)
                        or (p_with_keys and l.dedup_key is not null)
-                       or coalesce(l.has_successors, false) as is_tied
+                       or coalesce(l.has_successors, false) as is_linked
                 from (
                     select m.message_id, m.group_key, m.dedup_key, m.has_successors
                     from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) j

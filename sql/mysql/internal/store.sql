@@ -1,10 +1,10 @@
 -- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
 --
--- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
--- or blocked. A batch takes a few statements, not a few for each message; the plain case has a path
--- of its own. A dedup key is a row of dedup while its message is unfinished. A producer of the same
--- key waits for that row and gets the first message's id back as a duplicate. promote moves what is
--- due from delayed to ready, or into its group.
+-- A message is one row of message and one row of the place where it waits: ready, delayed,
+-- group_waiting or blocked. A batch takes a few statements, not a few for each message; the plain
+-- case has a path of its own. A dedup key is a row of dedup while its message is unfinished. A
+-- producer of the same key waits for that row and gets the first message's id back as a duplicate.
+-- promote moves what is due from delayed to ready, or into its group.
 --
 -- A dedup key whose row is locked stays, with the byte FF before it, and goes later.
 --
@@ -257,7 +257,7 @@ create procedure rowq.internal_parsed_error(p_message longtext, out p_error varc
 sql security definer
 modifies sql data
 begin
--- purpose   Return what is wrong with a message of publish_batch that no queue takes; null means nothing.
+-- purpose   Return what is wrong with a message of publish_batch to whose topic no queue is bound; null means nothing.
 -- differs   no such helper elsewhere: parse_message returns much that is not needed
     declare v_body, v_message_type, v_headers, v_dedup_key, v_group_key longtext;
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;

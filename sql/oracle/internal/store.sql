@@ -1,10 +1,10 @@
 -- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
 --
--- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
--- or blocked. A batch takes a few statements, not a few for each message. A dedup key is a row of
--- dedup while its message is unfinished. A producer of the same key waits for that row and gets the
--- first message's id back as a duplicate. promote moves what is due from delayed to ready, or into
--- its group.
+-- A message is one row of message and one row of the place where it waits: ready, delayed,
+-- group_waiting or blocked. A batch takes a few statements, not a few for each message. A dedup key
+-- is a row of dedup while its message is unfinished. A producer of the same key waits for that row
+-- and gets the first message's id back as a duplicate. promote moves what is due from delayed to
+-- ready, or into its group.
 --
 --   enqueue, publish, check_schedule -> message_error
 --   enqueue, publish, enqueue_tick -> new_message

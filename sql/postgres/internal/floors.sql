@@ -92,8 +92,8 @@ declare
     v_generation  bigint;
     v_old         bigint;
 begin
-    -- The marks compare snapshots of several statements, and only read committed takes a new
-    -- snapshot for each statement.
+    -- The pending and safe starts compare snapshots of several statements, and only read committed
+    -- takes a new snapshot for each statement.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         return;
     end if;

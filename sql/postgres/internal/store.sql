@@ -1,10 +1,10 @@
 -- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
 --
--- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
--- or blocked. A batch takes a few statements, not a few for each message; the plain case has a path
--- of its own. A dedup key is a row of dedup while its message is unfinished. A producer of the same
--- key waits for that row and gets the first message's id back as a duplicate. promote moves what is
--- due from delayed to ready, or into its group.
+-- A message is one row of message and one row of the place where it waits: ready, delayed,
+-- group_waiting or blocked. A batch takes a few statements, not a few for each message; the plain
+-- case has a path of its own. A dedup key is a row of dedup while its message is unfinished. A
+-- producer of the same key waits for that row and gets the first message's id back as a duplicate.
+-- promote moves what is due from delayed to ready, or into its group.
 --
 --   enqueue, publish, refuse_predecessors, ... -> message_error
 --   publish_batch, store_unkeyed, store_keyed -> parse_messages -> message_error, refuse_bad_value

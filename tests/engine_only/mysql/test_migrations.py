@@ -485,6 +485,20 @@ def made(session: Connection) -> tuple[int, ...]:
 
 
 @pytest.mark.usefixtures("scripts")
+def test_a_migrate_to_the_next_release_mends_orphaned_routines_too(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database, to=1)
+    session.execute("drop user 'rowq_owner'@'localhost'")
+    assert migrate.migrate(empty_database).applied == (2,)
+    assert migrate.status(empty_database).drift == ()
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("orders")
+    rights = "select count(*) from mysql.procs_priv where db = 'rowq' and user like 'rowq\\_%%er'"
+    assert session.execute(rights).fetchone()[0] > 10
+
+
+@pytest.mark.usefixtures("scripts")
 def test_migrate_goes_from_a_release_to_the_next_and_one_step_back(
     empty_database: str, session: Connection
 ) -> None:

@@ -26,6 +26,8 @@ def instrument(*, parent: bool = False, tracer_provider: Any = None) -> None:
     try:
         from rowq.contrib.opentelemetry.traces import Traces
     except ImportError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
         hint = "traces need opentelemetry-api: pip install 'rowq[otel]'"
         raise PackageMissing(hint) from error
     tracing.active = Traces(tracer_provider, parent=parent)

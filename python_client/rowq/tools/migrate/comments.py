@@ -5,13 +5,10 @@ runs, comments.sql, is no file: it is made of both. On MariaDB and MySQL a file 
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-from rowq.contract import load_contract
+from rowq.contract import load_contract, raw_contract
 from rowq.tools.migrate.sources import TABLES, filled, read
 
 COMMENTS = "comments.sql"
@@ -39,7 +36,8 @@ def described(sources: Path) -> list[tuple[str, str, str, str]]:
 
 def routines(sources: Path) -> dict[str, str]:
     """Return the purpose of every routine of an engine by its name in the contract."""
-    return {name: one.purpose for name, one in load_contract().of(sources.name).items()}
+    every = load_contract(sources.parent).of(sources.name)
+    return {name: one.purpose for name, one in every.items()}
 
 
 def tables(sources: Path) -> dict[str, str]:
@@ -48,7 +46,7 @@ def tables(sources: Path) -> dict[str, str]:
     Raises:
         KeyError: the contract says nothing of a table.
     """
-    known = _contract(sources.parent)["tables"]
+    known = raw_contract(sources.parent)["tables"]
     return {table: known[table] for table, _ in _tables(sources)}
 
 
@@ -63,7 +61,7 @@ def columns(sources: Path) -> dict[tuple[str, str], str]:
 
 def meaning(sources: Path, table: str, column: str) -> str:
     """Return what a column means; raises KeyError if the contract says nothing of it."""
-    contract = _contract(sources.parent)
+    contract = raw_contract(sources.parent)
     own = contract["table_columns"]
     found = own.get(f"{table}.{column}") or own.get(column)
     if not found and column not in contract["columns"]:
@@ -80,11 +78,6 @@ def rows(listed: Sequence[tuple[str, ...]], prefix: str = "") -> str:
 def literal(text: str) -> str:
     """Return a text as a literal of SQL; the contract's texts have no backslash."""
     return "'" + text.replace("'", "''") + "'"
-
-
-@cache
-def _contract(folder: Path) -> dict[str, Any]:
-    return tomllib.loads(read(folder / "contract.toml"))
 
 
 def _tables(sources: Path) -> Iterator[tuple[str, list[str]]]:

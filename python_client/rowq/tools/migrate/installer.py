@@ -79,15 +79,15 @@ class BaseInstaller(ABC):
     def step_up(self, target: int) -> int | None:
         """Install the next migration and return its number.
 
-        When `target` is reached already, return None. Unless a step before this one has just done
-        so, see to roles and rights once more.
+        When `target` is reached already, mend what stands there and return None. Unless a step
+        before this one has just set roles, rights and comments, set them once more.
         """
         with refusals(self.DatabaseError, self.REFUSAL), self.alone(installing=True):
             before = self.installed
             self.installed = self.release.installed(self.look.installed_ids())
             self.prepare()
             if self.installed >= target:
-                if self.installed != before:
+                if self.mend() or self.installed != before:
                     self.refresh()
                 return None
             numbered = self.release.get(self.installed + 1)
@@ -152,6 +152,10 @@ class BaseInstaller(ABC):
 
     def prepare(self) -> None:  # noqa: B027 - most engines need nothing
         """Do what a step that makes routines needs beforehand; nothing on most engines."""
+
+    def mend(self) -> bool:
+        """Make routines anew that a change of the server has spoilt; return whether any was."""
+        return False
 
     def refresh(self) -> None:
         """See once more to what an earlier migration, or psql, had to leave out."""

@@ -95,12 +95,7 @@ class Installer(BaseInstaller):
             self.run("caller.sql")
         self._say(notice)
 
-    def refresh(self) -> None:
-        """See once more to the routines' account, and to rights."""
-        self._adopt()
-        super().refresh()
-
-    def _adopt(self) -> None:
+    def mend(self) -> bool:
         """Make all routines anew where they run as the wrong account, or one is not as it was.
 
         After an upgrade of the server they lack what is for the newer version only.
@@ -119,12 +114,13 @@ class Installer(BaseInstaller):
         elif aged:
             why = "they were made for another version of the server"
         else:
-            return
+            return False
         for path, text in files.items():
             if path.startswith(("internal/", "routines/")):
                 self.connection.execute(text)
         account = OWNER if self.connection.is_owned else look.account()
         self._say(f"all routines were made anew, to run as {account}: {why}")
+        return True
 
     def losses(self) -> Losses:
         """Return what is lost when the tables are."""

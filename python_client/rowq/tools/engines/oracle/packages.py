@@ -149,8 +149,9 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     """Yield file name and text of every specification and body, in the order of installation.
 
     Args:
-        sources: the folder sql/oracle.
+        sources: the folder sql/oracle, with contract.toml beside it.
     """
+    contract = load_contract(sources.parent)
     helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
     families = subprograms(sources / INTERNAL)
     private = [each for each in families if each.is_private]
@@ -169,7 +170,7 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     parts = [*_with_signatures(waiting), *(each.text for each in waits)]
     yield "rowq_wait_body.sql", body("rowq_wait", "internal and the routines that wait", parts)
     for role, package in ROLES.items():
-        given = [one for one in routines if role in load_contract().routine(one.name).roles]
+        given = [one for one in routines if role in contract.routine(one.name).roles]
         uses = {name for routine in given for name in (routine.name, *routine.parameters)}
         public = [*(helper for helper in helpers if HELPS[helper.name] in uses), *given]
         where = f"the signatures of what role rowq_{role} may call"
