@@ -79,10 +79,12 @@ SLOW = {
 
 def mark_slow(item: pytest.Item) -> None:
     """Give a test the mark of its file, or else of its directory, if it has none of its own."""
-    file = PurePosixPath(item.nodeid.partition("::")[0])
-    if str(file) in CORE or item.get_closest_marker("slow"):
-        return
-    for path in (file, *file.parents):
-        if mark := SLOW.get(str(path)):
-            item.add_marker(mark)
-            return
+    mark = mark_of(item.nodeid.partition("::")[0])
+    if mark and not item.get_closest_marker("slow"):
+        item.add_marker(mark)
+
+
+def mark_of(file: str) -> pytest.MarkDecorator | None:
+    """Return the mark of a file, by the closest place that is listed; None for one of CORE."""
+    places = (file, *map(str, PurePosixPath(file).parents))
+    return None if file in CORE else next((SLOW[one] for one in places if one in SLOW), None)

@@ -84,6 +84,26 @@ def test_a_test_belongs_to_a_selection(
     assert ", ".join(found) == taken
 
 
-@for_each([*CHECKED, *VERSIONS, *FIRST, *slow.SLOW, *slow.CORE])
+@for_each([*CHECKED, *VERSIONS, *FIRST])
 def test_what_is_listed_exists(begins: str) -> None:
     assert list(ROOT.glob(f"{begins}*"))
+
+
+@for_each([*slow.SLOW, *slow.CORE])
+def test_what_is_marked_exists(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("tests/cli/test_doctor.py", "details of a command"),
+        ("tests/cli/test_migrate.py", "installs again and again"),
+        ("tests/client/test_queue.py", None),
+        ("tests/contract/test_enqueue.py", None),
+        ("sql/postgres/addons/citus/tests/test_install.py", "about an add-on"),
+    ],
+)
+def test_the_closest_place_that_is_listed_marks_a_test(path: str, why: str | None) -> None:
+    found = slow.mark_of(path)
+    assert (found and found.args[0]) == why
