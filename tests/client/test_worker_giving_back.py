@@ -23,6 +23,7 @@ def attempts(queue: WorkerQueue) -> dict[int, int]:
     return {message.data: message.attempt for message in queue.peek(max_messages=10)}
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.parametrize("transactional", [False, True])
 def test_a_message_that_is_given_back_has_spent_no_attempt_and_the_others_are_done(
     queue: WorkerQueue, transactional: bool

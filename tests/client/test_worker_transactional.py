@@ -112,6 +112,7 @@ def test_a_message_that_breaks_its_transaction_spoils_no_other(
     assert details.state == "dead"
 
 
+@pytest.mark.slow("kills a worker")
 @pytest.mark.chaos
 @pytest.mark.promise("P02", "P04")
 def test_a_worker_killed_inside_its_transaction_leaves_every_effect_exactly_once(

@@ -164,6 +164,7 @@ def test_an_empty_name_is_no_queue(connection: Connection) -> None:
     refused(connection, "RQ701", "maintain", queue_name="")
 
 
+@pytest.mark.slow("waits for a lock", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P11", "P19")
 def test_a_queue_that_cannot_be_maintained_keeps_no_other_one_from_it(
     server: Server, empty_database: str

@@ -23,6 +23,7 @@ def gone(queue: CheckedQueue, batch_size: int = 1000) -> tuple[int, int]:
     return row.purged, row.partitions_dropped
 
 
+@pytest.mark.slow("many days of an archive", on="mariadb", ci="mariadb")
 def test_messages_older_than_the_queues_days_go_and_younger_ones_stay(owner: Connection) -> None:
     other = new_queue(owner, "other", archive_days=1000)
     queue = new_queue(owner, "q", archive_days=5)

@@ -20,14 +20,14 @@ def check_all(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[str]:
         The reasons of those that were skipped.
     """
     ran = 0
-    skipped: list[str] = []
+    skipped: list[BaseException] = []
     broken: list[Exception] = []
     for name, check in cases:
         ran += 1
         try:
             check()
         except pytest.skip.Exception as skip:
-            skipped.append(str(skip))
+            skipped.append(skip)
         except Exception as error:
             error.add_note(f"This is about {name}.")
             broken.append(error)
@@ -35,8 +35,8 @@ def check_all(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[str]:
     if broken:
         raise ExceptionGroup(f"{len(broken)} of {ran} break the rule", broken)
     if len(skipped) == ran:
-        pytest.skip(skipped[-1])
-    return skipped
+        raise skipped[-1]
+    return list(map(str, skipped))
 
 
 def together(

@@ -54,6 +54,7 @@ def test_a_refused_call_leaves_the_transaction_usable(
     assert rowq_queue.enqueue(queue_name, 1).outcome == "enqueued"
 
 
+@pytest.mark.slow("runs pytest in pytest")
 def test_pytest_loads_the_fixtures_and_they_roll_back(database_url: str, tmp_path: Path) -> None:
     said = 'pytest_plugins = ["rowq.contrib.testing"]\n'
     (tmp_path / "conftest.py").write_text(said, encoding="utf-8")
