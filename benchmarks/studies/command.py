@@ -33,7 +33,7 @@ COMMITTED = ROOT / "benchmarks"
 SCRATCH = ROOT / ".local" / "benchmarks"
 
 NAME = "rowq_before"
-_MIGRATE = "import sys, rowq; from rowq.migrate import migrate; migrate(sys.argv[1])"
+_MIGRATE = "import sys; from rowq.tools.migrate import migrate; migrate(sys.argv[1])"
 _FIGURES = {
     "messages_per_second": "rate",
     "wal_bytes_per_message": "log",
