@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+Record = Callable[[str, object], None]
+
 SKIPPED_CASE = "skipped case"
 """The property of a test's report with the reason of a case that was skipped."""
 
 
-def check_all(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[str]:
+def check_all(cases: Iterable[tuple[str, Callable[[], object]]], record: Record) -> None:
     """Run some named checks of one rule, and raise what breaks it as one group.
 
-    If each check is skipped, the test is skipped for the last one's reason.
-
-    Returns:
-        The reasons of those that were skipped.
+    If each check is skipped, the test is skipped for the last one's reason. If some are, `record`,
+    the fixture record_property, gets their reasons.
     """
     ran = 0
     skipped: list[BaseException] = []
@@ -36,7 +36,8 @@ def check_all(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[str]:
         raise ExceptionGroup(f"{len(broken)} of {ran} break the rule", broken)
     if len(skipped) == ran:
         raise skipped[-1]
-    return list(map(str, skipped))
+    for reason in skipped:
+        record(SKIPPED_CASE, str(reason))
 
 
 def together(
@@ -55,13 +56,12 @@ def together(
             return dict(zip(own, [case] if isinstance(names, str) else case, strict=True))
 
         @functools.wraps(rule)
-        def test(record_property: Callable[[str, object], None], **fixtures: Any) -> None:
-            skipped = check_all(
+        def test(record_property: Record, **fixtures: Any) -> None:
+            checks = (
                 (f"{case!a:.200}", functools.partial(rule, **fixtures, **named(case)))
                 for case in given
             )
-            for reason in skipped:
-                record_property(SKIPPED_CASE, reason)
+            check_all(checks, record_property)
 
         asked = inspect.signature(rule)
         fixtures = [each for name, each in asked.parameters.items() if name not in own]

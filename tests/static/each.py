@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from tests.helpers.together import check_all
+from tests.helpers.together import Record, check_all
 from tests.static.sources import label
 
 
-def for_each(things: Iterable[object]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+def for_each(things: Iterable[object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make one test of a rule about each thing; it tells of all things that break the rule.
 
     Args:
@@ -15,9 +15,10 @@ def for_each(things: Iterable[object]) -> Callable[[Callable[..., None]], Callab
     """
     given = [thing if isinstance(thing, tuple) else (thing,) for thing in things]
 
-    def test_of(rule: Callable[..., None]) -> Callable[[], None]:
-        def test() -> None:
-            check_all((_named(arguments), partial(rule, *arguments)) for arguments in given)
+    def test_of(rule: Callable[..., None]) -> Callable[..., None]:
+        def test(record_property: Record) -> None:
+            checks = ((_named(arguments), partial(rule, *arguments)) for arguments in given)
+            check_all(checks, record_property)
 
         test.__name__, test.__doc__ = rule.__name__, rule.__doc__
         test.__module__, test.__qualname__ = rule.__module__, rule.__qualname__

@@ -34,7 +34,7 @@ BUDGETS = {
     "sql/postgres": (12_650, 78),
     "sql/postgres/addons": (6_470, 30),
     "sql/sqlserver": (16_250, 76),
-    "tests": (96_600, 646),
+    "tests": (96_650, 646),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 

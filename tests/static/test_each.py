@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.helpers.together import SKIPPED_CASE, Record
 from tests.static.each import for_each
 
 
-def test_all_that_break_a_rule_are_told_with_their_names() -> None:
+def test_all_that_break_a_rule_are_told_with_their_names(record_property: Record) -> None:
     @for_each([("one", 1), ("two", 2), ("three", 3)])
     def test_a_number_is_odd(word: str, number: int) -> None:
         assert number % 2, word
@@ -15,14 +16,14 @@ def test_all_that_break_a_rule_are_told_with_their_names() -> None:
         assert len(word) < 3
 
     with pytest.raises(ExceptionGroup, match="1 of 3 break the rule") as one:
-        test_a_number_is_odd()
+        test_a_number_is_odd(record_property)
     assert one.value.exceptions[0].__notes__ == ["This is about two 2."]
     with pytest.raises(ExceptionGroup, match="2 of 2") as both:
-        test_a_word_is_short()
+        test_a_word_is_short(record_property)
     assert len(both.value.exceptions) == 2
 
 
-def test_a_skip_hides_no_other_case() -> None:
+def test_a_skip_hides_no_other_case(record_property: Record) -> None:
     @for_each(["skipped", "broken", "kept"])
     def test_a_word_is_kept(word: str) -> None:
         if word == "skipped":
@@ -34,16 +35,27 @@ def test_a_skip_hides_no_other_case() -> None:
         raise pytest.skip.Exception(word)
 
     with pytest.raises(ExceptionGroup, match="1 of 3 break the rule") as caught:
-        test_a_word_is_kept()
+        test_a_word_is_kept(record_property)
     assert caught.value.exceptions[0].__notes__ == ["This is about broken."]
     with pytest.raises(pytest.skip.Exception, match="skipped"):
-        test_a_word_is_skipped()
+        test_a_word_is_skipped(record_property)
 
 
-def test_a_rule_about_nothing_fails() -> None:
+def test_the_reasons_of_skipped_cases_are_recorded() -> None:
+    @for_each(["skipped", "kept"])
+    def test_a_word_is_kept(word: str) -> None:
+        if word == "skipped":
+            raise pytest.skip.Exception(f"no {word}")
+
+    recorded: list[tuple[str, object]] = []
+    test_a_word_is_kept(lambda name, value: recorded.append((name, value)))
+    assert recorded == [(SKIPPED_CASE, "no skipped")]
+
+
+def test_a_rule_about_nothing_fails(record_property: Record) -> None:
     @for_each([])
     def test_nothing_is_wrong() -> None:
         """Never called."""
 
     with pytest.raises(AssertionError, match="about nothing"):
-        test_nothing_is_wrong()
+        test_nothing_is_wrong(record_property)

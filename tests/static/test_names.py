@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rowq.tools.migrate.sources import SESSION_SETTINGS
 from tests.static.each import for_each
 from tests.static.sources import (
     CONTRACT,
@@ -48,6 +47,9 @@ _UPPER = re.compile(rf"\b(?<!\[)({KEYWORDS.upper()})\b")
 
 MADE_BY_TEXT = {"rebuild_indexes"}
 """Which index it is about is known only when it runs."""
+
+SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
+"""Settings that an object keeps from its creation, so that every script sets them first."""
 
 
 SAID = {
@@ -169,7 +171,7 @@ def test_sqlserver_files_create_one_procedure_or_function_and_may_run_again(unit
 def test_sqlserver_files_set_what_an_object_keeps_before_they_create_one(unit: Unit) -> None:
     code = code_of(unit.text)
     created = re.search(r"^\s*create ", code, re.MULTILINE)
-    assert not created or SESSION_SETTINGS in code[: created.start()]
+    assert not created or SETTINGS in code[: created.start()]
 
 
 @for_each(SQLSERVER)

@@ -181,7 +181,7 @@ procedure internal_release_links(
     p_awaited    in t_numbers
 )
 is
--- purpose   Free what messages had that have ended: their dedup keys, their slots but for those that are without_slot, and what waits for those that p_awaited has as 1. Each place of the lists is one message; null where it has no such tie.
+-- purpose   Free what messages had that have ended: their dedup keys, their slots but for those that are without_slot, and what waits for those that p_awaited has as 1. Each place of the lists is one message; null where it has no such link.
 -- locks     dedup rows; as internal_release_group_slots and internal_resume_successors; new
 --           deferred rows
     v_began        constant timestamp(6) := sys_extract_utc(systimestamp);

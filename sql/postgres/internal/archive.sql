@@ -28,7 +28,7 @@ declare
     v_count     integer;
     v_ids       bigint[];
     v_gone      record;
-    v_tie       text[];
+    v_link      text[];
 begin
     for v_batch in
         select f.finish_id, f.finished_at, f.message_ids, f.lanes, f.attempts, f.state
@@ -92,9 +92,9 @@ begin
 
         -- The end of a message did not see what its producer had not committed then.
         if v_gone.o_links is not null then
-            foreach v_tie slice 1 in array v_gone.o_links loop
-                if v_tie[3] is not null then
-                    perform rowq.internal_resume_successors(p_queue_id, array[v_tie[3]::bigint]);
+            foreach v_link slice 1 in array v_gone.o_links loop
+                if v_link[3] is not null then
+                    perform rowq.internal_resume_successors(p_queue_id, array[v_link[3]::bigint]);
                 end if;
             end loop;
         end if;

@@ -142,7 +142,7 @@ declare
     v_high           bigint;
     v_count          integer := 0;
     v_message_id     bigint;
-    v_tie            text[];
+    v_link           text[];
 begin
     if cardinality(p_message_ids) > 1 then
         select min(u.message_id), max(u.message_id) into v_low, v_high
@@ -166,9 +166,9 @@ begin
                         m.dedup_key, m.group_key,
                         case when m.has_successors then m.message_id::text end
                     ]
-            end as tie
+            end as link
         )
-        select array_agg(g.tie order by g.tie[1]) filter (where g.tie is not null), count(*)
+        select array_agg(g.link order by g.link[1]) filter (where g.link is not null), count(*)
         into o_links, v_count
         from gone g;
         if v_count = cardinality(p_message_ids) then
@@ -188,7 +188,7 @@ begin
             offset 0
         ) m
     loop
-        v_tie := null;
+        v_link := null;
         delete from rowq.message m
         where m.queue_id = p_queue_id
           and m.ctid = (
@@ -205,9 +205,9 @@ begin
                     case when m.has_successors then m.message_id::text end
                 ]
         end
-        into v_tie;
-        if v_tie is not null then
-            o_links := o_links || array[v_tie];
+        into v_link;
+        if v_link is not null then
+            o_links := o_links || array[v_link];
         elsif not found then
             o_held := o_held || v_message_id;
         end if;
@@ -228,22 +228,22 @@ as $$
 -- purpose   Free what these messages had, now that they have ended or died: a row of p_links is a dedup key, a group key and the id of a message that others wait for.
 -- locks     dedup rows; as internal_release_group_slots and internal_resume_successors
 declare
-    v_tie     text[];
+    v_link    text[];
     v_keys    text[];
     v_awaited bigint[];
 begin
-    foreach v_tie slice 1 in array p_links loop
-        if v_tie[1] is not null then
+    foreach v_link slice 1 in array p_links loop
+        if v_link[1] is not null then
             delete from rowq.dedup d
             where d.queue_id = p_queue_id
-              and d.dedup_key = v_tie[1]
+              and d.dedup_key = v_link[1]
               and d.message_id = any (p_message_ids);
         end if;
-        if v_tie[2] is not null then
-            v_keys := v_keys || v_tie[2];
+        if v_link[2] is not null then
+            v_keys := v_keys || v_link[2];
         end if;
-        if v_tie[3] is not null then
-            v_awaited := v_awaited || v_tie[3]::bigint;
+        if v_link[3] is not null then
+            v_awaited := v_awaited || v_link[3]::bigint;
         end if;
     end loop;
     if p_have_slots and v_keys is not null then

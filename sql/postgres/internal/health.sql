@@ -173,7 +173,7 @@ begin
         select max(f.safe_seq) filter (where l.lane = -1 /* claim */) as claims,
                max(f.safe_seq) filter (where l.lane = -2 /* delayed */) as delayed,
                max(f.safe_seq) filter (where l.lane = -3 /* finished */) as finished,
-               max(f.safe_seq) filter (where l.lane = -4 /* deferred */) as tied,
+               max(f.safe_seq) filter (where l.lane = -4 /* deferred */) as deferred,
                max(f.safe_seq) filter (where l.lane = -7 /* result */) as results,
                max(f.safe_seq) filter (where l.lane = -6 /* expiry */) as expiring,
                max(f.safe_seq) filter (where l.lane = -8 /* history */) as history,
@@ -292,7 +292,7 @@ begin
         v_waiting := 0;
         v_deferred_at := null;
         v_expires_at := null;
-        if v_from.tied is not null or v_from.expiring is not null then
+        if v_from.deferred is not null or v_from.expiring is not null then
             select (
                        select count(*)
                        from (
@@ -320,7 +320,9 @@ begin
                        select r.due_at
                        from rowq.deferred r
                        where r.queue_id = v_queue.queue_id
-                         and r.due_at >= rowq.internal_from_microseconds(coalesce(v_from.tied, 0))
+                         and r.due_at >= rowq.internal_from_microseconds(
+                             coalesce(v_from.deferred, 0)
+                         )
                          and r.due_at <= v_now
                        order by r.queue_id, r.due_at
                        limit 1

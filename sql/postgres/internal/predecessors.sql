@@ -264,51 +264,51 @@ as $$
 -- purpose   Let new messages of a batch wait for their predecessors; return those that do, or have failed. p_awaited_ids are messages of the batch that others of it wait for.
 -- locks     as internal_block and internal_resume_blocked; new successor and blocked rows
 declare
-    v_tie     rowq.blocked;
+    v_link    rowq.blocked;
     v_newest  bigint;
     v_late    bigint[];
     v_done    record;
     v_blocked bigint[] := '{}'::bigint[];
 begin
-    foreach v_tie in array p_links
+    foreach v_link in array p_links
     loop
-        v_newest := v_tie.remaining_ids[cardinality(v_tie.remaining_ids)];
+        v_newest := v_link.remaining_ids[cardinality(v_link.remaining_ids)];
         if v_newest = any (p_awaited_ids) then
             -- Nobody else sees this predecessor yet, so it needs no lock.
             insert into rowq.successor (queue_id, predecessor_id, message_id)
-            values (p_queue_id, v_newest, v_tie.message_id);
+            values (p_queue_id, v_newest, v_link.message_id);
             insert into rowq.blocked (
                 queue_id, lane, message_id, predecessor_id, due_at, on_dead, group_key,
                 remaining_ids
             )
             values (
-                p_queue_id, v_tie.lane, v_tie.message_id, v_newest, v_tie.due_at, v_tie.on_dead,
-                v_tie.group_key, nullif(array_remove(v_tie.remaining_ids, v_newest), '{}')
+                p_queue_id, v_link.lane, v_link.message_id, v_newest, v_link.due_at, v_link.on_dead,
+                v_link.group_key, nullif(array_remove(v_link.remaining_ids, v_newest), '{}')
             );
         elsif rowq.internal_block(
-            p_queue_id, v_tie.message_id, v_tie.lane, v_tie.due_at, v_tie.group_key,
-            v_tie.remaining_ids,
-            v_tie.on_dead
+            p_queue_id, v_link.message_id, v_link.lane, v_link.due_at, v_link.group_key,
+            v_link.remaining_ids,
+            v_link.on_dead
         ) then
             -- One that has failed already is looked at by those of the batch that name it.
-            if v_tie.on_dead = 'fail' and exists (
+            if v_link.on_dead = 'fail' and exists (
                 select
                 from rowq.dead d
                 where d.queue_id = p_queue_id
-                  and d.message_id = v_tie.message_id
+                  and d.message_id = v_link.message_id
             ) then
-                p_awaited_ids := array_remove(p_awaited_ids, v_tie.message_id);
+                p_awaited_ids := array_remove(p_awaited_ids, v_link.message_id);
             end if;
-        elsif v_tie.group_key is not null and v_tie.due_at is null then
+        elsif v_link.group_key is not null and v_link.due_at is null then
             -- Its predecessors ended just now. This transaction must not wait for its group any
             -- more: whoever ends a predecessor that is held already waits for this transaction.
             insert into rowq.blocked (queue_id, lane, message_id, on_dead, group_key)
-            values (p_queue_id, v_tie.lane, v_tie.message_id, v_tie.on_dead, v_tie.group_key);
-            v_late := v_late || v_tie.message_id;
+            values (p_queue_id, v_link.lane, v_link.message_id, v_link.on_dead, v_link.group_key);
+            v_late := v_late || v_link.message_id;
         else
             continue;
         end if;
-        v_blocked := v_blocked || v_tie.message_id;
+        v_blocked := v_blocked || v_link.message_id;
     end loop;
 
     if v_late is not null then
@@ -503,7 +503,7 @@ as $$
 declare
     v_row   record;
     v_ids   bigint[];
-    v_tie   rowq.blocked;
+    v_link  rowq.blocked;
     v_links rowq.blocked[] := '{}'::rowq.blocked[];
 begin
     for v_row in
@@ -549,13 +549,13 @@ begin
             or v_row.due_at is not null
             or rowq.internal_has_unfinished(p_queue_id, v_ids, v_row.on_predecessor_dead)
         ) then
-            v_tie.lane := v_row.lane;
-            v_tie.message_id := v_row.message_id;
-            v_tie.due_at := v_row.due_at;
-            v_tie.on_dead := v_row.on_predecessor_dead;
-            v_tie.group_key := v_row.group_key;
-            v_tie.remaining_ids := v_ids;
-            v_links := v_links || v_tie;
+            v_link.lane := v_row.lane;
+            v_link.message_id := v_row.message_id;
+            v_link.due_at := v_row.due_at;
+            v_link.on_dead := v_row.on_predecessor_dead;
+            v_link.group_key := v_row.group_key;
+            v_link.remaining_ids := v_ids;
+            v_links := v_links || v_link;
         end if;
     end loop;
     return v_links;

@@ -141,8 +141,11 @@ def beside(sources: Path) -> list[Subprogram]:
     Args:
         sources: the folder sql/oracle.
     """
-    others = [each for each in subprograms(sources / INTERNAL) if not each.is_private]
-    return [*subprograms(sources / "helpers"), *others]
+    return _declared(subprograms(sources / "helpers"), subprograms(sources / INTERNAL))
+
+
+def _declared(helpers: list[Subprogram], families: list[Subprogram]) -> list[Subprogram]:
+    return [*helpers, *(each for each in families if not each.is_private)]
 
 
 def packages(sources: Path) -> Iterator[tuple[str, str]]:
@@ -157,7 +160,7 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     private = [each for each in families if each.is_private]
     waits = [routine for routine in routines if routine.name in WAITS]
     types = read(sources / INTERNAL / TYPES)
-    public = [*helpers, *(each for each in families if not each.is_private), *routines]
+    public = [*_declared(helpers, families), *routines]
     whole = [subprogram for subprogram in public if subprogram not in waits]
     theirs = needed_by("".join(subprogram.text for subprogram in whole), private)
     waiting = needed_by("".join(each.text for each in waits), private)
