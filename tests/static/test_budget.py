@@ -17,9 +17,9 @@ _TOP_LEVEL = {
 """What the top level holds: the folders that users know, and files that tools look for."""
 
 BUDGETS = {
-    "": (225_300, 1_478),
+    "": (225_900, 1_490),
     "benchmarks": (8_040, 78),
-    "docs": (7_420, 103),
+    "docs": (9_000, 125),
     "migrations": (1_490, 22),
     "python_client": (38_850, 247),
     "python_client/rowq/contrib": (6_750, 41),
@@ -34,7 +34,7 @@ BUDGETS = {
     "sql/postgres": (12_650, 78),
     "sql/postgres/addons": (6_470, 30),
     "sql/sqlserver": (16_250, 76),
-    "tests": (96_650, 646),
+    "tests": (97_050, 648),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 
