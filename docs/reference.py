@@ -7,7 +7,7 @@ from typing import Any
 from docs import commands
 from docs.calls import by_engine, by_language
 from rowq.contract import Routine, load_contract, raw_contract, sql_directory
-from sql.generate.contract import details, errors, table, types
+from sql.generate.contract import details, errors, table, text_of, types
 
 FOLDER = "docs/reference"
 TABLES = {"errors": "errors", "types": "types", "promises": "../../sql/PROMISES"}
@@ -72,7 +72,7 @@ def _page(name: str, contract: Mapping[str, Any], held: Mapping[str, str]) -> st
     routine = load_contract().routine(name)
     described = "\n".join(details(entry, contract))
     parts = [
-        f"# {name}\n\n{entry['purpose']}\n",
+        f"# {name}\n\n{text_of(entry)}\n",
         f"## The call\n\n{_WHAT_TO_GIVE}",
         _tabs(by_engine(routine), "engine"),
         *_in_languages(routine),

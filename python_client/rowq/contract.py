@@ -35,7 +35,7 @@ def _find(directory: str, landmark: str) -> Path:
 class Parameter:
     """A routine's parameter; `default` is the contract's text, None when there is none.
 
-    engines: those that have it, empty when all have. meaning: what it is, in one sentence.
+    engines: those that have it, empty when all have. meaning: its description.
     """
 
     name: str
@@ -220,7 +220,7 @@ def _parameter(entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Parameter:
         default=entry.get("default"),
         direction=entry.get("direction", "in"),
         engines=tuple(known.get("engines", ())),
-        meaning=known["meaning"].partition(". ")[0].removesuffix(".") + ".",
+        meaning=known["meaning"],
     )
 
 

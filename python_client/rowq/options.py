@@ -21,69 +21,70 @@ class QueueSettings(TypedDict, total=False):
     """Settings of a queue."""
 
     lease_seconds: int | None
-    """Length of the lease: 1 to 86400."""
+    """Length of the lease in seconds: 1 to 86400."""
 
     max_attempts: int | None
-    """How often a message may be leased before it is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000."""
 
     backoff_base_seconds: float | None
-    """Delay before the second attempt: 0 to 86400."""
+    """Delay in seconds before the second attempt: 0 to 86400."""
 
     backoff_factor: float | None
-    """Each further delay is this many times the last: 1 to 10."""
+    """Growth of the delay per further attempt: 1 to 10."""
 
     backoff_cap_seconds: float | None
-    """No delay is longer than this: 0 to 31536000."""
+    """Maximum delay in seconds: 0 to 31536000."""
 
     backoff_jitter: float | None
-    """A delay is shortened by a random share of up to this: 0 to 1."""
+    """Maximum share of a delay that is subtracted at random: 0 to 1."""
 
     archive_days: int | None
-    """Days that finished messages are kept in the archive: 0 to 36500; 0 deletes them when they
+    """Days to keep finished messages in the archive: 0 to 36500. 0 deletes them when they
     finish.
     """
 
     max_body_length: int | None
-    """Longest body that the queue takes: characters of a text, bytes of a binary body, 1 to
-    33554432; 1048576 unless set.
+    """Maximum length of a body: characters of text or bytes of binary, 1 to 33554432. Default
+    1048576.
     """
 
     group_limit: int | None
-    """Messages of one group that may be ready, leased or waiting for a retry at once: 1 to 100;
-    1 unless set.
+    """Maximum number of messages of one group that are ready, leased or waiting for a retry: 1
+    to 100. Default 1. Above 1 the order is not kept.
     """
 
     group_after_dead: str | None
-    """What a dead message does to its group: continue (unless set) lets the next one pass, hold
-    keeps the group waiting until the dead one is reset, cancelled or purged.
+    """If a message dies: continue (default) delivers the next one of its group; hold stops the
+    group until the dead one is reset, cancelled or purged.
     """
 
     group_pause_seconds: float | None
-    """Rest of a group between the end of one message and the next one: 0 to 86400; 0 unless
-    set.
+    """Pause in seconds after each message of a group: 0 to 86400. Default 0. maintain ends the
+    pause.
     """
 
     max_leased: int | None
-    """Most messages of the queue that are leased at a time: 0 to 100000; 0, as unless set, is
-    no limit.
+    """Maximum number of leased messages: 0 to 100000. Default 0: no limit. Every dequeue counts
+    them, so keep it below about 10000.
     """
 
     rate_limit: int | None
-    """Most deliveries of the queue that begin within rate_seconds, further attempts too: 0 to
-    100000; 0, as unless set, is no limit.
+    """Maximum number of deliveries per rate_seconds, retries included: 0 to 100000. Default 0:
+    no limit. Every dequeue counts them, so keep it below about 10000 and shorten rate_seconds
+    instead.
     """
 
     rate_seconds: float | None
-    """The time that rate_limit is about: 0.1 to 86400; 1 unless set."""
+    """Interval for rate_limit in seconds: 0.1 to 86400. Default 1."""
 
     result_seconds: float | None
-    """How long it is kept how a message has ended, with its result: 0 to 31536000; 0, as unless
-    set, keeps nothing.
+    """Seconds to keep the outcome and result of an ended message: 0 to 31536000. Default 0: not
+    kept.
     """
 
     history_days: int | None
-    """Days that it is kept, for get_history, who had a message, when, and how that ended: 0 to
-    36500; 0, as unless set, keeps nothing.
+    """Days to keep attempts for get_history: 0 to 36500. Default 0: none. maintain and
+    purge_archive delete older ones.
     """
 
 
@@ -91,48 +92,56 @@ class MessageOptions(TypedDict, total=False):
     """Options of a message."""
 
     message_type: str | None
-    """Free label for the consumer, up to 200 characters."""
+    """Label for the consumer: up to 200 characters."""
 
     headers: Mapping[str, Any] | None
-    """JSON object of the caller's own: up to 65536 characters, nested at most 20 deep (a value
-    inside counts: {"a": 1} is 2 deep), its numbers of up to 100 digits and with exponents from
-    -200 to 200.
+    """JSON object: up to 65536 characters, at most 20 levels deep ({"a": 1} has 2), numbers of
+    up to 100 digits with exponents from -200 to 200. PostgreSQL stores numbers without
+    exponents and accepts up to 300 digits on either side of the point. MySQL stores numbers
+    beyond 64 bits as doubles; enqueue_batch there also rounds numbers with too many decimals,
+    and rejects JSON with a number beyond the range of a double.
     """
 
     priority: int
     """0 to 9; 0 is delivered first."""
 
     delay_seconds: float | None
-    """Deliver no sooner than this many seconds from now: 0 to 315360000 (ten years)."""
+    """Deliver no sooner than this many seconds from now: 0 to 315360000 (ten years). Excludes
+    run_at.
+    """
 
     run_at: datetime | None
-    """Deliver no sooner than this moment; a moment in the past means now."""
+    """Deliver no sooner than this time. A time in the past means now."""
 
     dedup_key: str | None
-    """While an unfinished message of the queue has this key, enqueue returns that message."""
+    """While an unfinished message of the queue has this key, enqueue returns that message and
+    adds none. Up to 200 characters; schedule: is a reserved prefix.
+    """
 
     max_attempts: int | None
-    """How often a message may be leased before it is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000."""
 
     group_key: str | None
-    """Messages of one key go out first in, first out, and no more than group_limit of them are
-    in work at a time; other messages pass.
+    """Messages with the same key are delivered first in, first out; at most group_limit of them
+    are processed at a time. Messages with other keys are not delayed. Up to 200 characters,
+    compared as bytes.
     """
 
     predecessor_ids: Sequence[int] | None
-    """Messages of the queue that must end before this one is delivered: at most 10000, all of
-    them there already.
+    """Messages of the queue that must end before this one is delivered: at most 10000, all
+    existing. An id that rowq no longer knows counts as ended.
     """
 
     on_predecessor_dead: str | None
-    """What a dead predecessor does: hold (unless set) keeps the message waiting until the dead
-    one is reset, cancelled or purged; continue counts it as ended; fail makes the message dead,
-    too; once that one is reset it waits for none any more.
+    """If a predecessor dies: hold (default) waits until it is reset, cancelled or purged;
+    continue counts it as ended; fail makes this message dead as well. A message that failed
+    this way and is reset waits for no predecessor.
     """
 
     expire_seconds: float | None
-    """Withdraw the message if it has not ended so many seconds after it was enqueued: 0.001 to
-    315360000 (ten years).
+    """Expire the message this many seconds after it was enqueued: 0.001 to 315360000 (ten
+    years). maintain does it. A worker that holds the message may still finish it. Successors
+    and the next message of the group continue.
     """
 
 
@@ -140,37 +149,45 @@ class PublishOptions(TypedDict, total=False):
     """Options of a published message."""
 
     message_type: str | None
-    """Free label for the consumer, up to 200 characters."""
+    """Label for the consumer: up to 200 characters."""
 
     headers: Mapping[str, Any] | None
-    """JSON object of the caller's own: up to 65536 characters, nested at most 20 deep (a value
-    inside counts: {"a": 1} is 2 deep), its numbers of up to 100 digits and with exponents from
-    -200 to 200.
+    """JSON object: up to 65536 characters, at most 20 levels deep ({"a": 1} has 2), numbers of
+    up to 100 digits with exponents from -200 to 200. PostgreSQL stores numbers without
+    exponents and accepts up to 300 digits on either side of the point. MySQL stores numbers
+    beyond 64 bits as doubles; enqueue_batch there also rounds numbers with too many decimals,
+    and rejects JSON with a number beyond the range of a double.
     """
 
     priority: int
     """0 to 9; 0 is delivered first."""
 
     delay_seconds: float | None
-    """Deliver no sooner than this many seconds from now: 0 to 315360000 (ten years)."""
+    """Deliver no sooner than this many seconds from now: 0 to 315360000 (ten years). Excludes
+    run_at.
+    """
 
     run_at: datetime | None
-    """Deliver no sooner than this moment; a moment in the past means now."""
+    """Deliver no sooner than this time. A time in the past means now."""
 
     dedup_key: str | None
-    """While an unfinished message of the queue has this key, enqueue returns that message."""
+    """While an unfinished message of the queue has this key, enqueue returns that message and
+    adds none. Up to 200 characters; schedule: is a reserved prefix.
+    """
 
     max_attempts: int | None
-    """How often a message may be leased before it is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000."""
 
     group_key: str | None
-    """Messages of one key go out first in, first out, and no more than group_limit of them are
-    in work at a time; other messages pass.
+    """Messages with the same key are delivered first in, first out; at most group_limit of them
+    are processed at a time. Messages with other keys are not delayed. Up to 200 characters,
+    compared as bytes.
     """
 
     expire_seconds: float | None
-    """Withdraw the message if it has not ended so many seconds after it was enqueued: 0.001 to
-    315360000 (ten years).
+    """Expire the message this many seconds after it was enqueued: 0.001 to 315360000 (ten
+    years). maintain does it. A worker that holds the message may still finish it. Successors
+    and the next message of the group continue.
     """
 
 
@@ -178,103 +195,117 @@ class ScheduleSettings(TypedDict, total=False):
     """Settings of a schedule."""
 
     cron: str | None
-    """Minute, hour, day, month and weekday, as in a crontab: *, values, ranges, steps and lists
-    of these, months and weekdays by number (0 and 7 are Sunday) or English name; or @hourly,
-    @daily, @midnight, @weekly, @monthly, @yearly, @annually.
+    """Minute, hour, day, month and weekday as in a crontab: *, values, ranges, steps and lists,
+    months and weekdays by number (0 and 7 are Sunday) or English name; or @hourly, @daily,
+    @midnight, @weekly, @monthly, @yearly, @annually. If both day and weekday are restricted,
+    either one matches. A local time that a clock change skips fires at the end of the gap; a
+    repeated one fires once, unless the minute or hour begins with *.
     """
 
     interval_seconds: float | None
-    """Seconds between ticks, counted from starts_at: 1 to 315360000."""
+    """Seconds between runs, counted from starts_at: 1 to 315360000."""
 
     time_zone: str
-    """Whose clocks cron means: UTC, or a name that the server knows, such as Europe/Berlin."""
+    """Time zone of cron: UTC, or a name that the server knows, such as Europe/Berlin."""
 
     message_type: str | None
-    """Free label for the consumer, up to 200 characters."""
+    """Label for the consumer: up to 200 characters."""
 
     headers: Mapping[str, Any] | None
-    """JSON object of the caller's own: up to 65536 characters, nested at most 20 deep (a value
-    inside counts: {"a": 1} is 2 deep), its numbers of up to 100 digits and with exponents from
-    -200 to 200.
+    """JSON object: up to 65536 characters, at most 20 levels deep ({"a": 1} has 2), numbers of
+    up to 100 digits with exponents from -200 to 200. PostgreSQL stores numbers without
+    exponents and accepts up to 300 digits on either side of the point. MySQL stores numbers
+    beyond 64 bits as doubles; enqueue_batch there also rounds numbers with too many decimals,
+    and rejects JSON with a number beyond the range of a double.
     """
 
     priority: int
     """0 to 9; 0 is delivered first."""
 
     max_attempts: int | None
-    """How often a message may be leased before it is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000."""
 
     group_key: str | None
-    """Messages of one key go out first in, first out, and no more than group_limit of them are
-    in work at a time; other messages pass.
+    """Messages with the same key are delivered first in, first out; at most group_limit of them
+    are processed at a time. Messages with other keys are not delayed. Up to 200 characters,
+    compared as bytes.
     """
 
     missed: str
-    """What becomes of ticks found more than 60 seconds late: once, one message for all of them;
-    all, a message each, oldest first; skip, none.
+    """Policy for ticks more than 60 seconds late: once (one message for all), all (one each,
+    oldest first), skip (none).
     """
 
     overlap: bool
-    """Whether a tick makes a message while that of an earlier tick has not ended."""
+    """False: a run adds no message while the message of an earlier run is unfinished. Its
+    messages then have the dedup key schedule:<schedule_name>.
+    """
 
     starts_at: datetime | None
-    """No tick before this moment, from which intervals are counted; null means now."""
+    """Earliest run; intervals count from it. Null means now. Years 2000 to 2100."""
 
     ends_at: datetime | None
-    """No tick after this moment; null means for ever."""
+    """Latest run. Null means no end. Years 2000 to 2100."""
 
 
 class ScheduleChanges(TypedDict, total=False):
     """Settings of a schedule that is there; None leaves one as it is."""
 
     cron: str | None
-    """Minute, hour, day, month and weekday, as in a crontab: *, values, ranges, steps and lists
-    of these, months and weekdays by number (0 and 7 are Sunday) or English name; or @hourly,
-    @daily, @midnight, @weekly, @monthly, @yearly, @annually.
+    """Minute, hour, day, month and weekday as in a crontab: *, values, ranges, steps and lists,
+    months and weekdays by number (0 and 7 are Sunday) or English name; or @hourly, @daily,
+    @midnight, @weekly, @monthly, @yearly, @annually. If both day and weekday are restricted,
+    either one matches. A local time that a clock change skips fires at the end of the gap; a
+    repeated one fires once, unless the minute or hour begins with *.
     """
 
     interval_seconds: float | None
-    """Seconds between ticks, counted from starts_at: 1 to 315360000."""
+    """Seconds between runs, counted from starts_at: 1 to 315360000."""
 
     time_zone: str | None
-    """Whose clocks cron means: UTC, or a name that the server knows, such as Europe/Berlin."""
+    """Time zone of cron: UTC, or a name that the server knows, such as Europe/Berlin."""
 
     message_type: str | None
-    """Free label for the consumer, up to 200 characters."""
+    """Label for the consumer: up to 200 characters."""
 
     headers: Mapping[str, Any] | None
-    """JSON object of the caller's own: up to 65536 characters, nested at most 20 deep (a value
-    inside counts: {"a": 1} is 2 deep), its numbers of up to 100 digits and with exponents from
-    -200 to 200.
+    """JSON object: up to 65536 characters, at most 20 levels deep ({"a": 1} has 2), numbers of
+    up to 100 digits with exponents from -200 to 200. PostgreSQL stores numbers without
+    exponents and accepts up to 300 digits on either side of the point. MySQL stores numbers
+    beyond 64 bits as doubles; enqueue_batch there also rounds numbers with too many decimals,
+    and rejects JSON with a number beyond the range of a double.
     """
 
     priority: int | None
     """0 to 9; 0 is delivered first."""
 
     max_attempts: int | None
-    """How often a message may be leased before it is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000."""
 
     group_key: str | None
-    """Messages of one key go out first in, first out, and no more than group_limit of them are
-    in work at a time; other messages pass.
+    """Messages with the same key are delivered first in, first out; at most group_limit of them
+    are processed at a time. Messages with other keys are not delayed. Up to 200 characters,
+    compared as bytes.
     """
 
     missed: str | None
-    """What becomes of ticks found more than 60 seconds late: once, one message for all of them;
-    all, a message each, oldest first; skip, none.
+    """Policy for ticks more than 60 seconds late: once (one message for all), all (one each,
+    oldest first), skip (none).
     """
 
     overlap: bool | None
-    """Whether a tick makes a message while that of an earlier tick has not ended."""
+    """False: a run adds no message while the message of an earlier run is unfinished. Its
+    messages then have the dedup key schedule:<schedule_name>.
+    """
 
     starts_at: datetime | None
-    """No tick before this moment, from which intervals are counted; null means now."""
+    """Earliest run; intervals count from it. Null means now. Years 2000 to 2100."""
 
     ends_at: datetime | None
-    """No tick after this moment; null means for ever."""
+    """Latest run. Null means no end. Years 2000 to 2100."""
 
     is_paused: bool | None
-    """True stops the schedule, false lets it go on."""
+    """True pauses the schedule, false resumes it."""
 
 
 # end of options

@@ -1,4 +1,4 @@
-"""sql/CONTRACT.md: what sql/contract.toml says, for people to read."""
+"""sql/CONTRACT.md, the reference made from sql/contract.toml."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,9 +10,10 @@ _HEAD = """\
 
 # The routines of rowq
 
-The same on every engine: [contract.toml](contract.toml) is the source, and tests hold every engine
-and the Python client to it. A parameter without a default is required; the default `null` means
-the queue's setting, or none. Every engine spells the types in its own way (last table).
+For everyone who calls rowq: parameters, columns, errors and promises, the same on every engine.
+The source is [contract.toml](contract.toml); tests compare every engine and client with it.
+A parameter without a default is required. The default `null` means the queue's setting, or none.
+The last table lists the types of each engine.
 """
 
 
@@ -37,15 +38,20 @@ def _summary(contract: Mapping[str, Any]) -> str:
         (entry["group"], f"[{name}](#{name})", entry["purpose"])
         for name, entry in contract["routine"].items()
     ]
-    return table(("Group", "Routine", "What it does"), *rows)
+    return table(("Group", "Routine", "Purpose"), *rows)
 
 
 def _routine(name: str, entry: Mapping[str, Any], contract: Mapping[str, Any]) -> str:
-    return "\n".join([f"## {name}\n\n{entry['purpose']}\n", *details(entry, contract)])
+    return "\n".join([f"## {name}\n\n{text_of(entry)}\n", *details(entry, contract)])
+
+
+def text_of(routine: Mapping[str, Any]) -> str:
+    """Return the purpose of a routine and its details."""
+    return " ".join(filter(None, (routine["purpose"], routine.get("details"))))
 
 
 def details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the tables of a routine, and what else the contract says of it."""
+    """Yield the tables of a routine and its list of facts."""
     if entry["parameters"]:
         yield table(
             ("Parameter", "Type", "Default", "Meaning"),
@@ -64,24 +70,24 @@ def details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[s
     for engine, parameters in entry.get("overloads", {}).items():
         for name, types in parameters.items():
             others = " or ".join(f"`{type_}`" for type_ in types)
-            yield f"- On {engine} `{name}` may be {others}, too: required then, and kept as text"
+            yield f"- On {engine} `{name}` may be {others}: required then, and stored as text"
     if engines := entry.get("engines"):
         yield f"- Only on: {', '.join(engines)}"
     if engines := entry.get("engines_so_far"):
-        yield f"- So far only on: {', '.join(engines)}"
+        yield f"- Only on: {', '.join(engines)}"
     if outcomes := entry.get("outcomes"):
         yield f"- Outcomes: {', '.join(outcomes)}"
     raised = [_error(number, entry, contract) for number in entry["errors"]]
     yield f"- Errors: {', '.join(raised) or 'none'}"
     yield f"- Promises: {', '.join(entry['promises']) or 'none'}"
     yield f"- Roles: {', '.join(entry['roles'])}"
-    yield f"- Repeatable when its answer was lost: {'yes' if entry.get('repeatable') else 'no'}\n"
+    yield f"- Repeatable if the answer was lost: {'yes' if entry.get('repeatable') else 'no'}\n"
 
 
 def _error(number: str, entry: Mapping[str, Any], contract: Mapping[str, Any]) -> str:
     engines = entry.get("error_engines", {}).get(number)
     return f"{number} {contract['errors'][number]['name']}" + (
-        f" (so far only on: {', '.join(engines)})" if engines else ""
+        f" (only on: {', '.join(engines)})" if engines else ""
     )
 
 
@@ -94,7 +100,7 @@ def _parameter(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[str,
 
 def _meaning(entry: Mapping[str, Any]) -> str:
     engines = entry.get("engines")
-    return str(entry["meaning"]) + (f" So far only on: {', '.join(engines)}." if engines else "")
+    return str(entry["meaning"]) + (f" Only on: {', '.join(engines)}." if engines else "")
 
 
 def errors(contract: Mapping[str, Any]) -> str:
@@ -116,18 +122,18 @@ def _promises(contract: Mapping[str, Any]) -> str:
     engines = contract["promise_engines"]
     rows = [
         f"- **{number}** {text}"
-        + (f" So far only on: {', '.join(engines[number])}." if number in engines else "")
+        + (f" Only on: {', '.join(engines[number])}." if number in engines else "")
         for number, text in contract["promises"].items()
     ]
     return (
-        "## Promises\n\nEach is held by at least one test that names it.\n\n"
+        "## Promises\n\nEach promise has at least one test that names it.\n\n"
         + "\n".join(rows)
         + "\n"
     )
 
 
 def types(contract: Mapping[str, Any]) -> str:
-    """Return the heading and table of the types, as each engine spells them."""
+    """Return the heading and table of the types on each engine."""
     known = contract["types"]
     engines = list(dict.fromkeys(engine for spelled in known.values() for engine in spelled))
     rows = [(name, *(known[name].get(engine, "") for engine in engines)) for name in known]

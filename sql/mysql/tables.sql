@@ -16,40 +16,40 @@ create database if not exists rowq character set utf8mb4 collate utf8mb4_bin;
 -- The rows say what is installed: schema_version and rowq_version, which each migration writes. For
 -- a queue for which maintain has failed, maintain_fault.<queue_id> is the error.
 create table if not exists rowq.meta (
-    name       varchar(100) not null comment 'What the value is of.',
-    value      varchar(500) not null comment 'The value.',
-    changed_at datetime(6) not null default current_timestamp(6) comment 'When the value was set.',
+    name       varchar(100) not null comment 'Name of the value.',
+    value      varchar(500) not null comment 'Value.',
+    changed_at datetime(6) not null default current_timestamp(6) comment 'Time at which the value was set.',
     primary key (name)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'What is installed: schema_version and rowq_version.';
+comment = 'Installed versions: schema_version and rowq_version.';
 
 -- A row holds the settings of a queue. queue_id stands for the queue in the tables below and is
 -- never reused. The name is bytes, so that upper case, accents and trailing blanks matter. All
 -- times are UTC.
 create table if not exists rowq.queue (
-    queue_id             int not null auto_increment comment 'The queue; never used again for another one.',
+    queue_id             int not null auto_increment comment 'Queue; never reused.',
     queue_name           varbinary(400) not null comment 'Name of the queue.',
-    lease_seconds        int not null default 30 comment 'Setting: default lease.',
-    max_attempts         smallint not null default 10 comment 'Leases before a message is dead; of a message: null for the queue''s setting.',
+    lease_seconds        int not null default 30 comment 'Setting: default length of a lease.',
+    max_attempts         smallint not null default 10 comment 'Leases before the message is dead; null uses the queue''s setting.',
     backoff_base_seconds double not null default 5 comment 'Setting: delay before the second attempt.',
     backoff_factor       double not null default 2 comment 'Setting: growth of the delay.',
-    backoff_cap_seconds  double not null default 3600 comment 'Setting: longest delay.',
-    backoff_jitter       double not null default 0.2 comment 'Setting: random share taken off a delay.',
+    backoff_cap_seconds  double not null default 3600 comment 'Setting: maximum delay.',
+    backoff_jitter       double not null default 0.2 comment 'Setting: share of a delay that is subtracted at random.',
     archive_days         int not null default 0 comment 'Setting: days in the archive.',
-    max_body_length      int not null default 1048576 comment 'Setting: longest body.',
-    group_limit          smallint not null default 1 comment 'Setting: messages of one group in work at once.',
+    max_body_length      int not null default 1048576 comment 'Setting: maximum length of a body.',
+    group_limit          smallint not null default 1 comment 'Setting: messages of one group processed at a time.',
     group_after_dead     varchar(20) not null default 'continue' comment 'Setting: continue or hold.',
-    group_pause_seconds  double not null default 0 comment 'Setting: rest of a group between two messages.',
-    max_leased           int not null default 0 comment 'Setting: most messages leased at a time; 0 is no limit.',
-    rate_limit           int not null default 0 comment 'Setting: most deliveries begun within rate_seconds; 0 is no limit.',
-    rate_seconds         double not null default 1 comment 'Setting: the time that rate_limit is about.',
-    result_seconds       double not null default 0 comment 'Setting: how long results are kept; 0 is not at all.',
-    history_days         int not null default 0 comment 'Setting: days that ended attempts are kept; 0 is not at all.',
-    has_started          boolean not null default false comment 'Whether there ever was a rate_limit, so that there may be rows in started.',
-    has_results          boolean not null default false comment 'Whether there ever were result_seconds, so that there may be rows in result.',
-    has_history          boolean not null default false comment 'Whether there ever were history_days, so that there may be rows in history.',
-    paused_at            datetime(6) null comment 'Since when dequeue is stopped; null while it is not.',
-    created_at           datetime(6) not null comment 'When the queue was created.',
+    group_pause_seconds  double not null default 0 comment 'Setting: pause after each message of a group.',
+    max_leased           int not null default 0 comment 'Setting: maximum number of leased messages; 0 means no limit.',
+    rate_limit           int not null default 0 comment 'Setting: maximum number of deliveries per rate_seconds; 0 means no limit.',
+    rate_seconds         double not null default 1 comment 'Setting: interval for rate_limit.',
+    result_seconds       double not null default 0 comment 'Setting: seconds to keep results; 0 means none.',
+    history_days         int not null default 0 comment 'Setting: days to keep attempts; 0 means none.',
+    has_started          boolean not null default false comment 'True once the queue has had a rate_limit: started may have rows.',
+    has_results          boolean not null default false comment 'True once the queue has had result_seconds: result may have rows.',
+    has_history          boolean not null default false comment 'True once the queue has had history_days: history may have rows.',
+    paused_at            datetime(6) null comment 'Start of the pause; null if the queue is not paused.',
+    created_at           datetime(6) not null comment 'Time at which the queue was created.',
     primary key (queue_id),
     unique key queue_name_uq (queue_name),
     constraint queue_lease_seconds_ck check (lease_seconds between 1 and 86400),
@@ -75,10 +75,10 @@ comment = 'Queues and their settings.';
 -- share mode to the end of its transaction, and drop_queue locks it exclusively. The row of table
 -- queue is not used for this, so that pausing and altering a queue never wait for a producer.
 create table if not exists rowq.queue_lock (
-    queue_id int not null comment 'The queue; never used again for another one.',
+    queue_id int not null comment 'Queue; never reused.',
     primary key (queue_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'One row a queue, which is locked while messages are added or moved, and never changes.';
+comment = 'One row per queue, locked while messages are added or moved. Never updated.';
 
 -- A row is a lane of a queue. create_queue makes twenty for messages (priority * 2, plus 1 for the
 -- tail). floor is where the live rows of the lane begin: a hint that spares readers the dead rows
@@ -100,15 +100,15 @@ comment = 'One row a queue, which is locked while messages are added or moved, a
 -- is below -1000, which maintain deletes. maintain passes over an idle queue until the sweep_at of
 -- lane -1.
 create table if not exists rowq.lane (
-    queue_id    int not null comment 'The queue; never used again for another one.',
-    lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    is_open     boolean not null default false comment 'Whether dequeue looks into the lane; a flag of its own where the lane is below 0.',
-    floor       bigint not null default 0 comment 'Where the live rows of the lane begin; approximate until the next maintain.',
-    check_after datetime(6) not null default '1970-01-01 00:00:00' comment 'No rescan looks at the lane before this moment.',
-    sweep_at    datetime(6) not null default '1970-01-01 00:00:00' comment 'No sweep, a rescan from the very start, begins before this moment.',
+    queue_id    int not null comment 'Queue; never reused.',
+    lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
+    is_open     boolean not null default false comment 'True if dequeue reads the lane. A lane below 0 uses it as a flag of its own.',
+    floor       bigint not null default 0 comment 'First live row of the lane; approximate until the next maintain.',
+    check_after datetime(6) not null default '1970-01-01 00:00:00' comment 'Earliest time of the lane''s next rescan.',
+    sweep_at    datetime(6) not null default '1970-01-01 00:00:00' comment 'Earliest time of the next sweep: a rescan from the beginning.',
     primary key (queue_id, lane)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.'
+comment = 'Lanes of each queue and the first live row of each, so that no reader scans the dead rows before it.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is the right to take messages of a queue that has limits: a dequeue locks it before it
@@ -116,11 +116,11 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- than that, and maintain which claims there have been. Each dequeue that leases updates it, while
 -- it holds the row anyway; no index changes, so that there are no dead rows.
 create table if not exists rowq.limit_lock (
-    queue_id      int not null comment 'The queue; never used again for another one.',
-    last_claim_id bigint not null default 0 comment 'The newest claim that was made under the queue''s limits.',
+    queue_id      int not null comment 'Queue; never reused.',
+    last_claim_id bigint not null default 0 comment 'Newest claim made under the queue''s limits.',
     primary key (queue_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'One row a queue, which a dequeue of a limited queue locks while it counts and takes.';
+comment = 'One row per queue. A dequeue of a limited queue locks it before counting.';
 
 -- A row is what the producer handed over. It is written once and deleted once; only a failure that
 -- another attempt follows updates last_error and due_at, reset gives last_error back, and the first
@@ -128,23 +128,23 @@ comment = 'One row a queue, which a dequeue of a limited queue locks while it co
 -- enqueued_at finds a message that was never given back, because its seq in ready is the same
 -- moment in microseconds. due_at is the last place that the message had in delayed.
 create table if not exists rowq.message (
-    message_id     bigint not null auto_increment comment 'The message.',
-    queue_id       int not null comment 'The queue; never used again for another one.',
-    max_attempts   smallint null comment 'Leases before a message is dead; of a message: null for the queue''s setting.',
-    enqueued_at    datetime(6) not null comment 'When the producer handed it over.',
-    due_at         datetime(6) null comment 'When a delayed message becomes ready.',
-    message_type   varchar(200) null comment 'The producer''s label.',
-    dedup_key      varbinary(800) null comment 'The producer''s dedup key.',
-    headers        json null comment 'The producer''s headers.',
+    message_id     bigint not null auto_increment comment 'Message id.',
+    queue_id       int not null comment 'Queue; never reused.',
+    max_attempts   smallint null comment 'Leases before the message is dead; null uses the queue''s setting.',
+    enqueued_at    datetime(6) not null comment 'Time of the enqueue.',
+    due_at         datetime(6) null comment 'Time at which a delayed message becomes ready.',
+    message_type   varchar(200) null comment 'Label set by the producer.',
+    dedup_key      varbinary(800) null comment 'Dedup key set by the producer.',
+    headers        json null comment 'Headers set by the producer.',
     body           longtext null comment 'Text body, or null.',
     body_binary    longblob null comment 'Binary body, or null.',
-    last_error     varchar(2000) null comment 'What went wrong last, or null.',
-    group_key      varbinary(800) null comment 'The producer''s group key.',
-    has_successors boolean null comment 'Whether a message has waited for this one; null for no.',
-    expires_at     datetime(6) null comment 'When maintain withdraws the message unless it has ended, or null.',
+    last_error     varchar(2000) null comment 'Last error, or null.',
+    group_key      varbinary(800) null comment 'Group key set by the producer.',
+    has_successors boolean null comment 'True if a message has waited for this one; null for no.',
+    expires_at     datetime(6) null comment 'Time after which maintain expires the message, or null.',
     primary key (message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'What the producers handed over: written once, deleted once.'
+comment = 'Messages: inserted by enqueue, deleted when they end.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that waits for a worker. The primary key is the dequeue order, and there is no
@@ -159,15 +159,15 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- that is known to have no key; one that was given back or has waited for its time counts as one
 -- that may have.
 create table if not exists rowq.ready (
-    queue_id   int not null comment 'The queue; never used again for another one.',
-    lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    seq        bigint not null comment 'Place in the lane; it only grows.',
-    message_id bigint not null comment 'The message.',
-    attempt    smallint not null default 0 comment 'How many times the message has been leased.',
-    is_keyed   boolean not null default true comment 'Whether a message may have a key, dedup or group; false where it is known that none has.',
+    queue_id   int not null comment 'Queue; never reused.',
+    lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
+    seq        bigint not null comment 'Position in the lane; it only increases.',
+    message_id bigint not null comment 'Message id.',
+    attempt    smallint not null default 0 comment 'Number of leases so far.',
+    is_keyed   boolean not null default true comment 'False if no message has a dedup key or a group key.',
     primary key (queue_id, lane, seq, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Messages that wait for a worker; the primary key is the order of delivery.'
+comment = 'Messages waiting for a worker. The primary key is the order of delivery.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
@@ -177,15 +177,15 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- do. group_key is of one that joins its group when it is due; one that is retried has its slot,
 -- and none here.
 create table if not exists rowq.delayed (
-    queue_id   int not null comment 'The queue; never used again for another one.',
-    due_at     datetime(6) not null comment 'When a delayed message becomes ready.',
-    message_id bigint not null comment 'The message.',
-    lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    attempt    smallint not null default 0 comment 'How many times the message has been leased.',
-    group_key  varbinary(800) null comment 'Group that the message joins when it is due; null for one that has its slot.',
+    queue_id   int not null comment 'Queue; never reused.',
+    due_at     datetime(6) not null comment 'Time at which a delayed message becomes ready.',
+    message_id bigint not null comment 'Message id.',
+    lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
+    attempt    smallint not null default 0 comment 'Number of leases so far.',
+    group_key  varbinary(800) null comment 'Group to join when the message is due; null if it holds its slot.',
     primary key (queue_id, due_at, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Messages that wait for their time.'
+comment = 'Messages waiting for their time.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is one successful dequeue: the messages of the batch under one lease. Where their ids
@@ -202,22 +202,22 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- readers say "claim_id > 0". cancel_ids is a JSON array of ids, null but where messages were
 -- cancelled while the worker had them. progress is null until a heartbeat says it.
 create table if not exists rowq.claim (
-    queue_id    int not null comment 'The queue; never used again for another one.',
+    queue_id    int not null comment 'Queue; never reused.',
     claim_id    bigint not null comment 'The claim that holds the lease; pass it to the finishing routines.',
-    lease_until datetime(6) not null comment 'When the lease runs out.',
-    worker_name varchar(200) null comment 'Who holds the lease.',
-    leased_at   datetime(6) not null default '1970-01-01 00:00:00' comment 'When the dequeue leased the message.',
-    is_keyed    boolean not null default true comment 'Whether a message may have a key, dedup or group; false where it is known that none has.',
-    lane        smallint null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    attempt     smallint null comment 'How many times the message has been leased.',
-    first_id    bigint null comment 'First message of a batch whose ids follow each other; null for any other.',
-    last_id     bigint null comment 'Last message of a batch whose ids follow each other; null for any other.',
-    messages    longtext null comment 'The batch as arrays of message_id, lane and attempt, as JSON; null where first_id to last_id say it.',
-    cancel_ids  longtext null comment 'Messages of the batch that were cancelled while the worker had them; null where there is none.',
-    progress    varchar(2000) null comment 'How far the work is, as the worker said last.',
+    lease_until datetime(6) not null comment 'Time at which the lease expires.',
+    worker_name varchar(200) null comment 'Name of the worker that holds the lease.',
+    leased_at   datetime(6) not null default '1970-01-01 00:00:00' comment 'Time of the dequeue.',
+    is_keyed    boolean not null default true comment 'False if no message has a dedup key or a group key.',
+    lane        smallint null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
+    attempt     smallint null comment 'Number of leases so far.',
+    first_id    bigint null comment 'First message of a batch with consecutive ids; null for any other batch.',
+    last_id     bigint null comment 'Last message of a batch with consecutive ids; null for any other batch.',
+    messages    longtext null comment 'The batch as a JSON array of message_id, lane and attempt; null if first_id to last_id describe it.',
+    cancel_ids  longtext null comment 'Messages of the batch cancelled while leased; null if none.',
+    progress    varchar(2000) null comment 'Last progress text of the worker.',
     primary key (queue_id, claim_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'One successful dequeue each: the lease of a batch.'
+comment = 'One row per successful dequeue: the lease of a batch.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
@@ -225,16 +225,16 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- whoever declares it dead waits for nobody. holds_slot is true where it has kept the slot of its
 -- group, and else null.
 create table if not exists rowq.dead (
-    queue_id    int not null comment 'The queue; never used again for another one.',
-    message_id  bigint not null comment 'The message.',
-    lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    attempt     smallint not null comment 'How many times the message has been leased.',
-    died_at     datetime(6) not null comment 'When it failed for good.',
-    last_error  varchar(2000) null comment 'What went wrong last, or null.',
-    holds_slot boolean null comment 'Whether the dead message has kept its slot, so that its group waits; else null.',
+    queue_id    int not null comment 'Queue; never reused.',
+    message_id  bigint not null comment 'Message id.',
+    lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
+    attempt     smallint not null comment 'Number of leases so far.',
+    died_at     datetime(6) not null comment 'Time at which the message died.',
+    last_error  varchar(2000) null comment 'Last error, or null.',
+    holds_slot boolean null comment 'True if the dead message keeps its slot, so that its group waits; else null.',
     primary key (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Messages that failed for good, until they are reset, cancelled or purged.';
+comment = 'Dead messages, until they are reset, cancelled or purged.';
 
 -- A row is the dedup key of an unfinished message, compared byte by byte. The byte FF, which no
 -- text of UTF-8 has, before a key says that the message has ended or died, and that another
@@ -242,9 +242,9 @@ comment = 'Messages that failed for good, until they are reset, cancelled or pur
 -- key does. The row format is named, because others, which may be the server's default, take no key
 -- of more than 767 bytes.
 create table if not exists rowq.dedup (
-    queue_id   int not null comment 'The queue; never used again for another one.',
-    dedup_key  varbinary(801) not null comment 'The producer''s dedup key.',
-    message_id bigint not null comment 'The message.',
+    queue_id   int not null comment 'Queue; never reused.',
+    dedup_key  varbinary(801) not null comment 'Dedup key set by the producer.',
+    message_id bigint not null comment 'Message id.',
     primary key (queue_id, dedup_key)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Dedup keys of unfinished messages.'
@@ -256,13 +256,13 @@ row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 -- ready does, for those who go from group to group. So these say "message_id > 0" or
 -- "group_key < x'FF'".
 create table if not exists rowq.group_waiting (
-    queue_id   int not null comment 'The queue; never used again for another one.',
-    group_key  varbinary(800) not null comment 'The producer''s group key.',
-    message_id bigint not null comment 'The message.',
-    lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
+    queue_id   int not null comment 'Queue; never reused.',
+    group_key  varbinary(800) not null comment 'Group key set by the producer.',
+    message_id bigint not null comment 'Message id.',
+    lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
     primary key (queue_id, group_key, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Messages that wait behind others of their groups.'
+comment = 'Messages waiting behind others of their group.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
@@ -271,12 +271,12 @@ row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 -- updated. A producer that joins the group locks all of its rows, so that nobody gives the last one
 -- back while a message is coming.
 create table if not exists rowq.group_slot (
-    queue_id  int not null comment 'The queue; never used again for another one.',
-    group_key varbinary(800) not null comment 'The producer''s group key.',
+    queue_id  int not null comment 'Queue; never reused.',
+    group_key varbinary(800) not null comment 'Group key set by the producer.',
     slot_no   smallint not null comment 'Number of the slot in its group, from 1.',
     primary key (queue_id, group_key, slot_no)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Slots: each is the right of one message of a group to be ready, leased or waiting for a retry.'
+comment = 'Slots: a group''s message needs one to be ready, leased or waiting for a retry.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
@@ -285,29 +285,29 @@ row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 -- ask for, newest first. Rows are found by their whole keys; only purge_queue goes from one to the
 -- next.
 create table if not exists rowq.blocked (
-    queue_id       int not null comment 'The queue; never used again for another one.',
-    message_id     bigint not null comment 'The message.',
-    lane           smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    predecessor_id bigint null comment 'The message that it waits for now; null where that is to be found out.',
-    due_at         datetime(6) null comment 'When the message may be delivered, if it has a time of its own.',
-    on_dead        varchar(20) null comment 'What a dead predecessor does to the message: hold, continue or fail; null is hold.',
-    group_key      varbinary(800) null comment 'The group that it joins when it waits for nothing any more.',
-    remaining_ids  longtext null comment 'The other messages that it may have to wait for, in order.',
+    queue_id       int not null comment 'Queue; never reused.',
+    message_id     bigint not null comment 'Message id.',
+    lane           smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
+    predecessor_id bigint null comment 'Predecessor that the message waits for now; null if it is still to be determined.',
+    due_at         datetime(6) null comment 'Earliest delivery of the message, if it has one.',
+    on_dead        varchar(20) null comment 'If a predecessor dies: hold, continue or fail; null means hold.',
+    group_key      varbinary(800) null comment 'Group to join when no predecessor is left.',
+    remaining_ids  longtext null comment 'Further messages that it may wait for, in order.',
     primary key (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Messages that wait for others to end.'
+comment = 'Messages waiting for predecessors.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says which message waits for which other one. Whoever ends a message whose has_successors
 -- is true deletes its rows, in the same transaction. Readers name queue and predecessor by "=", so
 -- that InnoDB stops at their end and walks over no dead rows of others.
 create table if not exists rowq.successor (
-    queue_id       int not null comment 'The queue; never used again for another one.',
-    predecessor_id bigint not null comment 'The message that it waits for now; null where that is to be found out.',
-    message_id     bigint not null comment 'The message.',
+    queue_id       int not null comment 'Queue; never reused.',
+    predecessor_id bigint not null comment 'Predecessor that the message waits for now; null if it is still to be determined.',
+    message_id     bigint not null comment 'Message id.',
     primary key (queue_id, predecessor_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Which message waits for which other one.'
+comment = 'One row per successor and predecessor that it waits for.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is something that has to be looked at again, because another transaction held what was
@@ -321,16 +321,16 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- finds nothing. A queue ends in two sentinel rows (deferred_id 0), as in delayed, and readers
 -- select is_hint, as those of delayed do attempt.
 create table if not exists rowq.deferred (
-    queue_id       int not null comment 'The queue; never used again for another one.',
-    due_at         datetime(6) not null comment 'Maintain looks at it from this moment on.',
+    queue_id       int not null comment 'Queue; never reused.',
+    due_at         datetime(6) not null comment 'maintain retries the row from this time on.',
     deferred_id    bigint not null comment 'Makes the key unique.',
-    message_id     bigint null comment 'A blocked message that may wait for nothing any more.',
-    predecessor_id bigint null comment 'A message that has ended, of which not all successors were freed.',
-    group_key      varbinary(800) null comment 'The group that the slot is of; null where it is no slot.',
-    is_hint        boolean not null default false comment 'Of a group: whether there may be no slot yet; of a predecessor: whether it is dead.',
+    message_id     bigint null comment 'Blocked message that may be ready to resume.',
+    predecessor_id bigint null comment 'Ended message with successors still to resume.',
+    group_key      varbinary(800) null comment 'Group of the slot; null if the row is not about a slot.',
+    is_hint        boolean not null default false comment 'For a group: the slot may be missing. For a predecessor: it is dead.',
     primary key (queue_id, due_at, deferred_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'What could not be passed on at once, because others were at work on it: slots of groups, messages that waited for others; maintain looks at it again.'
+comment = 'Work that was locked by other sessions: group slots to pass on, successors to resume. maintain retries it.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
@@ -338,13 +338,13 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- (claim_id -2 and -1), as in claim. So readers say "claim_id > 0", or name the moment from which
 -- on they read.
 create table if not exists rowq.started (
-    queue_id   int not null comment 'The queue; never used again for another one.',
-    started_at datetime(6) not null comment 'When the dequeue leased them.',
+    queue_id   int not null comment 'Queue; never reused.',
+    started_at datetime(6) not null comment 'Time of the dequeue.',
     claim_id   bigint not null comment 'The claim that holds the lease; pass it to the finishing routines.',
-    messages   int not null comment 'How many messages the dequeue leased.',
+    messages   int not null comment 'Messages leased by the dequeue.',
     primary key (queue_id, started_at, claim_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.'
+comment = 'Deliveries within rate_seconds of queues with a rate_limit: one row per dequeue.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says when maintain looks whether a message has expired, and where it is if it is ready
@@ -354,15 +354,15 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- for another day until the message expires. A queue ends in two sentinel rows (expiry_id 0), as in
 -- delayed, and readers select message_id, which is outside of the key.
 create table if not exists rowq.expiry (
-    queue_id   int not null comment 'The queue; never used again for another one.',
-    expires_at datetime(6) not null comment 'Maintain looks for the message from this moment on.',
+    queue_id   int not null comment 'Queue; never reused.',
+    expires_at datetime(6) not null comment 'Time from which maintain expires the message.',
     expiry_id  bigint not null comment 'Makes the key unique.',
-    message_id bigint not null comment 'The message.',
-    lane       smallint null comment 'Lane in which the message is if it is ready.',
-    seq        bigint null comment 'Its place there; null where the row was written for another place.',
+    message_id bigint not null comment 'Message id.',
+    lane       smallint null comment 'Lane of the message if it is ready.',
+    seq        bigint null comment 'Position of the message in that lane; null if the row was written for another state.',
     primary key (queue_id, expires_at, expiry_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'When messages expire: what is due is withdrawn by maintain, or has ended before.'
+comment = 'Expiry times of messages; maintain expires those that are due and unfinished.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
@@ -371,16 +371,16 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- (message_id below 1), as in delayed, and readers of that index select state, which is outside of
 -- it.
 create table if not exists rowq.result (
-    queue_id    int not null comment 'The queue; never used again for another one.',
-    message_id  bigint not null comment 'The message.',
-    finished_at datetime(6) not null comment 'When it was completed, cancelled, expired or declared dead.',
+    queue_id    int not null comment 'Queue; never reused.',
+    message_id  bigint not null comment 'Message id.',
+    finished_at datetime(6) not null comment 'Time at which the message was completed, cancelled, expired or declared dead.',
     state       varchar(20) not null comment 'completed, cancelled, expired or dead.',
-    result      json null comment 'What complete was given for the message, or null.',
-    last_error  varchar(2000) null comment 'What went wrong last, or null.',
+    result      json null comment 'Result passed to complete, or null.',
+    last_error  varchar(2000) null comment 'Last error, or null.',
     primary key (queue_id, message_id),
     key result_finished_ix (queue_id, finished_at)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'How messages have ended, with their results, kept for the queue''s result_seconds.'
+comment = 'Outcomes and results of ended messages, kept for the queue''s result_seconds.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is an attempt that has ended, in a queue with history_days. It stays until maintain finds
@@ -390,15 +390,15 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- waiting behind it. A queue ends in two sentinel rows (message_id 0), as in delayed, and readers
 -- by the primary key select outcome, which is outside of it.
 create table if not exists rowq.history (
-    queue_id    int not null comment 'The queue; never used again for another one.',
-    ended_at    datetime(6) not null comment 'When the attempt ended.',
-    message_id  bigint not null comment 'The message.',
-    attempt     smallint not null comment 'How many times the message has been leased.',
-    claim_id    bigint not null comment 'The claim that held the message.',
-    worker_name varchar(200) null comment 'Who held the lease.',
-    leased_at   datetime(6) not null comment 'When the dequeue leased the message.',
+    queue_id    int not null comment 'Queue; never reused.',
+    ended_at    datetime(6) not null comment 'End of the attempt.',
+    message_id  bigint not null comment 'Message id.',
+    attempt     smallint not null comment 'Number of leases so far.',
+    claim_id    bigint not null comment 'Claim that held the message.',
+    worker_name varchar(200) null comment 'Name of the worker that held the lease.',
+    leased_at   datetime(6) not null comment 'Time of the dequeue.',
     outcome     varchar(20) not null comment 'completed, retrying, dead, released, lease_expired or cancelled.',
-    error       varchar(2000) null comment 'What the worker said went wrong, or that the lease expired; else null.',
+    error       varchar(2000) null comment 'Error reported by the worker, or that the lease expired; else null.',
     primary key (queue_id, ended_at, message_id, claim_id),
     key history_message_ix (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
@@ -409,34 +409,34 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- of a claim. It stays until the archive routine has moved the messages. A queue begins with two
 -- sentinel rows (finish_id -2 and -1), as in claim. So readers say "finish_id > 0".
 create table if not exists rowq.finished (
-    queue_id    int not null comment 'The queue; never used again for another one.',
-    finish_id   bigint not null auto_increment comment 'The call that finished the messages; the archive goes in this order.',
-    finished_at datetime(6) not null comment 'When it was completed, cancelled, expired or declared dead.',
+    queue_id    int not null comment 'Queue; never reused.',
+    finish_id   bigint not null auto_increment comment 'Call that finished the messages; the archive follows this order.',
+    finished_at datetime(6) not null comment 'Time at which the message was completed, cancelled, expired or declared dead.',
     state       varchar(20) not null comment 'completed, cancelled or expired.',
-    messages    longtext not null comment 'The batch as arrays of message_id, lane and attempt, as JSON.',
+    messages    longtext not null comment 'The batch as a JSON array of message_id, lane and attempt.',
     primary key (queue_id, finish_id),
     key finish_id_ix (finish_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Finished messages of queues that keep an archive, until archive moves them there.'
+comment = 'Finished messages of queues with an archive, until archive moves them.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a finished message. There is one partition a day (pYYYYMMDD, UTC), which is dropped when
 -- no queue needs it. The last partition takes every later day, so that a row always finds its
 -- place; maintain splits days off it.
 create table if not exists rowq.archive (
-    queue_id     int not null comment 'The queue; never used again for another one.',
-    finished_at  datetime(6) not null comment 'When it was completed, cancelled, expired or declared dead.',
-    message_id   bigint not null comment 'The message.',
-    lane         smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    attempt      smallint not null comment 'How many times the message has been leased.',
-    enqueued_at  datetime(6) not null comment 'When the producer handed it over.',
+    queue_id     int not null comment 'Queue; never reused.',
+    finished_at  datetime(6) not null comment 'Time at which the message was completed, cancelled, expired or declared dead.',
+    message_id   bigint not null comment 'Message id.',
+    lane         smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
+    attempt      smallint not null comment 'Number of leases so far.',
+    enqueued_at  datetime(6) not null comment 'Time of the enqueue.',
     state        varchar(20) not null comment 'completed, cancelled or expired.',
-    message_type varchar(200) null comment 'The producer''s label.',
-    dedup_key    varbinary(800) null comment 'The producer''s dedup key.',
-    headers      json null comment 'The producer''s headers.',
+    message_type varchar(200) null comment 'Label set by the producer.',
+    dedup_key    varbinary(800) null comment 'Dedup key set by the producer.',
+    headers      json null comment 'Headers set by the producer.',
     body         longtext null comment 'Text body, or null.',
     body_binary  longblob null comment 'Binary body, or null.',
-    group_key    varbinary(800) null comment 'The producer''s group key.',
+    group_key    varbinary(800) null comment 'Group key set by the producer.',
     primary key (queue_id, finished_at, message_id),
     key archive_message_ix (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
@@ -449,32 +449,32 @@ partition by range columns (finished_at) (
 -- next_run_at on. next_run_at is null while it is paused, and after its last tick. A queue has few
 -- schedules, so the due ones are found by reading them all.
 create table if not exists rowq.schedule (
-    queue_id         int not null comment 'The queue; never used again for another one.',
+    queue_id         int not null comment 'Queue; never reused.',
     schedule_name    varbinary(400) not null comment 'Name of the schedule.',
-    cron             varchar(200) null comment 'Its times as in a crontab, or null.',
-    interval_seconds double null comment 'Seconds between its ticks, or null.',
-    time_zone        varchar(64) not null comment 'Whose clocks cron means.',
-    missed           varchar(20) not null comment 'What becomes of late ticks: skip, once or all.',
-    overlap          boolean not null comment 'Whether a tick makes a message while that of an earlier one has not ended.',
-    starts_at        datetime(6) not null comment 'No tick comes before this moment; intervals are counted from it.',
-    ends_at          datetime(6) null comment 'No tick comes after this moment, or null.',
-    message_type     varchar(200) null comment 'The producer''s label.',
-    headers          json null comment 'The producer''s headers.',
+    cron             varchar(200) null comment 'Crontab expression, or null.',
+    interval_seconds double null comment 'Seconds between runs, or null.',
+    time_zone        varchar(64) not null comment 'Time zone of cron.',
+    missed           varchar(20) not null comment 'Policy for late ticks: skip, once or all.',
+    overlap          boolean not null comment 'False if a run adds no message while an earlier one is unfinished.',
+    starts_at        datetime(6) not null comment 'Earliest run; intervals count from it.',
+    ends_at          datetime(6) null comment 'Latest run, or null.',
+    message_type     varchar(200) null comment 'Label set by the producer.',
+    headers          json null comment 'Headers set by the producer.',
     priority         smallint not null comment '0 to 9; 0 is delivered first.',
-    group_key        varbinary(800) null comment 'The producer''s group key.',
-    max_attempts     smallint null comment 'Leases before a message is dead; of a message: null for the queue''s setting.',
+    group_key        varbinary(800) null comment 'Group key set by the producer.',
+    max_attempts     smallint null comment 'Leases before the message is dead; null uses the queue''s setting.',
     body             longtext null comment 'Text body, or null.',
     body_binary      longblob null comment 'Binary body, or null.',
-    is_paused        boolean not null default false comment 'It is stopped: a queue delivers nothing, a schedule makes no message.',
-    next_run_at      datetime(6) null comment 'The next tick; null while the schedule is paused, and after its last one.',
-    last_run_at      datetime(6) null comment 'When it last made a message, or null.',
-    last_message_id  bigint null comment 'The message that it made then, or null.',
-    last_error       varchar(2000) null comment 'What went wrong last, or null.',
+    is_paused        boolean not null default false comment 'True if the queue delivers nothing, or the schedule adds no messages.',
+    next_run_at      datetime(6) null comment 'Next run; null if the schedule is paused or has ended.',
+    last_run_at      datetime(6) null comment 'Time of the last run, or null.',
+    last_message_id  bigint null comment 'Message of the last run, or null.',
+    last_error       varchar(2000) null comment 'Last error, or null.',
     primary key (queue_id, schedule_name),
     constraint schedule_cron_ck check ((cron is null) <> (interval_seconds is null)),
     constraint schedule_missed_ck check (missed in ('skip', 'once', 'all'))
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Schedules, whose messages maintain adds to their queues when they are due.'
+comment = 'Schedules. maintain enqueues their messages when they are due.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says that a queue gets what is published under the topics that a pattern matches. Where a
@@ -482,36 +482,36 @@ row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 -- and seldom change, and a producer locks none of them. Whoever binds a queue, or unbinds it, holds
 -- its row in queue_lock, shared.
 create table if not exists rowq.topic_binding (
-    queue_id      int not null comment 'The queue; never used again for another one.',
-    topic_pattern varbinary(200) not null comment 'What of the topics the queue gets.',
-    word_count    smallint not null comment 'How many words the pattern has, without #.',
-    matches_rest  boolean not null comment 'Whether any words may follow, or none: the pattern ends with #.',
-    literal_prefix varbinary(200) not null comment 'The words before the first * or #, which the topic has to begin with.',
-    like_pattern  varbinary(400) null comment 'What the topic''s first word_count words are compared with, ! before what is no wildcard; null where literal_prefix has said it.',
-    shape         varbinary(100) not null comment 'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.',
+    queue_id      int not null comment 'Queue; never reused.',
+    topic_pattern varbinary(200) not null comment 'Topic pattern.',
+    word_count    smallint not null comment 'Number of words of the pattern without #.',
+    matches_rest  boolean not null comment 'True if the pattern ends with #: any number of further words matches.',
+    literal_prefix varbinary(200) not null comment 'Words before the first * or #, which the topic must start with.',
+    like_pattern  varbinary(400) null comment 'LIKE pattern for the topic''s first word_count words, with ! as the escape; null if literal_prefix suffices.',
+    shape         varbinary(100) not null comment 'One digit per word of the pattern: 1 for *, 2 for #, 0 otherwise.',
     primary key (queue_id, topic_pattern),
     key topic_binding_prefix_ix (literal_prefix, word_count, matches_rest, like_pattern, shape),
     key topic_binding_pattern_ix (topic_pattern)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Which queue gets what is published under which topics.';
+comment = 'Topic patterns of the queues.';
 
 -- A row is a worker process that has reported. It is deleted when the worker ends; one that was
 -- killed is deleted an hour after its last report, by the report of another worker of the queue.
 -- The rates are those between the last two reports.
 create table if not exists rowq.worker (
-    queue_id             int not null comment 'The queue; never used again for another one.',
-    worker_id            varbinary(64) not null comment 'The worker process.',
-    worker_name          varchar(200) null comment 'Who holds the lease, or has held it.',
-    host_name            varchar(200) null comment 'Where the worker runs, or null.',
-    worker_version       varchar(200) null comment 'What the worker runs, or null.',
-    threads              int not null comment 'How many handlers the worker runs at a time.',
-    started_at           datetime(6) not null comment 'When the worker reported first.',
-    last_seen_at         datetime(6) not null comment 'When the worker reported last.',
-    completed            bigint not null comment 'Messages that the worker has completed since its start.',
-    failed               bigint not null comment 'Attempts that have failed in the worker since its start.',
-    completed_per_second double not null default 0 comment 'Messages completed a second, between the worker''s last two reports.',
-    failed_per_second    double not null default 0 comment 'Attempts failed a second, between the worker''s last two reports.',
+    queue_id             int not null comment 'Queue; never reused.',
+    worker_id            varbinary(64) not null comment 'Id of the worker process.',
+    worker_name          varchar(200) null comment 'Name of the worker that holds or held the lease.',
+    host_name            varchar(200) null comment 'Host of the worker, or null.',
+    worker_version       varchar(200) null comment 'Version of the worker, or null.',
+    threads              int not null comment 'Number of handlers the worker runs at a time.',
+    started_at           datetime(6) not null comment 'Time of the worker''s first report.',
+    last_seen_at         datetime(6) not null comment 'Time of the worker''s last report.',
+    completed            bigint not null comment 'Messages completed since the worker started.',
+    failed               bigint not null comment 'Failed attempts since the worker started.',
+    completed_per_second double not null default 0 comment 'Messages completed per second between the last two reports.',
+    failed_per_second    double not null default 0 comment 'Failed attempts per second between the last two reports.',
     primary key (queue_id, worker_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Worker processes that have reported, and how much they do.'
+comment = 'Worker processes and their reported throughput.'
 stats_persistent = 1 stats_auto_recalc = 0;

@@ -329,6 +329,11 @@ def test_every_promise_is_cited_by_a_test_and_every_cited_promise_exists() -> No
     assert cited == CONTRACT["promises"].keys()
 
 
+def test_purposes_are_short() -> None:
+    long = [name for name, entry in CONTRACT["routine"].items() if len(entry["purpose"]) > 100]
+    assert not long, "a purpose has at most 100 characters; the rest goes to details"
+
+
 def test_oracle_grants_give_each_role_its_package() -> None:
     text = (SQL / "oracle" / "grants.sql").read_text(encoding="utf-8")
     given = set(re.findall(r"^    give\('rowq_(\w+)', '(\w+)'\);$", text, re.MULTILINE))

@@ -22,11 +22,11 @@ create procedure rowq.alter_queue(
 )
 sql security definer
 modifies sql data
-comment 'Change settings of a queue; null leaves a setting as it is.'
+comment 'Change settings of a queue; null leaves a setting unchanged.'
 begin
 -- routine   alter_queue
 -- version   1
--- purpose   Change settings of a queue; null leaves a setting as it is.
+-- purpose   Change settings of a queue; null leaves a setting unchanged.
 -- promise   P15
 -- locks     the queue row; new deferred rows; where max_leased is new, a row of lane
 -- commits   its own transaction where the caller has none; never the caller's

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.archive(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
-comment 'Move finished messages of a queue with archive_days above 0 to the archive.'
+comment 'Move finished messages to the archive, if the queue has archive_days.'
 begin
 -- routine   archive
 -- version   1
--- purpose   Move finished messages of a queue with archive_days above 0 to the archive.
+-- purpose   Move finished messages to the archive, if the queue has archive_days.
 -- promise   P19
 -- locks     finished rows, passing over locked ones; message rows; new archive rows
 -- commits   its own transaction where the caller has none; never the caller's, and implicitly

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.bind_topic(p_queue_name longtext, p_topic_pattern longtext)
 sql security definer
 modifies sql data
-comment 'Let a queue get what is published under the topics that a pattern matches.'
+comment 'Bind a queue to the topics that match a pattern.'
 begin
 -- routine   bind_topic
 -- version   1
--- purpose   Let a queue get what is published under the topics that a pattern matches.
+-- purpose   Bind a queue to the topics that match a pattern.
 -- promise   P15 P35
 -- locks     the queue, shared; a new topic_binding row
 -- commits   its own transaction where the caller has none; never the caller's

@@ -8,11 +8,11 @@ create procedure rowq.cancel(
 )
 sql security definer
 modifies sql data
-comment 'Withdraw messages that no worker holds, dead ones too.'
+comment 'Cancel messages that no worker holds, dead ones included.'
 begin
 -- routine   cancel
 -- version   1
--- purpose   Withdraw messages that no worker holds, dead ones too.
+-- purpose   Cancel messages that no worker holds, dead ones included.
 -- promise   P15 P34
 -- locks     the queue, shared; claim rows, if include_leased, then blocked, delayed, dead,
 --           group_waiting and ready rows; locked ones are passed over; then as complete

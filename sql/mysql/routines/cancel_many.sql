@@ -13,11 +13,11 @@ create procedure rowq.cancel_many(
 )
 sql security definer
 modifies sql data
-comment 'Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.'
+comment 'Cancel messages that match all given filters and that no worker holds.'
 begin
 -- routine   cancel_many
 -- version   1
--- purpose   Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.
+-- purpose   Cancel messages that match all given filters and that no worker holds.
 -- promise   P15
 -- locks     as cancel
 -- commits   its own transaction where the caller has none; never the caller's

@@ -9,11 +9,11 @@ create procedure rowq.complete(
 )
 sql security definer
 modifies sql data
-comment 'Finish messages: they are gone, or in the archive, and never delivered again.'
+comment 'Finish messages: delete or archive them, and never deliver them again.'
 begin
 -- routine   complete
 -- version   1
--- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
+-- purpose   Finish messages: delete or archive them, and never deliver them again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     with an archive the queue, shared; the claim row; then message and dedup rows, rows of
 --           groups and of messages that wait, all of them tried only; new result and history rows

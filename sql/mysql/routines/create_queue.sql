@@ -22,11 +22,11 @@ create procedure rowq.create_queue(
 )
 sql security definer
 modifies sql data
-comment 'Create a queue; an existing queue of that name is left as it is.'
+comment 'Create a queue; leave an existing queue unchanged.'
 begin
 -- routine   create_queue
 -- version   1
--- purpose   Create a queue; an existing queue of that name is left as it is.
+-- purpose   Create a queue; leave an existing queue unchanged.
 -- promise   P15
 -- locks     the new rows of queue, queue_lock, limit_lock and lane
 -- commits   its own transaction where the caller has none; never the caller's

@@ -21,11 +21,11 @@ create procedure rowq.create_schedule(
 )
 sql security definer
 modifies sql data
-comment 'Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.'
+comment 'Create a schedule that enqueues a message by cron or interval.'
 begin
 -- routine   create_schedule
 -- version   1
--- purpose   Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.
+-- purpose   Create a schedule that enqueues a message by cron or interval.
 -- promise   P15 P30 P31
 -- locks     the queue, shared; the new schedule row
 -- commits   its own transaction where the caller has none; never the caller's

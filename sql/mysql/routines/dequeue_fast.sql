@@ -9,11 +9,11 @@ create procedure rowq.dequeue_fast(
 )
 sql security definer
 modifies sql data
-comment 'Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.'
+comment 'Lease up to batch_size ready messages under one new claim, and skip locked rows.'
 begin
 -- routine   dequeue_fast
 -- version   1
--- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
+-- purpose   Lease up to batch_size ready messages under one new claim, and skip locked rows.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     ready rows, passing over locked ones; the new claim row; seldom a row of lane, tried;
 --           where the queue has limits, its limit lock, tried for a tenth of a second and held

@@ -10,11 +10,11 @@ create procedure rowq.dequeue_wait(
 )
 sql security definer
 modifies sql data
-comment 'Do what dequeue_fast does, but wait until something is ready or the time is up; return fewer messages where they are long.'
+comment 'Dequeue like dequeue_fast, but wait until a message is ready or the time is up.'
 begin
 -- routine   dequeue_wait
 -- version   1
--- purpose   Do what dequeue_fast does, but wait until something is ready or the time is up; return fewer messages where they are long.
+-- purpose   Dequeue like dequeue_fast, but wait until a message is ready or the time is up.
 -- promise   P03 P17
 -- locks     as dequeue_fast; a row of lane while it sleeps, passed over when locked
 -- commits   after each look, so that no snapshot is held while it waits; needs autocommit

@@ -10,11 +10,11 @@ create procedure rowq.discard_dead(
 )
 sql security definer
 modifies sql data
-comment 'Delete dead messages for good, the archive keeps none of them; null takes the oldest max_messages.'
+comment 'Delete dead messages; they do not go to the archive.'
 begin
 -- routine   discard_dead
 -- version   1
--- purpose   Delete dead messages for good, the archive keeps none of them; null takes the oldest max_messages.
+-- purpose   Delete dead messages; they do not go to the archive.
 -- promise   P12 P22 P26
 -- locks     the queue, shared; dead rows, passing over locked ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.drop_queue(p_queue_name longtext, p_force boolean)
 sql security definer
 modifies sql data
-comment 'Remove an empty queue, or with force a queue and everything in it, archive included.'
+comment 'Drop an empty queue or, with force, a queue with its messages and its archive.'
 begin
 -- routine   drop_queue
 -- version   1
--- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
+-- purpose   Drop an empty queue or, with force, a queue with its messages and its archive.
 -- promise   P02 P15
 -- locks     the queue, exclusively, all rows of the queue, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.drop_schedule(p_queue_name longtext, p_schedule_name longtext)
 sql security definer
 modifies sql data
-comment 'Remove a schedule; the messages that it made stay.'
+comment 'Drop a schedule; messages already enqueued stay.'
 begin
 -- routine   drop_schedule
 -- version   1
--- purpose   Remove a schedule; the messages that it made stay.
+-- purpose   Drop a schedule; messages already enqueued stay.
 -- promise   P15
 -- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's

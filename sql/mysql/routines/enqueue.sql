@@ -19,11 +19,11 @@ create procedure rowq.enqueue(
 )
 sql security definer
 modifies sql data
-comment 'Hand over one message.'
+comment 'Enqueue a message.'
 begin
 -- routine   enqueue
 -- version   1
--- purpose   Hand over one message.
+-- purpose   Enqueue a message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     new rows; the queue, shared; with a dedup key, waits for another open enqueue of it;
 --           with a group key, for one that has opened the group, and for what is closing it; the

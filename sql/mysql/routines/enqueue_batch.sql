@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.enqueue_batch(p_queue_name longtext, p_messages longtext)
 sql security definer
 modifies sql data
-comment 'Hand over many messages in one call: all of them or, on an error, none.'
+comment 'Enqueue many messages in one call: all of them or, on an error, none.'
 begin
 -- routine   enqueue_batch
 -- version   1
--- purpose   Hand over many messages in one call: all of them or, on an error, none.
+-- purpose   Enqueue many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P36
 -- locks     new rows; the queue, shared; with keys, waits as enqueue does, in the order of the
 --           keys; rows of predecessors, tried only

@@ -9,11 +9,11 @@ create procedure rowq.extend_lease(
 )
 sql security definer
 modifies sql data
-comment 'Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.'
+comment 'Extend the lease of a claim to lease_seconds from now; it is never shortened.'
 begin
 -- routine   extend_lease
 -- version   1
--- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
+-- purpose   Extend the lease of a claim to lease_seconds from now; it is never shortened.
 -- promise   P08 P34
 -- locks     the claim row
 -- commits   its own transaction where the caller has none; never the caller's

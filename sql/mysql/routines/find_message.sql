@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.find_message(p_queue_name longtext, p_dedup_key longtext)
 sql security definer
 modifies sql data
-comment 'Find the unfinished message that has a dedup key, and return what get_message does.'
+comment 'Return the unfinished message with a dedup key, as get_message does.'
 begin
 -- routine   find_message
 -- version   1
--- purpose   Find the unfinished message that has a dedup key, and return what get_message does.
+-- purpose   Return the unfinished message with a dedup key, as get_message does.
 -- promise   P12 P20
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.get_history(p_queue_name longtext, p_message_id bigint)
 sql security definer
 modifies sql data
-comment 'The attempts of a message: those that have ended within the queue''s history_days, oldest first, then the present lease. A lease that ran out is lease_expired, also where no attempt was left; no row when rowq knows of none.'
+comment 'Return the attempts of a message, oldest first, including the current lease.'
 begin
 -- routine   get_history
 -- version   1
--- purpose   The attempts of a message: those that have ended within the queue's history_days, oldest first, then the present lease. A lease that ran out is lease_expired, also where no attempt was left; no row when rowq knows of none.
+-- purpose   Return the attempts of a message, oldest first, including the current lease.
 -- promise   P37
 -- locks     none
 -- commits   never; the caller owns the transaction

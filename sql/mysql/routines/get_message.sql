@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.get_message(p_queue_name longtext, p_message_id bigint)
 sql security definer
 modifies sql data
-comment 'Where a message is and everything about it; no row when rowq does not know it.'
+comment 'Return the state of a message and all its data, or no row if unknown.'
 begin
 -- routine   get_message
 -- version   1
--- purpose   Where a message is and everything about it; no row when rowq does not know it.
+-- purpose   Return the state of a message and all its data, or no row if unknown.
 -- promise   P20
 -- locks     none
 -- commits   never; the caller owns the transaction

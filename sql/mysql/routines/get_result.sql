@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.get_result(p_queue_name longtext, p_message_id bigint)
 sql security definer
 modifies sql data
-comment 'How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.'
+comment 'Return the outcome and result of a message, or its state if unfinished.'
 begin
 -- routine   get_result
 -- version   1
--- purpose   How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.
+-- purpose   Return the outcome and result of a message, or its state if unfinished.
 -- promise   P32
 -- locks     none
 -- commits   never; the caller owns the transaction

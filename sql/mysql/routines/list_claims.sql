@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.list_claims(p_queue_name longtext, p_after_claim_id bigint, p_max_claims int)
 sql security definer
 modifies sql data
-comment 'Who is at work on what: the claims of one queue or all, in the order of their ids.'
+comment 'List the claims of one queue or all, by id.'
 begin
 -- routine   list_claims
 -- version   1
--- purpose   Who is at work on what: the claims of one queue or all, in the order of their ids.
+-- purpose   List the claims of one queue or all, by id.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

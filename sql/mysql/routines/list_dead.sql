@@ -10,11 +10,11 @@ create procedure rowq.list_dead(
 )
 sql security definer
 modifies sql data
-comment 'Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.'
+comment 'List dead messages by id, forwards or backwards, without bodies.'
 begin
 -- routine   list_dead
 -- version   1
--- purpose   Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.
+-- purpose   List dead messages by id, forwards or backwards, without bodies.
 -- promise   P10
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -9,11 +9,11 @@ create procedure rowq.list_delayed(
 )
 sql security definer
 modifies sql data
-comment 'Messages that wait for their time, without their bodies, in the order in which they become due.'
+comment 'List delayed messages in the order in which they become due, without bodies.'
 begin
 -- routine   list_delayed
 -- version   1
--- purpose   Messages that wait for their time, without their bodies, in the order in which they become due.
+-- purpose   List delayed messages in the order in which they become due, without bodies.
 -- promise   P11
 -- locks     none
 -- commits   never; the caller owns the transaction

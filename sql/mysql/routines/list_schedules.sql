@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.list_schedules(p_queue_name longtext)
 sql security definer
 modifies sql data
-comment 'The schedules of one queue, or of all, without their bodies and headers.'
+comment 'List the schedules of one queue or all, without bodies and headers.'
 begin
 -- routine   list_schedules
 -- version   1
--- purpose   The schedules of one queue, or of all, without their bodies and headers.
+-- purpose   List the schedules of one queue or all, without bodies and headers.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

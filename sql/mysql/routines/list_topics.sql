@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.list_topics(p_queue_name longtext)
 sql security definer
 modifies sql data
-comment 'The patterns of one queue or all, in the order of the queues'' names.'
+comment 'List the topic patterns of one queue or all, by queue name.'
 begin
 -- routine   list_topics
 -- version   1
--- purpose   The patterns of one queue or all, in the order of the queues' names.
+-- purpose   List the topic patterns of one queue or all, by queue name.
 -- promise   P35
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.list_workers(p_queue_name longtext)
 sql security definer
 modifies sql data
-comment 'The workers of one queue, or of all, that have reported within the last hour, idle ones too.'
+comment 'List workers that reported within the last hour, idle ones included.'
 begin
 -- routine   list_workers
 -- version   1
--- purpose   The workers of one queue, or of all, that have reported within the last hour, idle ones too.
+-- purpose   List workers that reported within the last hour, idle ones included.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

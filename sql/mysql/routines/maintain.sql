@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.maintain(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
-comment 'All housekeeping of one queue, or of every queue: schedules, promote, reap, expiry, floors, archive, results, history. Call it about once a second.'
+comment 'Run the maintenance of one queue or all; call it about once a second.'
 begin
 -- routine   maintain
 -- version   1
--- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, expiry, floors, archive, results, history. Call it about once a second.
+-- purpose   Run the maintenance of one queue or all; call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
 -- locks     rows of lane, tried, while a queue is kept; as promote, reap and archive
 -- commits   its own transaction where the caller has none; never the caller's

@@ -10,11 +10,11 @@ create procedure rowq.next_ticks(
 )
 sql security definer
 modifies sql data
-comment 'When a schedule with these times would run: a look before it is created. An interval counts from after.'
+comment 'Compute the next run times of a schedule before it is created.'
 begin
 -- routine   next_ticks
 -- version   1
--- purpose   When a schedule with these times would run: a look before it is created. An interval counts from after.
+-- purpose   Compute the next run times of a schedule before it is created.
 -- promise   P31
 -- locks     none
 -- commits   never; the caller owns the transaction

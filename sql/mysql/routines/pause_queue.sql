@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.pause_queue(p_queue_name longtext)
 sql security definer
 modifies sql data
-comment 'Stop delivery; enqueue and the finishing routines go on.'
+comment 'Stop the delivery of a queue; producers and finishing calls continue.'
 begin
 -- routine   pause_queue
 -- version   1
--- purpose   Stop delivery; enqueue and the finishing routines go on.
+-- purpose   Stop the delivery of a queue; producers and finishing calls continue.
 -- promise   P18
 -- locks     the queue row
 -- commits   its own transaction where the caller has none; never the caller's

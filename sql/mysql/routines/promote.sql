@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.promote(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
-comment 'Make delayed messages ready whose time has come.'
+comment 'Make delayed messages ready that are due.'
 begin
 -- routine   promote
 -- version   1
--- purpose   Make delayed messages ready whose time has come.
+-- purpose   Make delayed messages ready that are due.
 -- promise   P11
 -- locks     the queue, shared; delayed rows, passing over locked ones; new ready rows
 -- commits   its own transaction where the caller has none; never the caller's

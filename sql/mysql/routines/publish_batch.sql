@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.publish_batch(p_messages longtext)
 sql security definer
 modifies sql data
-comment 'Do what publish does with many messages in one call, queue by queue: all of them or, on an error, none.'
+comment 'Publish many messages in one call: all of them or, on an error, none.'
 begin
 -- routine   publish_batch
 -- version   1
--- purpose   Do what publish does with many messages in one call, queue by queue: all of them or, on an error, none.
+-- purpose   Publish many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as internal_bound_queues; new rows, and with keys waits as enqueue_batch does, queue by
 --           queue in the order of their names

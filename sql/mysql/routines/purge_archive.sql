@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.purge_archive(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
-comment 'Delete archived messages older than the queue''s archive_days and attempts older than its history_days, and drop partitions that no queue needs.'
+comment 'Delete archived messages past archive_days and attempts past history_days.'
 begin
 -- routine   purge_archive
 -- version   1
--- purpose   Delete archived messages older than the queue's archive_days and attempts older than its history_days, and drop partitions that no queue needs.
+-- purpose   Delete archived messages past archive_days and attempts past history_days.
 -- promise   P19 P37
 -- locks     archive rows; the queue, shared; a row of lane, history rows; for a drop
 --           the archive, waiting for a second at most

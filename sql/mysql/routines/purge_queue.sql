@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.purge_queue(p_queue_name longtext, p_include_dead boolean, p_max_messages int)
 sql security definer
 modifies sql data
-comment 'Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.'
+comment 'Delete ready, delayed and blocked messages; leased ones stay with their workers.'
 begin
 -- routine   purge_queue
 -- version   1
--- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
+-- purpose   Delete ready, delayed and blocked messages; leased ones stay with their workers.
 -- promise   P15
 -- locks     the queue, shared; blocked, group_waiting, ready, delayed and dead rows, passing over
 --           locked ones; then as complete

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.put(p_queue_name longtext, p_body longtext)
 sql security definer
 modifies sql data
-comment 'Hand over one message that is a text body and nothing else: the short form of enqueue.'
+comment 'Enqueue a text body with default options: the short form of enqueue.'
 begin
 -- routine   put
 -- version   1
--- purpose   Hand over one message that is a text body and nothing else: the short form of enqueue.
+-- purpose   Enqueue a text body with default options: the short form of enqueue.
 -- promise   P01 P05 P15 P20
 -- locks     as enqueue, which it calls
 -- commits   its own transaction where the caller has none; never the caller's

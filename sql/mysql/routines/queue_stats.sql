@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.queue_stats(p_queue_name longtext, p_max_count int)
 sql security definer
 modifies sql data
-comment 'Counts, age and settings of one queue or all.'
+comment 'Return counts, age and settings of one queue or all.'
 begin
 -- routine   queue_stats
 -- version   1
--- purpose   Counts, age and settings of one queue or all.
+-- purpose   Return counts, age and settings of one queue or all.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

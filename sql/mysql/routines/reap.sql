@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.reap(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
-comment 'Take unfinished messages back from claims whose lease ran out.'
+comment 'Return unfinished messages of claims whose lease has expired.'
 begin
 -- routine   reap
 -- version   1
--- purpose   Take unfinished messages back from claims whose lease ran out.
+-- purpose   Return unfinished messages of claims whose lease has expired.
 -- promise   P03 P09 P34 P37
 -- locks     the queue, shared; expired claim rows, passing over locked ones; message rows, tried
 --           only; new history rows

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.release(p_queue_name longtext, p_claim_id bigint, p_message_ids longtext)
 sql security definer
 modifies sql data
-comment 'Give messages back to the front of their priority without spending the attempt.'
+comment 'Return messages to the front of their priority without spending the attempt.'
 begin
 -- routine   release
 -- version   1
--- purpose   Give messages back to the front of their priority without spending the attempt.
+-- purpose   Return messages to the front of their priority without spending the attempt.
 -- promise   P08 P34 P37
 -- locks     the queue, shared; the claim row; then new ready rows, and for cancelled messages as
 --           complete; new history rows

@@ -14,11 +14,11 @@ create procedure rowq.report_worker(
 )
 sql security definer
 modifies sql data
-comment 'Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.'
+comment 'Report that a worker runs, with its totals; call it about every 10 seconds.'
 begin
 -- routine   report_worker
 -- version   1
--- purpose   Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.
+-- purpose   Report that a worker runs, with its totals; call it about every 10 seconds.
 -- promise   P15
 -- locks     the queue, shared; the worker's row; one of a worker that is gone
 -- commits   its own transaction where the caller has none; never the caller's

@@ -10,11 +10,11 @@ create procedure rowq.reset(
 )
 sql security definer
 modifies sql data
-comment 'Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.'
+comment 'Make dead messages ready again, at the tail of their priority, with fresh attempts.'
 begin
 -- routine   reset
 -- version   1
--- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
+-- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts.
 -- promise   P10 P12 P32
 -- locks     the queue, shared; dead rows, passing over locked ones; dedup rows; message rows,
 --           tried only; result rows; new ready rows; groups as enqueue

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.resume_queue(p_queue_name longtext)
 sql security definer
 modifies sql data
-comment 'Start delivery again.'
+comment 'Resume the delivery of a queue.'
 begin
 -- routine   resume_queue
 -- version   1
--- purpose   Start delivery again.
+-- purpose   Resume the delivery of a queue.
 -- promise   P18
 -- locks     the queue row
 -- commits   its own transaction where the caller has none; never the caller's

@@ -10,11 +10,11 @@ create procedure rowq.retry_later(
 )
 sql security definer
 modifies sql data
-comment 'Give messages back for another attempt after a delay, the queue''s backoff unless delay_seconds is given; without an attempt left they are dead.'
+comment 'Return messages for another attempt after a delay; without an attempt left they are dead.'
 begin
 -- routine   retry_later
 -- version   1
--- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
 -- locks     the queue, shared; the claim row; then message rows, tried only; delayed, ready, dead
 --           or dedup rows, and for cancelled messages as complete; new history rows

@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.run_schedule(p_queue_name longtext, p_schedule_name longtext)
 sql security definer
 modifies sql data
-comment 'Enqueue the message of a schedule now, paused or not; its next tick stays as it is.'
+comment 'Enqueue the message of a schedule now, even if paused; its next run is unchanged.'
 begin
 -- routine   run_schedule
 -- version   1
--- purpose   Enqueue the message of a schedule now, paused or not; its next tick stays as it is.
+-- purpose   Enqueue the message of a schedule now, even if paused; its next run is unchanged.
 -- promise   P15
 -- locks     the queue, shared; the schedule row; as enqueue
 -- commits   its own transaction where the caller has none; never the caller's

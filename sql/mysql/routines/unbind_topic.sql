@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.unbind_topic(p_queue_name longtext, p_topic_pattern longtext)
 sql security definer
 modifies sql data
-comment 'Take a queue''s pattern away; what it has got stays.'
+comment 'Remove a queue''s pattern; messages already enqueued stay.'
 begin
 -- routine   unbind_topic
 -- version   1
--- purpose   Take a queue's pattern away; what it has got stays.
+-- purpose   Remove a queue's pattern; messages already enqueued stay.
 -- promise   P15 P35
 -- locks     the queue, shared; the topic_binding row
 -- commits   its own transaction where the caller has none; never the caller's

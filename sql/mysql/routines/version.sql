@@ -4,11 +4,11 @@ delimiter //
 create procedure rowq.version()
 sql security definer
 reads sql data
-comment 'What is installed.'
+comment 'Return the installed versions.'
 begin
 -- routine   version
 -- version   1
--- purpose   What is installed.
+-- purpose   Return the installed versions.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

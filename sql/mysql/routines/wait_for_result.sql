@@ -8,11 +8,11 @@ create procedure rowq.wait_for_result(
 )
 sql security definer
 modifies sql data
-comment 'Do what get_result does, but wait until the message has ended or the time is up; the queue must keep results.'
+comment 'Return like get_result, but wait until the message has ended or the time is up.'
 begin
 -- routine   wait_for_result
 -- version   1
--- purpose   Do what get_result does, but wait until the message has ended or the time is up; the queue must keep results.
+-- purpose   Return like get_result, but wait until the message has ended or the time is up.
 -- promise   P17 P32
 -- locks     none
 -- commits   after each look, so that no snapshot is held while it waits; needs autocommit

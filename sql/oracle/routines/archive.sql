@@ -6,7 +6,7 @@ procedure archive(
 is
 -- routine   archive
 -- version   1
--- purpose   Move finished messages of a queue with archive_days above 0 to the archive.
+-- purpose   Move finished messages to the archive, if the queue has archive_days.
 -- promise   P19
 -- locks     finished rows, passing over locked ones; message rows; new archive rows
 -- commits   never; the caller owns the transaction

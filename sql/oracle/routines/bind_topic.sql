@@ -6,7 +6,7 @@ procedure bind_topic(
 is
 -- routine   bind_topic
 -- version   1
--- purpose   Let a queue get what is published under the topics that a pattern matches.
+-- purpose   Bind a queue to the topics that match a pattern.
 -- promise   P15 P35
 -- locks     the table of bindings against drop_queue; a new topic_binding row; waits for a session
 --           that is binding the same

@@ -7,7 +7,7 @@ procedure cancel(
 is
 -- routine   cancel
 -- version   1
--- purpose   Withdraw messages that no worker holds, dead ones too.
+-- purpose   Cancel messages that no worker holds, dead ones included.
 -- promise   P15 P34
 -- locks     claim rows, if include_leased, then blocked, delayed, ready, group_waiting, dead rows,
 --           passing over locked ones; then as complete

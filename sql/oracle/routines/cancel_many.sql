@@ -12,7 +12,7 @@ procedure cancel_many(
 is
 -- routine   cancel_many
 -- version   1
--- purpose   Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.
+-- purpose   Cancel messages that match all given filters and that no worker holds.
 -- promise   P15
 -- locks     as cancel
 -- commits   never; the caller owns the transaction

@@ -8,7 +8,7 @@ procedure complete(
 is
 -- routine   complete
 -- version   1
--- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
+-- purpose   Finish messages: delete or archive them, and never deliver them again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     the claim row; then dedup rows; message rows, rows of groups and of messages that wait,
 --           all of them tried only; new result, history and deferred rows

@@ -21,7 +21,7 @@ procedure create_queue(
 is
 -- routine   create_queue
 -- version   1
--- purpose   Create a queue; an existing queue of that name is left as it is.
+-- purpose   Create a queue; leave an existing queue unchanged.
 -- promise   P15
 -- locks     the new rows of queue, lane, lock_bucket and limit_lock; waits for a session that is
 --           creating the same queue

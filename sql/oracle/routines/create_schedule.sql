@@ -20,7 +20,7 @@ procedure create_schedule(
 is
 -- routine   create_schedule
 -- version   1
--- purpose   Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.
+-- purpose   Create a schedule that enqueues a message by cron or interval.
 -- promise   P15 P30 P31
 -- locks     the new schedule row; waits for a session that is creating the same schedule
 -- commits   never; the caller owns the transaction

@@ -8,7 +8,7 @@ procedure dequeue_fast(
 is
 -- routine   dequeue_fast
 -- version   1
--- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
+-- purpose   Lease up to batch_size ready messages under one new claim, and skip locked rows.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     ready rows, passing over locked ones; the new claim row; where the queue has limits,
 --           its limit lock, tried for a tenth of a second and held until the caller's transaction

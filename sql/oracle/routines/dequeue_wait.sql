@@ -9,7 +9,7 @@ procedure dequeue_wait(
 is
 -- routine   dequeue_wait
 -- version   1
--- purpose   Do what dequeue_fast does, but wait until something is ready or the time is up; return fewer messages where they are long.
+-- purpose   Dequeue like dequeue_fast, but wait until a message is ready or the time is up.
 -- promise   P03 P17
 -- locks     as dequeue_fast; while it waits, of dbms_lock where the owner may, the queue's one lock
 -- commits   after each look, so that nothing is held while it waits; refuses an open transaction

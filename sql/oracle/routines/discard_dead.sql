@@ -9,7 +9,7 @@ procedure discard_dead(
 is
 -- routine   discard_dead
 -- version   1
--- purpose   Delete dead messages for good, the archive keeps none of them; null takes the oldest max_messages.
+-- purpose   Delete dead messages; they do not go to the archive.
 -- promise   P12 P22 P26
 -- locks     dead rows, passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction

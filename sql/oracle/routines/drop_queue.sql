@@ -6,7 +6,7 @@ procedure drop_queue(
 is
 -- routine   drop_queue
 -- version   1
--- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
+-- purpose   Drop an empty queue or, with force, a queue with its messages and its archive.
 -- promise   P02 P15
 -- locks     the tables against writers, waiting for a second at most; all rows of the queue
 -- commits   never; the caller owns the transaction

@@ -6,7 +6,7 @@ procedure drop_schedule(
 is
 -- routine   drop_schedule
 -- version   1
--- purpose   Remove a schedule; the messages that it made stay.
+-- purpose   Drop a schedule; messages already enqueued stay.
 -- promise   P15
 -- locks     the schedule row
 -- commits   never; the caller owns the transaction

@@ -18,7 +18,7 @@ procedure enqueue(
 is
 -- routine   enqueue
 -- version   1
--- purpose   Hand over one message.
+-- purpose   Enqueue a message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     new rows; with a dedup key, waits for another open enqueue of it; with a group key, for
 --           one that has opened the group; the row of a predecessor, tried only

@@ -8,7 +8,7 @@ procedure extend_lease(
 is
 -- routine   extend_lease
 -- version   1
--- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
+-- purpose   Extend the lease of a claim to lease_seconds from now; it is never shortened.
 -- promise   P08 P34
 -- locks     the claim row
 -- commits   never; the caller owns the transaction

@@ -6,7 +6,7 @@ procedure get_message(
 is
 -- routine   get_message
 -- version   1
--- purpose   Where a message is and everything about it; no row when rowq does not know it.
+-- purpose   Return the state of a message and all its data, or no row if unknown.
 -- promise   P20
 -- locks     none
 -- commits   never; the caller owns the transaction

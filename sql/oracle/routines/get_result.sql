@@ -6,7 +6,7 @@ procedure get_result(
 is
 -- routine   get_result
 -- version   1
--- purpose   How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.
+-- purpose   Return the outcome and result of a message, or its state if unfinished.
 -- promise   P32
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -7,7 +7,7 @@ procedure list_claims(
 is
 -- routine   list_claims
 -- version   1
--- purpose   Who is at work on what: the claims of one queue or all, in the order of their ids.
+-- purpose   List the claims of one queue or all, by id.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -9,7 +9,7 @@ procedure list_dead(
 is
 -- routine   list_dead
 -- version   1
--- purpose   Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.
+-- purpose   List dead messages by id, forwards or backwards, without bodies.
 -- promise   P10
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -8,7 +8,7 @@ procedure list_delayed(
 is
 -- routine   list_delayed
 -- version   1
--- purpose   Messages that wait for their time, without their bodies, in the order in which they become due.
+-- purpose   List delayed messages in the order in which they become due, without bodies.
 -- promise   P11
 -- locks     none
 -- commits   never; the caller owns the transaction

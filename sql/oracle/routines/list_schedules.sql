@@ -5,7 +5,7 @@ procedure list_schedules(
 is
 -- routine   list_schedules
 -- version   1
--- purpose   The schedules of one queue, or of all, without their bodies and headers.
+-- purpose   List the schedules of one queue or all, without bodies and headers.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

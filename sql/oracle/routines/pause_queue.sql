@@ -5,7 +5,7 @@ procedure pause_queue(
 is
 -- routine   pause_queue
 -- version   1
--- purpose   Stop delivery; enqueue and the finishing routines go on.
+-- purpose   Stop the delivery of a queue; producers and finishing calls continue.
 -- promise   P18
 -- locks     the queue row
 -- commits   never; the caller owns the transaction

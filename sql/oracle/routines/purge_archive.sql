@@ -6,7 +6,7 @@ procedure purge_archive(
 is
 -- routine   purge_archive
 -- version   1
--- purpose   Delete archived messages older than the queue's archive_days and attempts older than its history_days, and drop partitions that no queue needs.
+-- purpose   Delete archived messages past archive_days and attempts past history_days.
 -- promise   P19 P37
 -- locks     archive and history rows, passing over locked ones; for a drop a partition, tried
 -- commits   never; the caller owns the transaction. Partitions are dropped in one of its own

@@ -7,7 +7,7 @@ procedure purge_queue(
 is
 -- routine   purge_queue
 -- version   1
--- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
+-- purpose   Delete ready, delayed and blocked messages; leased ones stay with their workers.
 -- promise   P15
 -- locks     blocked, group_waiting, ready, delayed, dead rows, passing over locked ones; then as
 --           complete

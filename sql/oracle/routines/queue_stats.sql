@@ -6,7 +6,7 @@ procedure queue_stats(
 is
 -- routine   queue_stats
 -- version   1
--- purpose   Counts, age and settings of one queue or all.
+-- purpose   Return counts, age and settings of one queue or all.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -6,7 +6,7 @@ procedure reap(
 is
 -- routine   reap
 -- version   1
--- purpose   Take unfinished messages back from claims whose lease ran out.
+-- purpose   Return unfinished messages of claims whose lease has expired.
 -- promise   P03 P09 P34 P37
 -- locks     expired claim rows and message rows, passing over locked ones; ready, dead and dedup
 --           rows; for cancelled messages as complete; new history rows

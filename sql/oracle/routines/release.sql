@@ -7,7 +7,7 @@ procedure release(
 is
 -- routine   release
 -- version   1
--- purpose   Give messages back to the front of their priority without spending the attempt.
+-- purpose   Return messages to the front of their priority without spending the attempt.
 -- promise   P08 P34 P37
 -- locks     the claim row; then new ready rows, and for cancelled messages as complete; new
 --           history rows

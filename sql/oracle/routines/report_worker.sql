@@ -13,7 +13,7 @@ procedure report_worker(
 is
 -- routine   report_worker
 -- version   1
--- purpose   Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.
+-- purpose   Report that a worker runs, with its totals; call it about every 10 seconds.
 -- promise   P15
 -- locks     the worker's row, which no other session changes; one of a worker that is gone, passing
 --           over locked ones; a new row waits for drop_queue

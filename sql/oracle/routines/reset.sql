@@ -9,7 +9,7 @@ procedure reset(
 is
 -- routine   reset
 -- version   1
--- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
+-- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts.
 -- promise   P10 P12 P32
 -- locks     dead rows, passing over locked ones; dedup and result rows; new ready and expiry rows;
 --           groups as enqueue

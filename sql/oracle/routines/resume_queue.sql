@@ -5,7 +5,7 @@ procedure resume_queue(
 is
 -- routine   resume_queue
 -- version   1
--- purpose   Start delivery again.
+-- purpose   Resume the delivery of a queue.
 -- promise   P18
 -- locks     the queue row
 -- commits   never; the caller owns the transaction

@@ -9,7 +9,7 @@ procedure retry_later(
 is
 -- routine   retry_later
 -- version   1
--- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
 -- locks     the claim row; then message rows, waiting for who has just named one of the messages as
 --           a predecessor; delayed, ready, dead or dedup rows; for cancelled messages as complete;

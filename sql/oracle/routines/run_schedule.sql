@@ -6,7 +6,7 @@ procedure run_schedule(
 is
 -- routine   run_schedule
 -- version   1
--- purpose   Enqueue the message of a schedule now, paused or not; its next tick stays as it is.
+-- purpose   Enqueue the message of a schedule now, even if paused; its next run is unchanged.
 -- promise   P15
 -- locks     the schedule row; as enqueue
 -- commits   never; the caller owns the transaction

@@ -6,7 +6,7 @@ procedure unbind_topic(
 is
 -- routine   unbind_topic
 -- version   1
--- purpose   Take a queue's pattern away; what it has got stays.
+-- purpose   Remove a queue's pattern; messages already enqueued stay.
 -- promise   P15 P35
 -- locks     the table of bindings against drop_queue; the topic_binding row
 -- commits   never; the caller owns the transaction

@@ -2,7 +2,7 @@ procedure version(p_rows out sys_refcursor)
 is
 -- routine   version
 -- version   1
--- purpose   What is installed.
+-- purpose   Return the installed versions.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -7,7 +7,7 @@ procedure wait_for_result(
 is
 -- routine   wait_for_result
 -- version   1
--- purpose   Do what get_result does, but wait until the message has ended or the time is up; the queue must keep results.
+-- purpose   Return like get_result, but wait until the message has ended or the time is up.
 -- promise   P17 P32
 -- locks     none
 -- commits   after each look, so that no snapshot is held while it waits; refuses an open one

@@ -21,7 +21,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   enqueue
 -- version   1
--- purpose   Hand over one message.
+-- purpose   Enqueue a message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     as enqueue with a text body, which it calls
 -- commits   never; the caller owns the transaction

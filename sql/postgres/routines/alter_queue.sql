@@ -24,7 +24,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   alter_queue
 -- version   1
--- purpose   Change settings of a queue; null leaves a setting as it is.
+-- purpose   Change settings of a queue; null leaves a setting unchanged.
 -- promise   P15
 -- locks     the queue row; new deferred rows
 -- commits   never; the caller owns the transaction

@@ -25,7 +25,7 @@ set timezone = 'UTC'
 as $$
 -- routine   alter_schedule
 -- version   1
--- purpose   Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.
+-- purpose   Change, pause or resume a schedule; null leaves a setting unchanged.
 -- promise   P15 P31
 -- locks     the schedule row
 -- commits   never; the caller owns the transaction

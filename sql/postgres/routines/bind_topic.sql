@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   bind_topic
 -- version   1
--- purpose   Let a queue get what is published under the topics that a pattern matches.
+-- purpose   Bind a queue to the topics that match a pattern.
 -- promise   P15 P35
 -- locks     the queue row, shared; a new topic_binding row
 -- commits   never; the caller owns the transaction

@@ -14,7 +14,7 @@ set jit = off
 as $$
 -- routine   cancel
 -- version   1
--- purpose   Withdraw messages that no worker holds, dead ones too.
+-- purpose   Cancel messages that no worker holds, dead ones included.
 -- promise   P15 P34
 -- locks     claim rows, if include_leased, then delayed, dead, blocked, group_waiting and ready
 --           rows; locked ones are passed over; then as complete

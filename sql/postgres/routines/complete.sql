@@ -14,7 +14,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 -- routine   complete
 -- version   1
--- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
+-- purpose   Finish messages: delete or archive them, and never deliver them again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     the claim row first; then new history rows; dedup rows; message rows, rows of groups
 --           and of messages that wait, tried only

@@ -24,7 +24,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   create_queue
 -- version   1
--- purpose   Create a queue; an existing queue of that name is left as it is.
+-- purpose   Create a queue; leave an existing queue unchanged.
 -- promise   P15
 -- locks     the new rows of queue and limit_lock
 -- commits   never; the caller owns the transaction

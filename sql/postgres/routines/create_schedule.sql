@@ -24,7 +24,7 @@ set timezone = 'UTC'
 as $$
 -- routine   create_schedule
 -- version   1
--- purpose   Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.
+-- purpose   Create a schedule that enqueues a message by cron or interval.
 -- promise   P15 P30 P31
 -- locks     the queue row, shared; the new schedule row
 -- commits   never; the caller owns the transaction

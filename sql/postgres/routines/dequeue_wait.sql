@@ -10,7 +10,7 @@ language plpgsql
 as $$
 -- routine   dequeue_wait
 -- version   1
--- purpose   Do what dequeue_fast does, but wait until something is ready or the time is up; return fewer messages where they are long.
+-- purpose   Dequeue like dequeue_fast, but wait until a message is ready or the time is up.
 -- promise   P03 P17
 -- locks     as dequeue_fast; none while waiting
 -- commits   after each look, so that no snapshot is held while it waits; needs autocommit

@@ -8,7 +8,7 @@ set jit = off
 as $$
 -- routine   drop_queue
 -- version   1
--- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
+-- purpose   Drop an empty queue or, with force, a queue with its messages and its archive.
 -- promise   P02 P15
 -- locks     the tables of all queues against writers, until the caller's transaction ends
 -- commits   never; the caller owns the transaction

@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   elect_leader
 -- version   1
--- purpose   Elect the one session that calls maintain for a queue each second; the others may call it more seldom.
+-- purpose   Elect the session that calls maintain for a queue every second.
 -- promise   P19
 -- locks     an advisory lock until the session's end; tried, never waited for
 -- commits   never; the caller owns the transaction

@@ -9,7 +9,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 -- routine   enqueue_batch
 -- version   1
--- purpose   Hand over many messages in one call: all of them or, on an error, none.
+-- purpose   Enqueue many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P36
 -- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
 --           rows of predecessors, tried only

@@ -32,7 +32,7 @@ set jit = off
 as $$
 -- routine   find_message
 -- version   1
--- purpose   Find the unfinished message that has a dedup key, and return what get_message does.
+-- purpose   Return the unfinished message with a dedup key, as get_message does.
 -- promise   P12 P20
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -17,7 +17,7 @@ set jit = off
 as $$
 -- routine   get_history
 -- version   1
--- purpose   The attempts of a message: those that have ended within the queue's history_days, oldest first, then the present lease. A lease that ran out is lease_expired, also where no attempt was left; no row when rowq knows of none.
+-- purpose   Return the attempts of a message, oldest first, including the current lease.
 -- promise   P37
 -- locks     none
 -- commits   never; the caller owns the transaction

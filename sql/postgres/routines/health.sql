@@ -10,7 +10,7 @@ set jit = off
 as $$
 -- routine   health
 -- version   1
--- purpose   Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.
+-- purpose   Check for problems: blocked cleanup, overdue work, expired leases, dead messages, sequences.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

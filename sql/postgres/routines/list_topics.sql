@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   list_topics
 -- version   1
--- purpose   The patterns of one queue or all, in the order of the queues' names.
+-- purpose   List the topic patterns of one queue or all, by queue name.
 -- promise   P35
 -- locks     none
 -- commits   never; the caller owns the transaction

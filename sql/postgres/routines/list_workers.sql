@@ -20,7 +20,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   list_workers
 -- version   1
--- purpose   The workers of one queue, or of all, that have reported within the last hour, idle ones too.
+-- purpose   List workers that reported within the last hour, idle ones included.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

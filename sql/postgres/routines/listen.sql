@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   listen
 -- version   1
--- purpose   Have this session notified of a queue's new messages, on a channel that nobody else can name.
+-- purpose   Notify this session of new messages of a queue, on a channel with a secret name.
 -- promise   none
 -- locks     a shared advisory lock until unlisten or the session's end; tried, never waited for
 -- commits   never; the caller owns the transaction

@@ -23,7 +23,7 @@ set jit = off
 as $$
 -- routine   maintain
 -- version   1
--- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, expiry, floors, archive, results, history. Call it about once a second.
+-- purpose   Run the maintenance of one queue or all; call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
 -- locks     advisory lock of each queue, tried, until the caller's transaction ends
 -- commits   never; the caller owns the transaction

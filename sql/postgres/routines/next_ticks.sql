@@ -13,7 +13,7 @@ set timezone = 'UTC'
 as $$
 -- routine   next_ticks
 -- version   1
--- purpose   When a schedule with these times would run: a look before it is created. An interval counts from after.
+-- purpose   Compute the next run times of a schedule before it is created.
 -- promise   P31
 -- locks     none
 -- commits   never; the caller owns the transaction

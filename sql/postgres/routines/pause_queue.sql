@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   pause_queue
 -- version   1
--- purpose   Stop delivery; enqueue and the finishing routines go on.
+-- purpose   Stop the delivery of a queue; producers and finishing calls continue.
 -- promise   P18
 -- locks     the queue row
 -- commits   never; the caller owns the transaction

@@ -10,7 +10,7 @@ set jit = off
 as $$
 -- routine   promote
 -- version   1
--- purpose   Make delayed messages ready whose time has come.
+-- purpose   Make delayed messages ready that are due.
 -- promise   P11
 -- locks     delayed rows, passing over locked ones; new ready rows
 -- commits   never; the caller owns the transaction

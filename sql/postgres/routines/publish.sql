@@ -22,7 +22,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 -- routine   publish
 -- version   1
--- purpose   Hand over one message to each queue that is bound to a topic, in the order of their names; to none where none is. Without a message_type it is the topic.
+-- purpose   Enqueue a message to each queue bound to a topic.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as internal_bound_queues; as enqueue, queue by queue in the order of their names
 -- commits   never; the caller owns the transaction

@@ -9,7 +9,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 -- routine   publish_batch
 -- version   1
--- purpose   Do what publish does with many messages in one call, queue by queue: all of them or, on an error, none.
+-- purpose   Publish many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as internal_bound_queues; as enqueue_batch, queue by queue in the order of their names
 -- commits   never; the caller owns the transaction

@@ -10,7 +10,7 @@ set jit = off
 as $$
 -- routine   purge_archive
 -- version   1
--- purpose   Delete archived messages older than the queue's archive_days and attempts older than its history_days, and drop partitions that no queue needs.
+-- purpose   Delete archived messages past archive_days and attempts past history_days.
 -- promise   P19 P37
 -- locks     archive and history rows; for a drop the archive, tried without waiting, until the
 --           caller's end

@@ -14,7 +14,7 @@ set jit = off
 as $$
 -- routine   purge_queue
 -- version   1
--- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
+-- purpose   Delete ready, delayed and blocked messages; leased ones stay with their workers.
 -- promise   P15
 -- locks     blocked, group_waiting, ready, delayed and dead rows, passing over locked ones; then as
 --           complete

@@ -10,7 +10,7 @@ set jit = off
 as $$
 -- routine   reap
 -- version   1
--- purpose   Take unfinished messages back from claims whose lease ran out.
+-- purpose   Return unfinished messages of claims whose lease has expired.
 -- promise   P03 P09 P34 P37
 -- locks     expired claim rows, passing over locked ones; new ready, dead or history rows; for
 --           cancelled messages as complete

@@ -13,7 +13,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 -- routine   release
 -- version   1
--- purpose   Give messages back to the front of their priority without spending the attempt.
+-- purpose   Return messages to the front of their priority without spending the attempt.
 -- promise   P08 P34 P37
 -- locks     the claim row first; then new ready and history rows, and for cancelled messages as
 --           complete

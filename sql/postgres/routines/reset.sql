@@ -16,7 +16,7 @@ set jit = off
 as $$
 -- routine   reset
 -- version   1
--- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
+-- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts.
 -- promise   P10 P12 P32
 -- locks     dead rows, passing over locked ones; dedup rows; result rows; new ready rows;
 --           groups as enqueue

@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   resume_queue
 -- version   1
--- purpose   Start delivery again.
+-- purpose   Resume the delivery of a queue.
 -- promise   P18
 -- locks     the queue row
 -- commits   never; the caller owns the transaction

@@ -15,7 +15,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 -- routine   retry_later
 -- version   1
--- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
 -- locks     the claim row first; then new delayed, ready, dead or history rows, and for
 --           cancelled messages as complete

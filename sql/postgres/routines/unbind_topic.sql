@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   unbind_topic
 -- version   1
--- purpose   Take a queue's pattern away; what it has got stays.
+-- purpose   Remove a queue's pattern; messages already enqueued stay.
 -- promise   P15 P35
 -- locks     the queue row, shared; the topic_binding row
 -- commits   never; the caller owns the transaction

@@ -7,7 +7,7 @@ set client_min_messages = error
 as $$
 -- routine   unlisten
 -- version   1
--- purpose   Take back one listen; while nobody listens, producers notify nobody.
+-- purpose   Undo one listen; without listeners, producers notify no session.
 -- promise   none
 -- locks     gives the lock of listen back
 -- commits   never; the caller owns the transaction

@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   version
 -- version   1
--- purpose   What is installed.
+-- purpose   Return the installed versions.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

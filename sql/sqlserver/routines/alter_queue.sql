@@ -23,7 +23,7 @@ as
 begin
 -- routine   AlterQueue
 -- version   1
--- purpose   Change settings of a queue; null leaves a setting as it is.
+-- purpose   Change settings of a queue; null leaves a setting unchanged.
 -- promise   P15
 -- locks     the queue, shared; the queue row; new deferred rows
 -- commits   its own transaction where the caller has none; never the caller's

@@ -23,7 +23,7 @@ as
 begin
 -- routine   AlterSchedule
 -- version   1
--- purpose   Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.
+-- purpose   Change, pause or resume a schedule; null leaves a setting unchanged.
 -- promise   P15 P31
 -- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's

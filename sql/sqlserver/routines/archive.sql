@@ -8,7 +8,7 @@ as
 begin
 -- routine   Archive
 -- version   1
--- purpose   Move finished messages of a queue with archive_days above 0 to the archive.
+-- purpose   Move finished messages to the archive, if the queue has archive_days.
 -- promise   P19
 -- locks     finished rows, passing over locked ones; message rows; new archive rows
 -- commits   where the caller has no transaction, after each 1000 messages; never the caller's

@@ -8,7 +8,7 @@ as
 begin
 -- routine   BindTopic
 -- version   1
--- purpose   Let a queue get what is published under the topics that a pattern matches.
+-- purpose   Bind a queue to the topics that match a pattern.
 -- promise   P15 P35
 -- locks     the queue, shared; the new topic_binding row; waits for another session that adds it
 -- commits   its own transaction where the caller has none; never the caller's

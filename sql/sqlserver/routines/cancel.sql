@@ -9,7 +9,7 @@ as
 begin
 -- routine   Cancel
 -- version   1
--- purpose   Withdraw messages that no worker holds, dead ones too.
+-- purpose   Cancel messages that no worker holds, dead ones included.
 -- promise   P15 P34
 -- locks     the queue, shared; claim rows, if include_leased, and then those of leased; blocked,
 --           delayed, dead, group_waiting and ready rows; locked ones are passed over; if one of the

@@ -14,7 +14,7 @@ as
 begin
 -- routine   CancelMany
 -- version   1
--- purpose   Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.
+-- purpose   Cancel messages that match all given filters and that no worker holds.
 -- promise   P15
 -- locks     message rows, shared while they are read, passing over locked ones; as cancel
 -- commits   its own transaction where the caller has none; never the caller's

@@ -23,7 +23,7 @@ as
 begin
 -- routine   CreateQueue
 -- version   1
--- purpose   Create a queue; an existing queue of that name is left as it is.
+-- purpose   Create a queue; leave an existing queue unchanged.
 -- promise   P15
 -- locks     the new queue row, or the gap where it would be; its new rows
 -- commits   its own transaction where the caller has none; never the caller's

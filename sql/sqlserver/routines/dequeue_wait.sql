@@ -11,7 +11,7 @@ as
 begin
 -- routine   DequeueWait
 -- version   1
--- purpose   Do what dequeue_fast does, but wait until something is ready or the time is up; return fewer messages where they are long.
+-- purpose   Dequeue like dequeue_fast, but wait until a message is ready or the time is up.
 -- promise   P03 P17
 -- locks     as dequeue_fast; while it waits, the session's lock rowq.wait.<queue_id>
 -- commits   after each look, so that no lock is held while it waits

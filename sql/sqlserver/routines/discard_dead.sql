@@ -11,7 +11,7 @@ as
 begin
 -- routine   DiscardDead
 -- version   1
--- purpose   Delete dead messages for good, the archive keeps none of them; null takes the oldest max_messages.
+-- purpose   Delete dead messages; they do not go to the archive.
 -- promise   P12 P22 P26
 -- locks     the queue, shared; dead rows, passing over locked ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's

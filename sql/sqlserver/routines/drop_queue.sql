@@ -8,7 +8,7 @@ as
 begin
 -- routine   DropQueue
 -- version   1
--- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
+-- purpose   Drop an empty queue or, with force, a queue with its messages and its archive.
 -- promise   P02 P15
 -- locks     the queue, exclusively, all rows of the queue, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's

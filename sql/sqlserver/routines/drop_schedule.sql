@@ -8,7 +8,7 @@ as
 begin
 -- routine   DropSchedule
 -- version   1
--- purpose   Remove a schedule; the messages that it made stay.
+-- purpose   Drop a schedule; messages already enqueued stay.
 -- promise   P15
 -- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's

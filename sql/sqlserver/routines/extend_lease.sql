@@ -10,7 +10,7 @@ as
 begin
 -- routine   ExtendLease
 -- version   1
--- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
+-- purpose   Extend the lease of a claim to lease_seconds from now; it is never shortened.
 -- promise   P08 P34
 -- locks     the claim row
 -- commits   its own transaction where the caller has none; never the caller's

@@ -8,7 +8,7 @@ as
 begin
 -- routine   FindMessage
 -- version   1
--- purpose   Find the unfinished message that has a dedup key, and return what get_message does.
+-- purpose   Return the unfinished message with a dedup key, as get_message does.
 -- promise   P12 P20
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

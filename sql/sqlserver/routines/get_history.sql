@@ -8,7 +8,7 @@ as
 begin
 -- routine   GetHistory
 -- version   1
--- purpose   The attempts of a message: those that have ended within the queue's history_days, oldest first, then the present lease. A lease that ran out is lease_expired, also where no attempt was left; no row when rowq knows of none.
+-- purpose   Return the attempts of a message, oldest first, including the current lease.
 -- promise   P37
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

@@ -8,7 +8,7 @@ as
 begin
 -- routine   GetMessage
 -- version   1
--- purpose   Where a message is and everything about it; no row when rowq does not know it.
+-- purpose   Return the state of a message and all its data, or no row if unknown.
 -- promise   P20
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

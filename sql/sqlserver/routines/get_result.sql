@@ -8,7 +8,7 @@ as
 begin
 -- routine   GetResult
 -- version   1
--- purpose   How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.
+-- purpose   Return the outcome and result of a message, or its state if unfinished.
 -- promise   P32
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

@@ -6,7 +6,7 @@ as
 begin
 -- routine   Health
 -- version   1
--- purpose   Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.
+-- purpose   Check for problems: blocked cleanup, overdue work, expired leases, dead messages, sequences.
 -- promise   none
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

@@ -9,7 +9,7 @@ as
 begin
 -- routine   ListClaims
 -- version   1
--- purpose   Who is at work on what: the claims of one queue or all, in the order of their ids.
+-- purpose   List the claims of one queue or all, by id.
 -- promise   none
 -- locks     claim and leased rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

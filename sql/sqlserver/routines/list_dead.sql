@@ -11,7 +11,7 @@ as
 begin
 -- routine   ListDead
 -- version   1
--- purpose   Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.
+-- purpose   List dead messages by id, forwards or backwards, without bodies.
 -- promise   P10
 -- locks     dead and message rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

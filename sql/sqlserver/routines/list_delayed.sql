@@ -10,7 +10,7 @@ as
 begin
 -- routine   ListDelayed
 -- version   1
--- purpose   Messages that wait for their time, without their bodies, in the order in which they become due.
+-- purpose   List delayed messages in the order in which they become due, without bodies.
 -- promise   P11
 -- locks     delayed and message rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

@@ -7,7 +7,7 @@ as
 begin
 -- routine   ListSchedules
 -- version   1
--- purpose   The schedules of one queue, or of all, without their bodies and headers.
+-- purpose   List the schedules of one queue or all, without bodies and headers.
 -- promise   none
 -- locks     rows, shared while they are read; none with row versions
 -- commits   never; the caller owns the transaction

@@ -7,7 +7,7 @@ as
 begin
 -- routine   ListTopics
 -- version   1
--- purpose   The patterns of one queue or all, in the order of the queues' names.
+-- purpose   List the topic patterns of one queue or all, by queue name.
 -- promise   P35
 -- locks     rows, shared while they are read; none with row versions
 -- commits   never; the caller owns the transaction

@@ -7,7 +7,7 @@ as
 begin
 -- routine   ListWorkers
 -- version   1
--- purpose   The workers of one queue, or of all, that have reported within the last hour, idle ones too.
+-- purpose   List workers that reported within the last hour, idle ones included.
 -- promise   none
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

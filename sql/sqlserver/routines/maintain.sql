@@ -8,7 +8,7 @@ as
 begin
 -- routine   Maintain
 -- version   1
--- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, expiry, floors, archive, results, history. Call it about once a second.
+-- purpose   Run the maintenance of one queue or all; call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
 -- locks     a row of lane of each queue in turn, and due schedules, passed over when locked; as
 --           enqueue for these, for 20 ms; as promote, reap, archive

@@ -7,7 +7,7 @@ as
 begin
 -- routine   PauseQueue
 -- version   1
--- purpose   Stop delivery; enqueue and the finishing routines go on.
+-- purpose   Stop the delivery of a queue; producers and finishing calls continue.
 -- promise   P18
 -- locks     the queue row
 -- commits   never; one statement, a transaction of its own where the caller has none

@@ -8,7 +8,7 @@ as
 begin
 -- routine   Promote
 -- version   1
--- purpose   Make delayed messages ready whose time has come.
+-- purpose   Make delayed messages ready that are due.
 -- promise   P11
 -- locks     the queue, shared; delayed rows, passing over locked ones; new ready rows; rows of
 --           groups, tried, and waited for a tenth of a second at most

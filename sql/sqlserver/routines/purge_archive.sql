@@ -8,7 +8,7 @@ as
 begin
 -- routine   PurgeArchive
 -- version   1
--- purpose   Delete archived messages older than the queue's archive_days and attempts older than its history_days, and drop partitions that no queue needs.
+-- purpose   Delete archived messages past archive_days and attempts past history_days.
 -- promise   P19 P37
 -- locks     archive and history rows, passing over locked ones; the archive, for a moment; a row of
 --           lane, tried

@@ -9,7 +9,7 @@ as
 begin
 -- routine   PurgeQueue
 -- version   1
--- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
+-- purpose   Delete ready, delayed and blocked messages; leased ones stay with their workers.
 -- promise   P15
 -- locks     the queue, shared; blocked, group_waiting, ready, delayed, dead rows, passing over
 --           locked ones; message rows of groups, waiting for who has just named one as a

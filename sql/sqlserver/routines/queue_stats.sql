@@ -8,7 +8,7 @@ as
 begin
 -- routine   QueueStats
 -- version   1
--- purpose   Counts, age and settings of one queue or all.
+-- purpose   Return counts, age and settings of one queue or all.
 -- promise   none
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction

@@ -8,7 +8,7 @@ as
 begin
 -- routine   Reap
 -- version   1
--- purpose   Take unfinished messages back from claims whose lease ran out.
+-- purpose   Return unfinished messages of claims whose lease has expired.
 -- promise   P03 P09 P34 P37
 -- locks     the queue, shared; expired claim rows, passing over locked ones; message rows, those of
 --           cancelled messages tried only; rows of groups, tried only; new history rows

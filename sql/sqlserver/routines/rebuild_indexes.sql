@@ -9,7 +9,7 @@ as
 begin
 -- routine   RebuildIndexes
 -- version   1
--- purpose   Rebuild or reorganize the indexes that traffic has worn out, as gently as the edition allows.
+-- purpose   Rebuild or reorganize worn indexes, online if the edition allows.
 -- promise   P17
 -- locks     online, the table for a moment at the end; offline, the table while it is rebuilt
 -- commits   each index by itself; refuses to work inside a transaction

@@ -15,7 +15,7 @@ as
 begin
 -- routine   ReportWorker
 -- version   1
--- purpose   Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.
+-- purpose   Report that a worker runs, with its totals; call it about every 10 seconds.
 -- promise   P15
 -- locks     the queue, shared; the worker's row; one of a worker that is gone, passing over locked
 --           ones

@@ -11,7 +11,7 @@ as
 begin
 -- routine   Reset
 -- version   1
--- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
+-- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts.
 -- promise   P10 P12 P32
 -- locks     the queue, shared; dead rows, passing over locked ones; message rows, shared; dedup
 --           and result rows; new ready rows; groups as enqueue

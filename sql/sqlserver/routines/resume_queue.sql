@@ -7,7 +7,7 @@ as
 begin
 -- routine   ResumeQueue
 -- version   1
--- purpose   Start delivery again.
+-- purpose   Resume the delivery of a queue.
 -- promise   P18
 -- locks     the queue row
 -- commits   never; one statement, a transaction of its own where the caller has none

@@ -11,7 +11,7 @@ as
 begin
 -- routine   RetryLater
 -- version   1
--- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
 -- locks     the queue, shared; the claim row; then message rows, waiting for who has just named one
 --           of the messages as a predecessor; delayed, ready or dead rows, and for cancelled

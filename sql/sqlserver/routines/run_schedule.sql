@@ -8,7 +8,7 @@ as
 begin
 -- routine   RunSchedule
 -- version   1
--- purpose   Enqueue the message of a schedule now, paused or not; its next tick stays as it is.
+-- purpose   Enqueue the message of a schedule now, even if paused; its next run is unchanged.
 -- promise   P15
 -- locks     the queue, shared; the schedule row; as enqueue
 -- commits   its own transaction where the caller has none; never the caller's

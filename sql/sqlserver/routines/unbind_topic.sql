@@ -8,7 +8,7 @@ as
 begin
 -- routine   UnbindTopic
 -- version   1
--- purpose   Take a queue's pattern away; what it has got stays.
+-- purpose   Remove a queue's pattern; messages already enqueued stay.
 -- promise   P15 P35
 -- locks     the queue, shared; the topic_binding row
 -- commits   its own transaction where the caller has none; never the caller's

@@ -6,7 +6,7 @@ as
 begin
 -- routine   Version
 -- version   1
--- purpose   What is installed.
+-- purpose   Return the installed versions.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

@@ -9,7 +9,7 @@ as
 begin
 -- routine   WaitForResult
 -- version   1
--- purpose   Do what get_result does, but wait until the message has ended or the time is up; the queue must keep results.
+-- purpose   Return like get_result, but wait until the message has ended or the time is up.
 -- promise   P17 P32
 -- locks     rows, shared while they are read, passing over locked ones; none while it waits
 -- commits   after each look, so that no lock is held while it waits
