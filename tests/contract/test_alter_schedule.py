@@ -33,7 +33,7 @@ def nightly(queue: CheckedQueue) -> CheckedQueue:
         {"ends_at": datetime(2090, 1, 1, tzinfo=UTC)},
     ],
 )
-def test_one_setting_changes_and_the_others_stay(
+def test_alter_schedule_changes_only_the_passed_setting(
     nightly: CheckedQueue, changed: dict[str, Any]
 ) -> None:
     before = vars(scheduled(nightly))
@@ -44,7 +44,7 @@ def test_one_setting_changes_and_the_others_stay(
 
 
 @pytest.mark.promise("P31")
-def test_an_interval_takes_the_place_of_cron_and_back(nightly: CheckedQueue) -> None:
+def test_interval_replaces_cron_and_back(nightly: CheckedQueue) -> None:
     nightly.call("alter_schedule", schedule_name="nightly", interval_seconds=90)
     shown = scheduled(nightly)
     assert (shown.cron, shown.interval_seconds) == (None, 90)
@@ -55,9 +55,9 @@ def test_an_interval_takes_the_place_of_cron_and_back(nightly: CheckedQueue) -> 
 
 
 @pytest.mark.promise("P31")
-def test_a_binary_body_takes_the_place_of_a_text_and_back(nightly: CheckedQueue) -> None:
-    for given in ({"body_binary": b"\0"}, {"body": "text"}, {"headers": {"a": [1]}}):
-        nightly.call("alter_schedule", schedule_name="nightly", **given)
+def test_binary_body_replaces_text_and_back(nightly: CheckedQueue) -> None:
+    for change in ({"body_binary": b"\0"}, {"body": "text"}, {"headers": {"a": [1]}}):
+        nightly.call("alter_schedule", schedule_name="nightly", **change)
         nightly.call("run_schedule", schedule_name="nightly")
     rows = nightly.dequeue(3)
     assert [(row.body, row.body_binary) for row in rows] == [
@@ -67,7 +67,7 @@ def test_a_binary_body_takes_the_place_of_a_text_and_back(nightly: CheckedQueue)
 
 
 @pytest.mark.promise("P31")
-def test_a_paused_schedule_makes_nothing_and_makes_nothing_up(nightly: CheckedQueue) -> None:
+def test_resumed_schedule_does_not_run_missed_ticks(nightly: CheckedQueue) -> None:
     row = nightly.call_one("alter_schedule", schedule_name="nightly", is_paused=True)
     assert row.next_run_at is None
     nightly.pass_seconds(7200)
@@ -79,7 +79,7 @@ def test_a_paused_schedule_makes_nothing_and_makes_nothing_up(nightly: CheckedQu
 
 
 @pytest.mark.promise("P31")
-def test_a_schedule_that_cannot_run_any_more_can_be_paused(nightly: CheckedQueue) -> None:
+def test_schedule_with_too_long_body_can_be_paused(nightly: CheckedQueue) -> None:
     nightly.call("alter_queue", max_body_length=3)
     assert "body" in nightly.refused("RQ711", "alter_schedule", schedule_name="nightly", priority=1)
     nightly.call("alter_schedule", schedule_name="nightly", is_paused=True)
@@ -90,7 +90,7 @@ def test_a_schedule_that_cannot_run_any_more_can_be_paused(nightly: CheckedQueue
 
 
 @pytest.mark.promise("P31")
-def test_what_is_changed_while_a_tick_is_due_counts_from_now(nightly: CheckedQueue) -> None:
+def test_alter_schedule_drops_a_due_tick(nightly: CheckedQueue) -> None:
     nightly.pass_seconds(7200)
     nightly.call("alter_schedule", schedule_name="nightly", message_type="new")
     nightly.call("maintain")
@@ -99,7 +99,7 @@ def test_what_is_changed_while_a_tick_is_due_counts_from_now(nightly: CheckedQue
 
 @pytest.mark.promise("P15")
 @together(("wrong", "word"), [(wrong, word) for wrong, word in BAD if wrong and "cron" in wrong])
-def test_what_cannot_be_is_refused_and_changes_nothing(
+def test_alter_schedule_refuses_invalid_arguments(
     nightly: CheckedQueue, wrong: dict[str, Any], word: str
 ) -> None:
     nightly.call("alter_queue", max_body_length=100)
@@ -109,6 +109,6 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
 
 
 @pytest.mark.promise("P15")
-def test_an_unknown_schedule_is_refused_by_its_name(nightly: CheckedQueue) -> None:
+def test_alter_schedule_refuses_unknown_name(nightly: CheckedQueue) -> None:
     assert "Nightly" in nightly.refused("RQ702", "alter_schedule", schedule_name="Nightly")
     assert "schedule_name" in nightly.refused("RQ711", "alter_schedule", schedule_name=None)

@@ -13,7 +13,7 @@ HOURLY = {"cron": "0 * * * *"}
 
 
 def scheduled(queue: CheckedQueue, name: str = "nightly") -> Row:
-    """Return what list_schedules says of a schedule that is there."""
+    """Return a schedule's row of list_schedules."""
     [row] = [row for row in queue.call("list_schedules") if row.schedule_name == name]
     return row
 
@@ -23,7 +23,7 @@ def next_hour() -> datetime:
 
 
 @pytest.mark.promise("P30")
-def test_a_schedule_waits_for_its_first_tick(queue: CheckedQueue) -> None:
+def test_new_schedule_waits_for_its_first_tick(queue: CheckedQueue) -> None:
     before = next_hour()
     row = queue.call_one("create_schedule", schedule_name="nightly", **HOURLY)
     assert (row.schedule_name, row.outcome) == ("nightly", "created")
@@ -41,7 +41,7 @@ def test_a_schedule_waits_for_its_first_tick(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P30")
-def test_everything_that_is_said_is_kept(queue: CheckedQueue) -> None:
+def test_create_schedule_stores_every_parameter(queue: CheckedQueue) -> None:
     starts = datetime(2030, 1, 1, 12, 0, 0, 250000, tzinfo=UTC)
     ends = datetime(2031, 1, 1, tzinfo=UTC)
     row = queue.call_one(
@@ -71,7 +71,7 @@ def test_everything_that_is_said_is_kept(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_a_schedule_of_that_name_is_left_as_it_is(queue: CheckedQueue) -> None:
+def test_create_schedule_keeps_an_existing_schedule(queue: CheckedQueue) -> None:
     first = queue.call_one("create_schedule", schedule_name="nightly", **HOURLY)
     again = queue.call_one("create_schedule", schedule_name="nightly", interval_seconds=5)
     assert (again.outcome, again.next_run_at) == ("exists", first.next_run_at)
@@ -79,7 +79,7 @@ def test_a_schedule_of_that_name_is_left_as_it_is(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P30")
-def test_names_are_of_their_queue_and_case_matters(queue: CheckedQueue) -> None:
+def test_schedule_names_are_per_queue_and_case_sensitive(queue: CheckedQueue) -> None:
     other = queue.another()
     made = [
         one.call_one("create_schedule", schedule_name=name, **HOURLY).outcome
@@ -91,13 +91,13 @@ def test_names_are_of_their_queue_and_case_matters(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P30")
-def test_an_interval_counts_from_now(queue: CheckedQueue) -> None:
+def test_interval_counts_from_now_by_default(queue: CheckedQueue) -> None:
     row = queue.call_one("create_schedule", schedule_name="often", interval_seconds=3600)
     assert row.next_run_at - scheduled(queue, "often").starts_at == timedelta(hours=1)
 
 
 @pytest.mark.promise("P30")
-def test_an_interval_counts_from_a_start_that_has_passed(queue: CheckedQueue) -> None:
+def test_interval_counts_from_past_starts_at(queue: CheckedQueue) -> None:
     start = datetime(2020, 2, 29, 3, 4, 5, tzinfo=UTC)
     row = queue.call_one(
         "create_schedule", schedule_name="often", interval_seconds=3600, starts_at=start
@@ -107,7 +107,7 @@ def test_an_interval_counts_from_a_start_that_has_passed(queue: CheckedQueue) ->
 
 
 @pytest.mark.promise("P01")
-def test_one_that_is_rolled_back_is_not_there(queue: CheckedQueue) -> None:
+def test_create_schedule_can_be_rolled_back(queue: CheckedQueue) -> None:
     with rolled_back(queue.connection):
         queue.call("create_schedule", schedule_name="nightly", **HOURLY)
     assert queue.call("list_schedules") == []
@@ -141,7 +141,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.promise("P15")
 @together(("wrong", "word"), BAD)
-def test_what_cannot_be_is_refused_and_nothing_is_made(
+def test_create_schedule_refuses_invalid_arguments(
     queue: CheckedQueue, wrong: dict[str, Any], word: str
 ) -> None:
     queue.call("alter_queue", max_body_length=100)
@@ -151,6 +151,6 @@ def test_what_cannot_be_is_refused_and_nothing_is_made(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("name", ["", "n" * 101, "a\nb", None])
-def test_a_bad_name_is_refused(queue: CheckedQueue, name: str | None) -> None:
+def test_create_schedule_refuses_invalid_name(queue: CheckedQueue, name: str | None) -> None:
     text = queue.refused("RQ711", "create_schedule", schedule_name=name, **HOURLY)
     assert "schedule_name" in text

@@ -8,7 +8,7 @@ from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P30")
-def test_a_schedule_goes_and_its_messages_stay(queue: CheckedQueue) -> None:
+def test_drop_schedule_keeps_its_messages(queue: CheckedQueue) -> None:
     for name in ("nightly", "other"):
         queue.call("create_schedule", schedule_name=name, **HOURLY)
     queue.call("run_schedule", schedule_name="nightly")
@@ -19,13 +19,13 @@ def test_a_schedule_goes_and_its_messages_stay(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_one_that_is_not_there_is_refused_by_its_name(queue: CheckedQueue) -> None:
+def test_drop_schedule_refuses_unknown_name(queue: CheckedQueue) -> None:
     assert "nightly" in queue.refused("RQ702", "drop_schedule", schedule_name="nightly")
     assert "schedule_name" in queue.refused("RQ711", "drop_schedule", schedule_name=None)
 
 
 @pytest.mark.promise("P01")
-def test_one_whose_end_is_rolled_back_is_there(queue: CheckedQueue) -> None:
+def test_drop_schedule_can_be_rolled_back(queue: CheckedQueue) -> None:
     queue.call("create_schedule", schedule_name="nightly", **HOURLY)
     with rolled_back(queue.connection):
         queue.call("drop_schedule", schedule_name="nightly")
@@ -33,7 +33,7 @@ def test_one_whose_end_is_rolled_back_is_there(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P30")
-def test_a_queue_takes_its_schedules_with_it(queue: CheckedQueue) -> None:
+def test_drop_queue_drops_its_schedules(queue: CheckedQueue) -> None:
     other = queue.another()
     for one in (queue, other):
         one.call("create_schedule", schedule_name="nightly", **HOURLY)

@@ -1,11 +1,11 @@
-"""list_schedules; what it shows of one schedule is in test_create_schedule.py."""
+"""list_schedules; test_create_schedule.py tests its columns."""
 
 from tests.contract.test_create_schedule import HOURLY
 from tests.helpers.calls import call
 from tests.helpers.queues import CheckedQueue
 
 
-def test_schedules_come_in_the_order_of_queues_and_names(queue: CheckedQueue) -> None:
+def test_list_schedules_orders_by_queue_and_name(queue: CheckedQueue) -> None:
     other = queue.another()
     for one in (other, queue):
         for name in ("b", "a", "B"):
@@ -19,7 +19,3 @@ def test_schedules_come_in_the_order_of_queues_and_names(queue: CheckedQueue) ->
         if row.queue_name in {queue.name, other.name}
     ]
     assert there == [(one.name, name) for one in (queue, other) for name in ("B", "a", "b")]
-
-
-def test_a_queue_without_schedules_has_none(queue: CheckedQueue) -> None:
-    assert queue.call("list_schedules") == []

@@ -7,7 +7,7 @@ from tests.helpers.reports import HOUR, PLAIN, ids, report, workers
 from tests.stored_times import pass_seconds
 
 
-def test_worker_is_listed_as_it_has_reported(queue: CheckedQueue) -> None:
+def test_worker_is_listed_as_reported(queue: CheckedQueue) -> None:
     assert queue.call_one("report_worker", **PLAIN).outcome == "reported"
     (row,) = workers(queue)
     assert {name: getattr(row, name) for name in PLAIN} == PLAIN
@@ -18,14 +18,14 @@ def test_worker_is_listed_as_it_has_reported(queue: CheckedQueue) -> None:
     assert (row.completed_per_second, row.failed_per_second) == (0, 0)
 
 
-def test_worker_may_say_nothing_of_itself(queue: CheckedQueue) -> None:
+def test_report_requires_only_the_worker_id(queue: CheckedQueue) -> None:
     assert report(queue, "w") == "reported"
     (row,) = workers(queue)
     assert (row.worker_name, row.host_name, row.worker_version) == (None, None, None)
     assert row.threads == 1
 
 
-def test_worker_that_has_ended_is_not_listed(queue: CheckedQueue) -> None:
+def test_ended_worker_is_not_listed(queue: CheckedQueue) -> None:
     for name in ("b", "a", "c"):
         report(queue, name)
     assert report(queue, "a", is_ended=True) == "ended"

@@ -12,7 +12,7 @@ from tests.helpers.together import together
 from tests.stored_times import pass_seconds
 
 
-def test_next_report_replaces_the_last_one_and_tells_the_rates(
+def test_report_replaces_last_report_and_computes_rates(
     queue: CheckedQueue, connection: Connection
 ) -> None:
     queue.call("report_worker", **PLAIN, completed=100, failed=10)
@@ -22,7 +22,7 @@ def test_next_report_replaces_the_last_one_and_tells_the_rates(
     report(queue, PLAIN["worker_id"], threads=2, completed=1100, failed=30)
     (row,) = workers(queue)
     assert (row.threads, row.completed, row.failed, row.host_name) == (2, 1100, 30, None)
-    # A slow machine takes some seconds more than the hundred.
+    # A slow machine needs more than the 100 seconds.
     assert 5 < row.completed_per_second <= 10
     assert 0.1 < row.failed_per_second <= 0.2
     assert row.started_at + timedelta(seconds=99) < before.started_at
@@ -30,7 +30,7 @@ def test_next_report_replaces_the_last_one_and_tells_the_rates(
     assert row.last_seen_seconds < 60
 
 
-def test_counts_that_go_back_are_a_rate_of_0(queue: CheckedQueue, connection: Connection) -> None:
+def test_decreasing_count_has_rate_0(queue: CheckedQueue, connection: Connection) -> None:
     report(queue, "w", completed=100, failed=10)
     pass_seconds(connection, queue.name, 10)
     report(queue, "w", completed=1, failed=1)
@@ -38,9 +38,7 @@ def test_counts_that_go_back_are_a_rate_of_0(queue: CheckedQueue, connection: Co
     assert (row.completed, row.completed_per_second, row.failed_per_second) == (1, 0, 0)
 
 
-def test_reports_delete_workers_that_are_gone_one_by_one(
-    queue: CheckedQueue, connection: Connection
-) -> None:
+def test_report_deletes_one_expired_worker(queue: CheckedQueue, connection: Connection) -> None:
     for number in range(3):
         report(queue, f"gone-{number}")
     pass_seconds(connection, queue.name, HOUR + 60)
@@ -69,7 +67,9 @@ def test_reports_delete_workers_that_are_gone_one_by_one(
         {"worker_id": "w", "failed": 2**53 + 2},
     ],
 )
-def test_bad_report_is_refused(queue: CheckedQueue, given: dict[str, Any]) -> None:
+def test_report_worker_refuses_invalid_arguments(
+    queue: CheckedQueue, given: dict[str, Any]
+) -> None:
     name = [name for name in given if name != "worker_id"] or ["worker_id"]
     assert re.search(name[0], queue.refused("RQ711", "report_worker", **given))
     assert workers(queue) == []

@@ -9,7 +9,7 @@ from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P20", "P30")
-def test_its_message_is_enqueued_and_its_next_tick_stays(queue: CheckedQueue) -> None:
+def test_run_schedule_enqueues_message_and_keeps_next_tick(queue: CheckedQueue) -> None:
     made = queue.call_one(
         "create_schedule",
         schedule_name="nightly",
@@ -34,7 +34,7 @@ def test_its_message_is_enqueued_and_its_next_tick_stays(queue: CheckedQueue) ->
 
 
 @pytest.mark.promise("P12", "P30")
-def test_one_that_must_not_overlap_waits_for_its_last_message(queue: CheckedQueue) -> None:
+def test_run_schedule_without_overlap_returns_duplicate(queue: CheckedQueue) -> None:
     queue.call("create_schedule", schedule_name="nightly", overlap=False, **HOURLY)
     first = queue.call_one("run_schedule", schedule_name="nightly")
     again = queue.call_one("run_schedule", schedule_name="nightly")
@@ -45,7 +45,7 @@ def test_one_that_must_not_overlap_waits_for_its_last_message(queue: CheckedQueu
 
 
 @pytest.mark.promise("P30")
-def test_a_paused_schedule_can_be_run(queue: CheckedQueue) -> None:
+def test_run_schedule_runs_a_paused_schedule(queue: CheckedQueue) -> None:
     queue.call("create_schedule", schedule_name="nightly", **HOURLY)
     queue.call("alter_schedule", schedule_name="nightly", is_paused=True)
     assert queue.call_one("run_schedule", schedule_name="nightly").outcome == "enqueued"
@@ -53,20 +53,20 @@ def test_a_paused_schedule_can_be_run(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P21")
-def test_its_messages_join_their_group(queue: CheckedQueue) -> None:
+def test_run_schedule_enqueues_into_group(queue: CheckedQueue) -> None:
     queue.call("create_schedule", schedule_name="nightly", group_key="group", **HOURLY)
     ids = [queue.call_one("run_schedule", schedule_name="nightly").message_id for _ in "ab"]
     assert [queue.state_of(message_id) for message_id in ids] == ["ready", "blocked"]
 
 
 @pytest.mark.promise("P15")
-def test_an_unknown_schedule_is_refused_by_its_name(queue: CheckedQueue) -> None:
+def test_run_schedule_refuses_unknown_name(queue: CheckedQueue) -> None:
     assert "nightly" in queue.refused("RQ702", "run_schedule", schedule_name="nightly")
     assert "schedule_name" in queue.refused("RQ711", "run_schedule", schedule_name=None)
 
 
 @pytest.mark.promise("P12", "P15", "P30")
-def test_no_producer_can_take_the_key_of_a_schedule(queue: CheckedQueue) -> None:
+def test_producer_cannot_use_dedup_key_of_schedule(queue: CheckedQueue) -> None:
     queue.call(
         "create_schedule",
         schedule_name="nightly", interval_seconds=3600, overlap=False, body="tick",

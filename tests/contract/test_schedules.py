@@ -1,4 +1,4 @@
-"""What maintain makes of schedules."""
+"""Schedules as run by maintain."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,12 +20,12 @@ def every(queue: CheckedQueue, seconds: float, name: str = "often", **settings: 
 
 
 def ticks(rows: list[Row]) -> list[datetime]:
-    """Return the ticks that messages are of, as their headers say."""
+    """Return the ticks in the messages' headers."""
     return [datetime.fromisoformat(row.headers["tick"]) for row in rows]
 
 
 @pytest.mark.promise("P30")
-def test_a_due_tick_makes_one_message_in_one_call_of_many(queue: CheckedQueue) -> None:
+def test_due_tick_makes_one_message_in_repeated_calls(queue: CheckedQueue) -> None:
     first = every(queue, 3600, body="body")
     queue.pass_seconds(3600)
     for _ in range(3):
@@ -42,10 +42,10 @@ def test_a_due_tick_makes_one_message_in_one_call_of_many(queue: CheckedQueue) -
 
 
 @pytest.mark.promise("P30")
-def test_a_call_for_every_queue_runs_them_too(queue: CheckedQueue) -> None:
+def test_maintain_of_all_queues_runs_schedules(queue: CheckedQueue) -> None:
     every(queue, 3600)
     queue.pass_seconds(3600)
-    # A call takes a thousand queues, and the tests may have left more than that.
+    # A call maintains 1000 queues, and other tests may have left more.
     wait_until(
         lambda: queue.name in {row.queue_name for row in call(queue.connection, "maintain")},
         "the queue is maintained",
@@ -54,7 +54,7 @@ def test_a_call_for_every_queue_runs_them_too(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P30")
-def test_a_tick_whose_maintain_is_rolled_back_comes_again(queue: CheckedQueue) -> None:
+def test_tick_runs_again_after_rollback_of_maintain(queue: CheckedQueue) -> None:
     every(queue, 3600)
     queue.pass_seconds(3600)
     with rolled_back(queue.connection):
@@ -66,9 +66,7 @@ def test_a_tick_whose_maintain_is_rolled_back_comes_again(queue: CheckedQueue) -
 
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize(("missed", "messages"), [("once", 1), ("all", 6), ("skip", 0)])
-def test_after_an_hour_the_schedule_does_what_missed_says(
-    queue: CheckedQueue, missed: str, messages: int
-) -> None:
+def test_missed_decides_on_late_ticks(queue: CheckedQueue, missed: str, messages: int) -> None:
     first = every(queue, 600, missed=missed)
     queue.pass_seconds(4000)
     queue.call("maintain")
@@ -79,7 +77,7 @@ def test_after_an_hour_the_schedule_does_what_missed_says(
 
 
 @pytest.mark.promise("P31")
-def test_skip_still_runs_what_is_less_than_a_minute_late(queue: CheckedQueue) -> None:
+def test_skip_runs_ticks_at_most_60_seconds_late(queue: CheckedQueue) -> None:
     first = every(queue, 20, missed="skip")
     queue.pass_seconds(1000)
     queue.call("maintain")
@@ -90,7 +88,7 @@ def test_skip_still_runs_what_is_less_than_a_minute_late(queue: CheckedQueue) ->
 
 
 @pytest.mark.promise("P31")
-def test_a_tick_a_moment_late_is_no_missed_one(queue: CheckedQueue) -> None:
+def test_once_runs_each_tick_at_most_60_seconds_late(queue: CheckedQueue) -> None:
     every(queue, 10)
     queue.pass_seconds(35)
     queue.call("maintain")
@@ -98,7 +96,7 @@ def test_a_tick_a_moment_late_is_no_missed_one(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P31")
-def test_all_goes_on_a_hundred_ticks_at_a_time(queue: CheckedQueue) -> None:
+def test_maintain_runs_at_most_100_ticks_per_call(queue: CheckedQueue) -> None:
     every(queue, 10, missed="all")
     queue.pass_seconds(1505)
     queue.call("maintain")
@@ -110,7 +108,7 @@ def test_all_goes_on_a_hundred_ticks_at_a_time(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P31")
-def test_after_its_end_a_schedule_runs_no_more(queue: CheckedQueue) -> None:
+def test_schedule_stops_after_ends_at(queue: CheckedQueue) -> None:
     ends = datetime.now(UTC) + timedelta(hours=2.5)
     first = every(queue, 3600, missed="all", ends_at=ends)
     queue.pass_seconds(4 * 3600)
@@ -123,7 +121,7 @@ def test_after_its_end_a_schedule_runs_no_more(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P12", "P30")
-def test_one_that_must_not_overlap_leaves_a_tick_out_and_says_so(queue: CheckedQueue) -> None:
+def test_schedule_without_overlap_skips_tick_and_records_error(queue: CheckedQueue) -> None:
     every(queue, 3600, overlap=False)
     for number in range(2):
         queue.pass_seconds(3600)
@@ -139,7 +137,7 @@ def test_one_that_must_not_overlap_leaves_a_tick_out_and_says_so(queue: CheckedQ
 
 
 @pytest.mark.promise("P30")
-def test_what_one_schedule_cannot_do_is_noted_and_stops_no_other(queue: CheckedQueue) -> None:
+def test_failing_schedule_records_error_and_stops_no_other(queue: CheckedQueue) -> None:
     every(queue, 3600, "a", body="x" * 100)
     every(queue, 3600, "b", body="short")
     queue.call("alter_queue", max_body_length=50)
@@ -153,7 +151,7 @@ def test_what_one_schedule_cannot_do_is_noted_and_stops_no_other(queue: CheckedQ
 
 
 @pytest.mark.promise("P18", "P30")
-def test_a_paused_queue_collects_what_its_schedules_make(queue: CheckedQueue) -> None:
+def test_schedules_enqueue_into_paused_queue(queue: CheckedQueue) -> None:
     every(queue, 3600)
     queue.call("pause_queue")
     queue.pass_seconds(3600)
@@ -163,7 +161,7 @@ def test_a_paused_queue_collects_what_its_schedules_make(queue: CheckedQueue) ->
 
 
 @pytest.mark.promise("P30")
-def test_many_schedules_of_one_queue_run_at_once(queue: CheckedQueue) -> None:
+def test_maintain_runs_many_schedules_of_a_queue(queue: CheckedQueue) -> None:
     for number in range(20):
         every(queue, 3600, f"{number}", body=f"{number}")
     queue.pass_seconds(3600)
@@ -172,13 +170,13 @@ def test_many_schedules_of_one_queue_run_at_once(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P31")
-def test_a_purge_leaves_schedules_alone(queue: CheckedQueue) -> None:
+def test_purge_keeps_schedules(queue: CheckedQueue) -> None:
     queue.call("create_schedule", schedule_name="nightly", **HOURLY)
     queue.call("purge_queue")
     assert len(queue.call("list_schedules")) == 1
 
 
-def test_health_knows_a_schedule_that_is_not_run(queue: CheckedQueue) -> None:
+def test_health_warns_of_overdue_schedule(queue: CheckedQueue) -> None:
     every(queue, 3600)
     queue.pass_seconds(3660)
     row = check(queue.connection, "overdue_schedules", queue.name)
@@ -187,7 +185,7 @@ def test_health_knows_a_schedule_that_is_not_run(queue: CheckedQueue) -> None:
     queue.call("maintain")
 
 
-def test_health_knows_a_schedule_that_makes_no_message(queue: CheckedQueue) -> None:
+def test_health_warns_of_failed_schedule(queue: CheckedQueue) -> None:
     every(queue, 3600, overlap=False)
     for _ in range(2):
         queue.pass_seconds(3600)

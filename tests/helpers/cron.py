@@ -1,8 +1,7 @@
-"""Which moments a cron expression names: what cronsim says, which follows Debian's cron.
+"""Ticks of a cron expression by cronsim, which follows Debian's cron.
 
-rowq differs in two things: where the clocks are set forward over several times of one expression,
-cronsim names the end of the gap once for each of them, and rowq once; and cronsim refuses a day
-that no year has, such as 30 February, at which rowq has no tick.
+rowq differs twice: cronsim returns the end of a gap once for each skipped time, rowq only once; and
+cronsim refuses an impossible day such as 30 February, for which rowq has no tick.
 """
 
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ _HORIZON = timedelta(days=3650)
 
 
 def ticks(cron: str, zone: str, after: datetime, count: int) -> list[datetime]:
-    """Return up to `count` moments after `after`, in UTC, none of them ten years after another."""
+    """Return up to `count` ticks after `after`, in UTC; stop at a gap of 10 years."""
     return list(islice(_ticks(cron, zone, after), count))
 
 
@@ -33,15 +32,15 @@ def _ticks(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
     latest = after
     fields = _WORDS.get(cron, " ".join(cron.split()))
     try:
-        moments = CronSim(fields, after.astimezone(ZoneInfo(zone)))
+        times = CronSim(fields, after.astimezone(ZoneInfo(zone)))
     except CronSimError as error:
         if str(error) == "Bad day-of-month" and fields.split()[3] != "*":
             return
         raise
-    for local in moments:
-        moment = local.astimezone(UTC)
-        if moment > latest + _HORIZON:
+    for local in times:
+        tick = local.astimezone(UTC)
+        if tick > latest + _HORIZON:
             return
-        if moment > latest:
-            yield moment
-            latest = moment
+        if tick > latest:
+            yield tick
+            latest = tick

@@ -1,4 +1,4 @@
-"""Sessions that run, change and drop schedules at the same time."""
+"""Concurrent sessions that run, change and drop schedules."""
 
 from typing import Any
 
@@ -23,7 +23,9 @@ def schedule(session: Session, queue: str, name: str = "often", **settings: Any)
 @pytest.mark.promise("P30")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("order", orders("a1 a2 a3", "b1"))
-def test_two_sessions_run_a_tick_once(sessions: Open, queue: str, order: str, ending: str) -> None:
+def test_tick_runs_once_in_two_sessions(
+    sessions: Open, queue: str, order: str, ending: str
+) -> None:
     first, second, other = sessions(3)
     schedule(other, queue)
     steps = {
@@ -40,80 +42,74 @@ def test_two_sessions_run_a_tick_once(sessions: Open, queue: str, order: str, en
 
 @pytest.mark.promise("P30", "P31")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_schedule_is_passed_over_while_it_is_being_changed(
-    sessions: Open, queue: str, ending: str
-) -> None:
-    admin, keeper = sessions(2)
-    schedule(keeper, queue)
-    schedule(keeper, queue, "other")
+def test_maintain_skips_schedule_being_altered(sessions: Open, queue: str, ending: str) -> None:
+    admin, leader = sessions(2)
+    schedule(leader, queue)
+    schedule(leader, queue, "other")
     admin.begin().queue.alter_schedule(queue, "often", is_paused=True)
-    keeper.queue.maintain(queue)
-    assert work_off(keeper, queue) == ["other"]
+    leader.queue.maintain(queue)
+    assert work_off(leader, queue) == ["other"]
     admin.end(ending)
-    keeper.queue.maintain(queue)
-    assert work_off(keeper, queue) == (["often"] if ending == "rollback" else [])
+    leader.queue.maintain(queue)
+    assert work_off(leader, queue) == (["often"] if ending == "rollback" else [])
 
 
 @pytest.mark.promise("P30")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_change_waits_for_who_is_running_the_schedule(
-    sessions: Open, queue: str, ending: str
-) -> None:
-    admin, keeper = sessions(2)
-    schedule(keeper, queue)
-    keeper.begin().queue.maintain(queue)
+def test_alter_schedule_waits_for_open_maintain(sessions: Open, queue: str, ending: str) -> None:
+    admin, leader = sessions(2)
+    schedule(leader, queue)
+    leader.begin().queue.maintain(queue)
     change = admin.start(lambda own: own.alter_schedule(queue, "often", is_paused=True))
-    change.waits_for(keeper)
-    keeper.end(ending)
+    change.waits_for(leader)
+    leader.end(ending)
     change.result()
-    keeper.queue.maintain(queue)
-    assert work_off(keeper, queue) == (["often"] if ending == "commit" else [])
+    leader.queue.maintain(queue)
+    assert work_off(leader, queue) == (["often"] if ending == "commit" else [])
 
 
 @pytest.mark.promise("P30")
-def test_a_dropped_schedule_is_run_by_nobody(sessions: Open, queue: str) -> None:
-    admin, keeper = sessions(2)
-    schedule(keeper, queue)
+def test_dropped_schedule_does_not_run(sessions: Open, queue: str) -> None:
+    admin, leader = sessions(2)
+    schedule(leader, queue)
     admin.begin().queue.drop_schedule(queue, "often")
-    keeper.queue.maintain(queue)
+    leader.queue.maintain(queue)
     admin.commit()
-    keeper.queue.maintain(queue)
-    assert work_off(keeper, queue) == []
+    leader.queue.maintain(queue)
+    assert work_off(leader, queue) == []
 
 
 @pytest.mark.promise("P06", "P22", "P30")
 @pytest.mark.parametrize("overlap", [True, False])
-def test_a_tick_waits_a_moment_at_most_for_who_has_opened_its_group(
+def test_tick_waits_briefly_for_producer_in_its_group(
     sessions: Open, queue: str, overlap: bool
 ) -> None:
-    producer, keeper = sessions(2)
-    schedule(keeper, queue, group_key="group", overlap=overlap)
-    schedule(keeper, queue, "other")
+    producer, leader = sessions(2)
+    schedule(leader, queue, group_key="group", overlap=overlap)
+    schedule(leader, queue, "other")
     producer.begin().queue.enqueue(queue, "first", group_key="group")
-    keeper.queue.maintain(queue)
-    assert work_off(keeper, queue) == ["other"]
-    if keeper.server.engine in {"postgres", "mysql"}:
-        sent = dialect_of(keeper.connection).stored(keeper.connection, queue)["message"]
-        assert sent == 1, "the tick is there, and joins its group later"
+    leader.queue.maintain(queue)
+    assert work_off(leader, queue) == ["other"]
+    if leader.server.engine in {"postgres", "mysql"}:
+        count = dialect_of(leader.connection).stored(leader.connection, queue)["message"]
+        assert count == 1, "the message exists, and joins its group later"
     producer.commit()
-    pass_seconds(keeper.connection, queue, 1)
-    keeper.queue.maintain(queue)
-    assert work_off(keeper, queue) == ["first", "often"]
+    pass_seconds(leader.connection, queue, 1)
+    leader.queue.maintain(queue)
+    assert work_off(leader, queue) == ["first", "often"]
 
 
 @pytest.mark.promise("P30")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_queue_is_dropped_while_a_schedule_of_it_comes(
-    sessions: Open, queue: str, ending: str
-) -> None:
+def test_drop_queue_waits_for_open_create_schedule(sessions: Open, queue: str, ending: str) -> None:
     admin, dropper = sessions(2)
     admin.begin().queue.create_schedule(queue, "often", interval_seconds=3600)
     drop = dropper.start(lambda own: own.drop_queue(queue))
     try:
-        # PostgreSQL waits for some milliseconds: a loaded machine may see the refusal alone.
+        # PostgreSQL waits a few milliseconds: a loaded machine may see only the error.
         wait_until(
             lambda: drop.future.done() or dropper.id in dropper.server.waiting_sessions(),
-            "the drop waits for the schedule, or is refused",
+            "drop_queue waits or is refused",
         )
         assert not drop.future.done() or drop.future.exception() is not None
     finally:
@@ -126,7 +122,7 @@ def test_a_queue_is_dropped_while_a_schedule_of_it_comes(
 
 
 @pytest.mark.promise("P15")
-def test_two_sessions_create_one_schedule(sessions: Open, queue: str) -> None:
+def test_create_schedule_waits_for_same_name(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     made = first.begin().queue.create_schedule(queue, "often", interval_seconds=3600)
     assert made.outcome == "created"

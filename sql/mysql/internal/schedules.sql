@@ -1,12 +1,12 @@
 -- Schedules: messages that maintain enqueues by cron or interval.
 --
--- maintain locks each due schedule with skip locked, enqueues the messages of its ticks, a hundred
--- at most, and moves next_run_at on, all in one transaction: a tick makes one message or, after a
--- rollback, none yet. A tick whose message is refused is skipped and the error is kept in
--- last_error; other schedules go on. A schedule without overlap sends with a dedup key of its own.
--- Cron runs on local time: an expression becomes a text of 0 and 1 for each field, and local times
--- become UTC by the server's zones. A time that is shown twice counts once, and one that is never
--- shown moves to the end of the gap.
+-- maintain locks each due schedule with skip locked, enqueues at most 100 of its ticks and sets
+-- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
+-- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
+-- Without overlap, the messages of a schedule share a dedup key. Cron runs on local time, by the
+-- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
+-- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
+-- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
 --
 --   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, parse_cron,
 --       next_tick
@@ -48,7 +48,7 @@ create procedure rowq.internal_check_schedule(
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse a schedule with a bad name, time or message, or without a tick to come; return its first tick.
+-- purpose   Refuse an invalid schedule; return its first tick.
 -- errors    RQ711
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_first datetime(6) default '2000-01-01';
@@ -61,12 +61,12 @@ begin
     call rowq.internal_check_name('schedule_name', p_schedule_name);
     set v_error = case
         when (p_cron is null) = (p_interval_seconds is null)
-            then 'a schedule has either cron or interval_seconds'
+            then 'exactly one of cron and interval_seconds is required'
         when cast(p_missed as binary) not in ('skip', 'once', 'all')
             then concat('missed must be skip, once or all, got ', left(p_missed, 40))
         when p_starts_at not between v_first and v_last
              or p_ends_at not between v_first and v_last
-            then 'starts_at and ends_at must be moments between the years 2000 and 2100'
+            then 'starts_at and ends_at must be between the years 2000 and 2100'
     end;
     if v_error is null then
         select q.max_body_length into v_max_body_length
@@ -95,7 +95,7 @@ begin
     );
     if p_next_run_at is null then
         call rowq.internal_refuse(
-            'the schedule has no tick within ten years or before ends_at'
+            'the schedule has no tick within 10 years or before ends_at'
         );
     end if;
 end//
@@ -113,7 +113,7 @@ create procedure rowq.internal_tick_headers(
 sql security definer
 no sql
 begin
--- purpose   Return the headers of a message of a schedule: its own, the schedule's name and the tick.
+-- purpose   Return a tick's headers: the schedule's own, its name and the tick.
     set p_merged = json_merge_patch(
         coalesce(p_headers, '{}'),
         json_object(
@@ -131,18 +131,18 @@ create procedure rowq.internal_check_time_zone(p_time_zone longtext)
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse a time zone that the server does not know by this name.
+-- purpose   Refuse a time zone that the server does not know.
 -- errors    RQ711
--- differs   upper and lower case are the same, and the server's tables of time zones may be empty
+-- differs   names ignore case, and the server's time zone tables may be empty
     declare v_local, v_known datetime(6);
 
     if cast(p_time_zone as binary) <> 'UTC' then
-        -- SYSTEM and offsets are names of the server's, but not of a time zone.
+        -- The server also accepts SYSTEM and offsets, which name no time zone.
         if p_time_zone regexp '\\A[A-Za-z][A-Za-z0-9_+/-]{0,63}\\z'
            and lower(p_time_zone) <> 'system' then
             set v_local = convert_tz('2020-01-01', '+00:00', p_time_zone);
         end if;
-        -- The names in right/ count leap seconds, so that no cron expression names their minutes.
+        -- The zones in right/ count leap seconds, so their minutes match no cron expression.
         if coalesce(second(v_local) > 0, true) then
             set v_known = convert_tz('2020-01-01', '+00:00', 'Europe/Berlin');
             call rowq.internal_refuse(
@@ -153,7 +153,7 @@ begin
                         'tables (mysql_tzinfo_to_sql), or use UTC'
                     ),
                     concat(
-                        'time_zone must be a name such as Europe/Berlin that the server knows, ',
+                        'time_zone must be UTC or a name the server knows, such as Europe/Berlin, ',
                         'got ', left(p_time_zone, 100)
                     )
                 )
@@ -170,10 +170,10 @@ create procedure rowq.internal_parse_cron(p_cron longtext, out p_bits varchar(13
 sql security definer
 modifies sql data
 begin
--- purpose   Turn a cron expression into a text of 0 and 1: 60 for minutes, 24 hours, 31 days, 12 months, 7 weekdays from Sunday on, one for a minute and an hour that are given, one for a day and a weekday that are both given.
+-- purpose   Parse a cron expression into 136 digits, 0 or 1.
 -- errors    RQ711
-    -- Bytes are compared, because collations ignore trailing blanks, and the pattern means the same
-    -- whatever default_regex_flags says.
+    -- Compare bytes: collations ignore trailing blanks. The pattern does not depend on
+    -- default_regex_flags.
     declare v_text varchar(201) default trim(
         regexp_replace(
             case cast(lower(left(p_cron, 201)) as binary)
@@ -196,7 +196,7 @@ begin
        or char_length(p_cron) > 200 then
         call rowq.internal_refuse(
             concat(
-                'cron must be five fields (minute, hour, day, month, weekday) or a word such as ',
+                'cron must be 5 fields (minute, hour, day, month, weekday) or a word such as ',
                 '@daily, got ', left(p_cron, 60)
             )
         );
@@ -239,7 +239,7 @@ create procedure rowq.internal_parse_cron_field(
 sql security definer
 modifies sql data
 begin
--- purpose   Turn a field of a cron expression into a text of 0 and 1, one for each value from p_low on. p_words are names of three letters for these values.
+-- purpose   Parse a cron field into 0 and 1 for each value from p_low on; p_words has their short names.
 -- errors    RQ711
     declare v_rest varchar(201) default concat(lower(p_field), ',');
     declare v_item, v_range varchar(200);
@@ -263,7 +263,7 @@ begin
                     v_last = substring_index(v_range, '-', -1);
                 call rowq.internal_parse_cron_value(v_first, p_low, p_words, v_value);
                 call rowq.internal_parse_cron_value(v_last, p_low, p_words, v_end);
-                -- A single value with steps goes on to the end.
+                -- A single value with a step runs to the end.
                 if locate('/', v_item) > 0 and locate('-', v_range) = 0 then
                     set v_end = p_high;
                 end if;
@@ -274,8 +274,8 @@ begin
         ) then
             call rowq.internal_refuse(
                 concat(
-                    'the ', p_name, ' of cron must be *, values from ', p_low, ' to ', p_high,
-                    ', ranges or steps of these, got ', left(p_field, 60)
+                    'the ', p_name, ' field of cron must be *, a value from ', p_low, ' to ',
+                    p_high, ', a range, a step or a list, got ', left(p_field, 60)
                 )
             );
         end if;
@@ -299,8 +299,8 @@ create procedure rowq.internal_parse_cron_value(
 sql security definer
 no sql
 begin
--- purpose   Return the value of a number or a name in a field of a cron expression; -1 for a name that is none.
--- differs   elsewhere a query of internal_parse_cron_field reads both ends of a range
+-- purpose   Return the value of a number or a name in a cron field; -1 for an unknown name.
+-- differs   elsewhere part of internal_parse_cron_field
     if p_word regexp '\\A[0-9]' then
         set p_value = p_word;
     elseif locate(p_word, p_words) mod 4 = 1 then
@@ -326,7 +326,7 @@ create procedure rowq.internal_next_tick(
 sql security definer
 modifies sql data
 begin
--- purpose   Return the first tick of a schedule after a moment; null where there is none. p_bits is its parsed cron expression, or null.
+-- purpose   Return the first tick of a schedule after p_after, or null. p_bits is its parsed cron, or null.
 -- errors    RQ711
     declare v_after datetime(6) default greatest(p_after, p_starts_at - interval 1 microsecond);
     declare v_step, v_passed bigint;
@@ -334,7 +334,7 @@ begin
     if p_bits is not null then
         call rowq.internal_next_cron(p_bits, p_time_zone, v_after, p_tick);
     else
-        -- Count in microseconds from starts_at, so that the ticks do not drift.
+        -- Count microseconds from starts_at, so that ticks do not drift.
         set v_step = round(p_interval_seconds * 1000000),
             v_passed = timestampdiff(microsecond, p_starts_at, v_after);
         set v_passed = if(v_passed < 0, 0, (v_passed div v_step + 1) * v_step);
@@ -357,27 +357,26 @@ create procedure rowq.internal_next_cron(
     p_bits varchar(136),
     p_time_zone varchar(64),
     p_after datetime(6),
-    out p_moment datetime(6)
+    out p_time datetime(6)
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Return the first moment after p_after that a parsed cron expression names; null where the next ten years have none.
+-- purpose   Return the first time after p_after that matches p_bits; null if none within 10 years.
 -- errors    RQ711
--- differs   time zones other than UTC end with the year 2037, as the server's tables of them do
+-- differs   a time zone other than UTC ends with 2037, like the server's tables
     declare v_end datetime(6) default '2038-01-01';
     declare v_minute datetime(6) default date_format(p_after, '%Y-%m-%d %H:%i:00');
     declare v_from datetime(6) default v_minute + interval 1 minute;
-    declare v_local, v_next, v_moment, v_change, v_horizon datetime(6);
-    set p_moment = null;
+    declare v_local, v_next, v_time, v_change, v_horizon datetime(6);
+    set p_time = null;
 
-    -- Look again, because the server may have lost its tables of time zones since the schedule was
-    -- made, and convert_tz returns null then.
+    -- Check again: convert_tz returns null if the server has lost its time zone tables.
     call rowq.internal_check_time_zone(p_time_zone);
     if p_time_zone = 'UTC' then
-        call rowq.internal_next_cron_local(p_bits, v_from, p_moment);
+        call rowq.internal_next_cron_local(p_bits, v_from, p_time);
     elseif p_after < v_end and substr(p_bits, 135, 1) = '1' then
-        -- A minute and an hour that are given fire once for each local time.
+        -- With a fixed minute and hour, each local time fires once.
         set v_next = convert_tz(v_minute, '+00:00', p_time_zone);
         times: loop
             set v_local = v_next + interval 1 minute;
@@ -385,40 +384,39 @@ begin
             if v_next is null or v_next >= v_end + interval 1 day then
                 leave times;
             end if;
-            call rowq.internal_local_to_utc(v_next, p_time_zone, v_moment);
-            if v_moment > p_after then
-                set p_moment = v_moment;
+            call rowq.internal_local_to_utc(v_next, p_time_zone, v_time);
+            if v_time > p_after then
+                set p_time = v_time;
                 leave times;
             end if;
         end loop;
     elseif p_after < v_end then
-        -- Any other one fires in each hour that there is, also in one that the clocks show twice. A
-        -- time is as far away as the clocks say unless they are changed on the way. The look for
-        -- that goes no further than a day, because local times that do not match are none later
-        -- either.
-        moments: loop
+        -- Any other expression also fires in an hour that occurs twice. The next local time is as
+        -- far away as the clocks say, unless the offset changes before it. Check 26 hours for a
+        -- change, then go to 26 hours before that time: no change moves it further.
+        hours: loop
             set v_local = convert_tz(v_from, '+00:00', p_time_zone);
             call rowq.internal_next_cron_local(p_bits, v_local, v_next);
             if v_next is null or v_next >= v_end + interval 1 day then
-                leave moments;
+                leave hours;
             end if;
-            set v_moment = v_from + interval timestampdiff(minute, v_local, v_next) minute,
+            set v_time = v_from + interval timestampdiff(minute, v_local, v_next) minute,
                 v_horizon = v_from + interval 26 hour;
             call rowq.internal_offset_change(
-                v_from, least(v_moment, v_horizon), p_time_zone, v_change
+                v_from, least(v_time, v_horizon), p_time_zone, v_change
             );
             if v_change is not null then
                 set v_from = v_change;
-            elseif v_moment <= v_horizon then
-                set p_moment = v_moment;
-                leave moments;
+            elseif v_time <= v_horizon then
+                set p_time = v_time;
+                leave hours;
             else
-                set v_from = greatest(v_horizon, v_moment - interval 26 hour);
+                set v_from = greatest(v_horizon, v_time - interval 26 hour);
             end if;
         end loop;
     end if;
-    if p_moment >= v_end and p_time_zone <> 'UTC' then
-        set p_moment = null;
+    if p_time >= v_end and p_time_zone <> 'UTC' then
+        set p_time = null;
     end if;
 end//
 delimiter ;
@@ -434,7 +432,7 @@ create procedure rowq.internal_next_cron_local(
 sql security definer
 no sql
 begin
--- purpose   Return the first minute from p_from on, in local time, that a parsed cron expression names; null where the next ten years have none.
+-- purpose   Return the first local minute from p_from on that matches p_bits; null if none within 10 years.
     declare v_day date default date(p_from);
     declare v_end date default v_day + interval 3660 day;
     declare v_hour int default hour(p_from);
@@ -453,7 +451,7 @@ begin
                 right(p_bits, 1) = '1',
                 greatest(v_day_bit, v_weekday_bit), least(v_day_bit, v_weekday_bit)
             ) then
-                -- Look for the first hour, and in that hour for the first minute.
+                -- Find the first hour, and in it the first minute.
                 hours: while v_hour < 24 do
                     set v_found = locate('1', p_bits, 61 + v_hour);
                     if v_found not between 1 and 84 then
@@ -483,33 +481,33 @@ delimiter //
 create procedure rowq.internal_local_to_utc(
     p_local datetime(6),
     p_time_zone varchar(64),
-    out p_moment datetime(6)
+    out p_time datetime(6)
 )
 sql security definer
 no sql
 begin
--- purpose   Return when the clocks of a time zone show a time: the first of two moments where they are set back over it, and the end of the gap where they are set forward over it.
-    -- convert_tz is asked for local times only, because a moment has one, and a local time may have
-    -- two moments or none.
+-- purpose   Convert a local time to UTC: the first if it occurs twice, the end of the gap if it is skipped.
+    -- Convert from UTC only: a UTC time has one local time, a local time may have two UTC times or
+    -- none.
     declare v_day_before datetime(6) default p_local - interval 1 day;
     declare v_day_after datetime(6) default p_local + interval 1 day;
-    -- The moment by the offset of the day before, and by that of the day after.
+    -- By the offset of the day before, and of the day after.
     declare v_before datetime(6) default p_local - interval timestampdiff(
         minute, v_day_before, convert_tz(v_day_before, '+00:00', p_time_zone)
     ) minute;
     declare v_after datetime(6);
 
     if convert_tz(v_before, '+00:00', p_time_zone) = p_local then
-        set p_moment = v_before;
+        set p_time = v_before;
     else
         set v_after = p_local - interval timestampdiff(
             minute, v_day_after, convert_tz(v_day_after, '+00:00', p_time_zone)
         ) minute;
         if convert_tz(v_after, '+00:00', p_time_zone) = p_local then
-            set p_moment = v_after;
+            set p_time = v_after;
         else
             call rowq.internal_offset_change(
-                least(v_before, v_after), greatest(v_before, v_after), p_time_zone, p_moment
+                least(v_before, v_after), greatest(v_before, v_after), p_time_zone, p_time
             );
         end if;
     end if;
@@ -528,7 +526,7 @@ create procedure rowq.internal_offset_change(
 sql security definer
 no sql
 begin
--- purpose   Return the first moment after p_from, up to p_to, when the clocks of a time zone were changed; null where they were not. Both moments are whole minutes at most two days apart.
+-- purpose   Return the first change of the UTC offset after p_from, up to p_to: whole minutes; or null.
     declare v_offset int default
         timestampdiff(minute, p_from, convert_tz(p_from, '+00:00', p_time_zone));
     declare v_low datetime(6) default p_from;
@@ -558,20 +556,20 @@ create procedure rowq.internal_require_schedule(p_queue_id int, p_schedule_name 
 sql security definer
 modifies sql data
 begin
--- purpose   Hold a schedule to the end of the transaction; raise an error if there is none.
+-- purpose   Lock a schedule; raise an error if there is none.
 -- locks     the schedule row
 -- errors    RQ702 RQ711
     declare v_queue_id int;
     declare v_text varchar(128);
     if p_schedule_name is null then
-        call rowq.internal_refuse('schedule_name is missing');
+        call rowq.internal_refuse('schedule_name is required');
     end if;
     select s.queue_id into v_queue_id
     from rowq.schedule s force index (primary)
     where s.queue_id = p_queue_id
       and s.schedule_name = cast(p_schedule_name as binary);
-    -- Lock only what is there, because under the caller's repeatable read a row that is not there
-    -- would be locked as a gap. Look again, because it may have been dropped meanwhile.
+    -- Lock only an existing row: under the caller's repeatable read a missing one would be locked
+    -- as a gap. Read again under the lock: it may have been dropped.
     if v_queue_id is not null then
         set v_queue_id = null;
         select s.queue_id into v_queue_id
@@ -581,7 +579,9 @@ begin
         for update;
     end if;
     if v_queue_id is null then
-        set v_text = concat('RQ702 schedule_not_found: ', left(p_schedule_name, 100));
+        set v_text = concat(
+            'RQ702 schedule_not_found: schedule "', left(p_schedule_name, 76), '" does not exist'
+        );
         signal sqlstate '45702' set message_text = v_text;
     end if;
 end//
@@ -602,10 +602,10 @@ create procedure rowq.internal_enqueue_tick(
 sql security definer
 modifies sql data
 begin
--- purpose   Add the message of a schedule, whose row the caller holds, to its queue; the outcome is enqueue's. p_is_late lets it join its group when it is promoted.
+-- purpose   Enqueue the message of a locked schedule; with p_is_late it joins its group when promoted.
 -- locks     as internal_store and internal_store_group_waiting
 -- errors    RQ711
--- differs   elsewhere it calls enqueue, which returns a result here
+-- differs   does not call enqueue, which returns a result set here
     declare v_body, v_headers, v_merged, v_dedup_key, v_group_key, v_name longtext;
     declare v_body_binary longblob;
     declare v_message_type, v_joining varchar(2000);
@@ -617,7 +617,7 @@ begin
     select q.max_body_length into v_max_body_length
     from rowq.queue q
     where q.queue_id = p_queue_id;
-    -- Read with a lock, because an old snapshot shows the schedule as it was.
+    -- Read with a lock: an old snapshot shows the old schedule.
     select convert(s.schedule_name using utf8mb4), s.body, s.body_binary, s.message_type,
            s.headers, s.priority, s.max_attempts, convert(s.group_key using utf8mb4),
            if(s.overlap, null, concat('schedule:', convert(s.schedule_name using utf8mb4)))
@@ -629,7 +629,7 @@ begin
     for update;
 
     call rowq.internal_tick_headers(v_name, v_headers, p_tick, v_merged);
-    -- Enqueue refuses keys of schedules, so that no producer can stop one by its key.
+    -- enqueue refuses the keys of schedules, so no producer can block one.
     call rowq.internal_message_error(
         v_body, v_body_binary, v_message_type, v_merged, v_priority, null, null, null,
         v_max_attempts, v_group_key, null, null, null, v_max_body_length, v_error
@@ -656,7 +656,7 @@ create procedure rowq.internal_run_schedules(p_queue_id int)
 sql security definer
 modifies sql data
 begin
--- purpose   Run the schedules of a queue that are due and that no other session is running.
+-- purpose   Run the due schedules of a queue that no other session is running.
 -- locks     as internal_run_due
 -- commits   its own transaction where the caller has none; never the caller's
     declare v_now datetime(6) default utc_timestamp(6);
@@ -664,8 +664,8 @@ begin
     declare v_at int default 0;
     declare v_is_late boolean default false;
 
-    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked. A
-    -- thousand of the longest names fit into what group_concat_max_len is at least.
+    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked. 1000
+    -- of the longest names fit into the smallest group_concat_max_len.
     select json_arrayagg(hex(h.schedule_name)) into v_names
     from (
         select s.schedule_name, s.overlap
@@ -675,8 +675,8 @@ begin
         limit 1000
     ) h;
     while v_at < coalesce(json_length(v_names), 0) do
-        -- Wait for a producer that opens a group once a call: after that messages join their groups
-        -- when they are promoted, so that no tick is missed.
+        -- Wait for a producer that adds a group slot only once per call. After that, messages join
+        -- their groups when promoted, so that no tick is missed.
         call rowq.internal_run_due(
             p_queue_id, unhex(json_unquote(json_extract(v_names, concat('$[', v_at, ']')))),
             v_is_late
@@ -697,11 +697,10 @@ create procedure rowq.internal_run_due(
 sql security definer
 modifies sql data
 begin
--- purpose   Run a schedule that is due in a transaction or under a savepoint of its own; an error in it is noted, or the next call tries again. p_is_late is as for internal_enqueue_tick, and becomes true where a producer holds what it needs.
--- locks     the queue, shared; as internal_run_ticks: not waited for on MariaDB, for a second at
---           most on MySQL
+-- purpose   Run a due schedule in a transaction or savepoint; p_is_late becomes true after a lock timeout.
+-- locks     the queue, shared; as internal_run_ticks: waits 0 s on MariaDB, 1 s on MySQL
 -- commits   its own transaction where the caller has none; never the caller's
--- differs   the shortest wait that MySQL has is a second
+-- differs   the shortest lock wait of MySQL is 1 second
     declare v_patience bigint default @@session.innodb_lock_wait_timeout;
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
@@ -725,17 +724,16 @@ begin
                 if v_errno = 1205 and not p_is_late then
                     set p_is_late = true, v_tries_left = 1;
                 end if;
-                -- The caller must get the error where the caller's transaction is gone (1213, 1020,
-                -- 1205), or where the call was killed (1317) or ran out of its time (1969, 3024).
+                -- Raise the error if the caller's transaction is gone (1213, 1020, 1205), or the
+                -- call was killed (1317) or timed out (1969, 3024).
                 if v_errno in (1317, 1969, 3024)
                    or not v_owns_transaction
                    and (v_errno in (1213, 1020) or v_errno = 1205 and @@innodb_rollback_on_timeout)
                 then
                     resignal;
                 end if;
-                -- What comes of locks or of the server's state is tried again by the next call,
-                -- and so is a number that is used already (1062). What would be refused again is
-                -- noted, and its tick is given up.
+                -- The next call retries errors of locks and of the server's state, and a message id
+                -- in use (1062). Any other error would come again: record it and skip the tick.
                 if v_refusal is null
                    and left(v_state, 2) in ('45', '22', '23')
                    and v_errno <> 1062
@@ -773,8 +771,8 @@ create procedure rowq.internal_run_ticks(
 sql security definer
 modifies sql data
 begin
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; with p_refusal, why they cannot be added, add none and note it. p_is_late is as for internal_enqueue_tick.
--- locks     the schedule row, passed over when locked; as internal_enqueue_tick
+-- purpose   Enqueue up to 100 due ticks and set the next one; with p_refusal, record it and enqueue none.
+-- locks     the schedule row, skipped if locked; as internal_enqueue_tick
 -- errors    RQ711
 -- differs   elsewhere internal_run_due does this
     declare v_now datetime(6) default utc_timestamp(6);
@@ -787,8 +785,7 @@ begin
     declare v_error longtext default p_refusal;
     declare v_message_id, v_last_id bigint;
     declare v_count int default 0;
-    -- Where the server has lost its tables of time zones, the next tick is not known, so that this
-    -- one stays due.
+    -- If the server has lost its time zone tables, the next tick is unknown and this one stays due.
     declare continue handler for sqlstate '45711'
     begin
         if p_refusal is null then

@@ -56,8 +56,8 @@ begin
             call rowq.internal_require_queue(p_queue_name, v_queue_id);
             call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             call rowq.internal_require_schedule(v_queue_id, p_schedule_name);
-            -- One kind of time, or of body, takes the place of the other. Read with a lock, because
-            -- an old snapshot shows the row as it was.
+            -- A new kind of time, or of body, replaces the other. Read with a lock: an old snapshot
+            -- shows the old row.
             select if(coalesce(p_cron, p_interval_seconds) is null, s.cron, p_cron),
                    if(
                        coalesce(p_cron, p_interval_seconds) is null,
@@ -79,7 +79,7 @@ begin
             where s.queue_id = v_queue_id
               and s.schedule_name = cast(p_schedule_name as binary)
             for update;
-            -- What cannot run any more can still be paused.
+            -- A schedule that can no longer run can still be paused.
             if not coalesce(p_is_paused, false) or coalesce(
                 p_cron, p_interval_seconds, p_time_zone, p_body, p_body_binary, p_message_type,
                 p_headers, p_priority, p_max_attempts, p_group_key, p_missed, p_overlap,

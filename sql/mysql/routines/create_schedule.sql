@@ -30,8 +30,8 @@ begin
 -- locks     the queue, shared; the new schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   a time zone other than UTC needs the server's tables of time zones, and has no tick
---           after 2037
+-- differs   a time zone other than UTC needs the server's time zone tables, and has no tick after
+--           2037
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_queue_id int;
@@ -62,8 +62,7 @@ begin
             call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             set v_outcome = 'created';
             begin
-                -- A schedule of that name is there. Read it with a lock, because an old snapshot
-                -- may not show it.
+                -- The name exists. Read with a lock: an old snapshot may not show it.
                 declare exit handler for 1062
                 begin
                     set v_outcome = 'exists';

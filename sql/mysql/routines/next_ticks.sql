@@ -34,14 +34,14 @@ begin
 
     call rowq.internal_set_session(@@timestamp);
     if (p_cron is null) = (p_interval_seconds is null) then
-        call rowq.internal_refuse('a schedule has either cron or interval_seconds');
+        call rowq.internal_refuse('exactly one of cron and interval_seconds is required');
     end if;
     call rowq.internal_check_range('interval_seconds', p_interval_seconds, 1, 315360000);
     call rowq.internal_check_time_zone(v_time_zone);
     call rowq.internal_check_range('max_ticks', v_max_ticks, 1, 1000);
     set v_after = coalesce(p_after, utc_timestamp(6));
     if v_after not between timestamp'2000-01-01 00:00:00' and timestamp'2100-01-01 00:00:00' then
-        call rowq.internal_refuse('after must be a moment between the years 2000 and 2100');
+        call rowq.internal_refuse('after must be between the years 2000 and 2100');
     end if;
     if p_cron is not null then
         call rowq.internal_parse_cron(p_cron, v_bits);
@@ -61,9 +61,9 @@ begin
     select j.tick
     from json_table(
         concat('[', coalesce(v_ticks, ''), ']'),
-        '$[*]' columns (place for ordinality, tick datetime(6) path '$')
+        '$[*]' columns (position for ordinality, tick datetime(6) path '$')
     ) j
-    order by j.place;
+    order by j.position;
 
     call rowq.internal_restore_session();
 end//

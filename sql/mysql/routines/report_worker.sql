@@ -20,7 +20,7 @@ begin
 -- version   1
 -- purpose   Report that a worker runs, with its totals; call it about every 10 seconds.
 -- promise   P15
--- locks     the queue, shared; the worker's row; one of a worker that is gone
+-- locks     the queue, shared; the worker's row; the row of one gone worker
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -76,7 +76,7 @@ begin
                 where w.queue_id = v_queue_id
                   and w.worker_id = v_id;
             else
-                -- The assignments are made in this order, so the old values are read first.
+                -- Assignments run in this order, so read the old values first.
                 insert into rowq.worker (
                     queue_id, worker_id, worker_name, host_name, worker_version, threads,
                     started_at, last_seen_at, completed, failed
@@ -106,7 +106,7 @@ begin
                     completed = v_completed,
                     failed = v_failed;
 
-                -- Each report deletes one row at most. Look without a lock first, so that it waits
+                -- Delete at most one row per report. Read without a lock first, so that it waits
                 -- for no other report.
                 select w.worker_id into v_gone
                 from rowq.worker w force index (primary)

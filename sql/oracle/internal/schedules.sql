@@ -1,12 +1,12 @@
 -- Schedules: messages that maintain enqueues by cron or interval.
 --
--- maintain locks each due schedule with skip locked, enqueues the messages of its ticks, a hundred
--- at most, and moves next_run_at on, all in one transaction: a tick makes one message or, after a
--- rollback, none yet. A tick whose message is refused is skipped and the error is kept in
--- last_error; other schedules go on. A schedule without overlap sends with a dedup key of its own.
--- Cron runs on local time: an expression becomes a text of 0 and 1 for each field, and local times
--- become UTC by the server's zones. A time that is shown twice counts once, and one that is never
--- shown moves to the end of the gap.
+-- maintain locks each due schedule with skip locked, enqueues at most 100 of its ticks and sets
+-- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
+-- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
+-- Without overlap, the messages of a schedule share a dedup key. Cron runs on local time, by the
+-- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
+-- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
+-- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
 --
 --   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, next_tick
 --   next_ticks -> check_time_zone -> local_of
@@ -28,7 +28,7 @@
 
 procedure internal_check_schedule(p_schedule in t_schedule, p_queue in t_queue)
 is
--- purpose   Refuse a schedule with a bad name, time or message, or without a tick to come.
+-- purpose   Refuse an invalid schedule.
 -- errors    RQ711
     c_first constant timestamp(6) := timestamp '2000-01-01 00:00:00';
     c_last  constant timestamp(6) := timestamp '2100-01-01 00:00:00';
@@ -40,8 +40,8 @@ begin
     v_error := case
         when p_schedule.cron is null and p_schedule.interval_seconds is null
              or p_schedule.cron is not null and p_schedule.interval_seconds is not null
-            then 'a schedule has either cron or interval_seconds'
-        -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
+            then 'exactly one of cron and interval_seconds is required'
+        -- Compare bytes: texts are compared by the session's NLS_COMP and NLS_SORT.
         when p_schedule.missed is null
              or utl_raw.cast_to_raw(p_schedule.missed) not in (
                  utl_raw.cast_to_raw('skip'), utl_raw.cast_to_raw('once'),
@@ -55,7 +55,7 @@ begin
             then 'is_paused must be 0 or 1'
         when p_schedule.starts_at not between c_first and c_last
              or p_schedule.ends_at not between c_first and c_last
-            then 'starts_at and ends_at must be moments between the years 2000 and 2100'
+            then 'starts_at and ends_at must be between the years 2000 and 2100'
     end;
     if v_error is null then
         internal_json_error(
@@ -80,22 +80,22 @@ begin
     internal_check_range('interval_seconds', p_schedule.interval_seconds, 1, 315360000);
     internal_check_time_zone(p_schedule.time_zone);
     if internal_next_tick(p_schedule, v_now) is null then
-        internal_refuse('the schedule has no tick within ten years or before ends_at');
+        internal_refuse('the schedule has no tick within 10 years or before ends_at');
     end if;
 end internal_check_schedule;
 
 function internal_tick_headers(p_schedule in t_schedule, p_tick in timestamp)
 return clob
 is
--- purpose   Return the headers of a message of a schedule: its own, the schedule's name and the tick.
--- differs   the two are added to the text, so that its own numbers stay as they are
+-- purpose   Return a tick's headers: the schedule's own, its name and the tick.
+-- differs   edits the text, so that numbers keep their digits
     c_blanks  constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
     v_headers clob := '{';
     v_last    varchar2(4 char);
     v_name    varchar2(400 char);
 begin
     if p_schedule.headers is not null then
-        -- Leave out the brace at the end.
+        -- Drop the closing brace.
         v_headers := rtrim(p_schedule.headers, c_blanks);
         v_headers := rtrim(substr(v_headers, 1, length(v_headers) - 1), c_blanks);
     end if;
@@ -111,13 +111,13 @@ end internal_tick_headers;
 
 procedure internal_check_time_zone(p_time_zone in varchar2)
 is
--- purpose   Refuse a time zone that the server does not know by this name.
+-- purpose   Refuse a time zone that the server does not know.
 -- errors    RQ711
     v_local timestamp(6);
 begin
     begin
-        -- A name begins with a letter, which an offset does not, and has no blank, behind which
-        -- stands an abbreviation, such as CEST.
+        -- A name begins with a letter, unlike an offset, and has no blank before an abbreviation
+        -- such as CEST.
         if length(p_time_zone) <= 64
            and ascii(lower(p_time_zone)) between ascii('a') and ascii('z')
            and instr(p_time_zone, chr(32)) = 0 then
@@ -125,35 +125,34 @@ begin
         end if;
     exception
         when others then
-            -- ORA-01882 is the error for an unknown name. A strange one may raise another of its
-            -- kind (ORA-018xx).
+            -- ORA-01882 means an unknown name; a malformed one may raise another ORA-018xx.
             if sqlcode not between -1899 and -1800 then
                 raise;
             end if;
     end;
     if v_local is null then
         internal_refuse(
-            'time_zone must be a name such as Europe/Berlin that the server knows, got '
+            'time_zone must be UTC or a name the server knows, such as Europe/Berlin, got '
             || coalesce(substr(p_time_zone, 1, 100), 'null')
         );
     end if;
 end internal_check_time_zone;
 
-function internal_local_of(p_moment in timestamp, p_time_zone in varchar2)
+function internal_local_of(p_time in timestamp, p_time_zone in varchar2)
 return timestamp
 is
--- purpose   Return what the clocks of a time zone show at a moment.
--- differs   no such helper elsewhere: other engines have an expression for it
+-- purpose   Convert UTC to the local time of a time zone.
+-- differs   elsewhere an expression
 begin
-    return cast(from_tz(p_moment, '+00:00') at time zone p_time_zone as timestamp);
+    return cast(from_tz(p_time, '+00:00') at time zone p_time_zone as timestamp);
 end internal_local_of;
 
 function internal_next_tick(p_schedule in t_schedule, p_after in timestamp)
 return timestamp
 is
--- purpose   Return the first tick of a schedule after a moment; null where there is none.
+-- purpose   Return the first tick of a schedule after p_after, or null.
 -- errors    RQ711
-    -- The last microsecond of the year 9999, which is the last year that the server has.
+    -- The last microsecond of 9999, the server's last year.
     c_most   constant number := 253402300799999999;
     v_after  timestamp(6) := p_after;
     v_start  number;
@@ -170,7 +169,7 @@ begin
             internal_parse_cron(p_schedule.cron), p_schedule.time_zone, v_after
         );
     else
-        -- Count in microseconds from starts_at, so that the ticks do not drift.
+        -- Count microseconds from starts_at, so that ticks do not drift.
         v_start := internal_microseconds(p_schedule.starts_at);
         v_step := round(p_schedule.interval_seconds * 1000000);
         v_passed := internal_microseconds(v_after) - v_start;
@@ -189,33 +188,33 @@ function internal_next_cron(
 )
 return timestamp
 is
--- purpose   Return the first moment after p_after that a parsed cron expression names; null where the next ten years have none.
+-- purpose   Return the first time after p_after that matches p_bits; null if none within 10 years.
     c_day    constant interval day to second := numtodsinterval(26, 'hour');
     c_minute constant interval day to second := numtodsinterval(1, 'minute');
     v_local  timestamp(6);
     v_next   timestamp(6);
     v_from   timestamp(6);
-    v_moment timestamp(6);
+    v_time   timestamp(6);
     v_change timestamp(6);
 begin
     if substr(p_bits, 135, 1) = '1' then
-        -- A minute and an hour that are given fire once for each local time.
+        -- With a fixed minute and hour, each local time fires once.
         v_local := internal_to_minute(internal_local_of(p_after, p_time_zone));
         loop
             v_local := internal_next_cron_local(p_bits, v_local + c_minute);
             if v_local is null then
                 return null;
             end if;
-            v_moment := internal_local_to_utc(v_local, p_time_zone);
-            if v_moment > p_after then
-                return v_moment;
+            v_time := internal_local_to_utc(v_local, p_time_zone);
+            if v_time > p_after then
+                return v_time;
             end if;
         end loop;
     end if;
 
-    -- Any other one fires in each hour that there is, also in one that the clocks show twice. A
-    -- time is as far away as the clocks say unless they are changed on the way. The look for that
-    -- goes no further than a day, because local times that do not match are none later either.
+    -- Any other expression also fires in an hour that occurs twice. The next local time is as far
+    -- away as the clocks say, unless the offset changes before it. Check 26 hours for a change,
+    -- then go to 26 hours before that time: no change moves it further.
     v_from := internal_to_minute(p_after) + c_minute;
     loop
         v_local := internal_local_of(v_from, p_time_zone);
@@ -223,33 +222,33 @@ begin
         if v_next is null then
             return null;
         end if;
-        v_moment := v_from + (v_next - v_local);
+        v_time := v_from + (v_next - v_local);
         v_change := internal_offset_change(
-            v_from, least(v_moment, v_from + c_day), p_time_zone
+            v_from, least(v_time, v_from + c_day), p_time_zone
         );
         if v_change is not null then
             v_from := v_change;
-        elsif v_moment <= v_from + c_day then
-            return v_moment;
+        elsif v_time <= v_from + c_day then
+            return v_time;
         else
-            v_from := greatest(v_from + c_day, v_moment - c_day);
+            v_from := greatest(v_from + c_day, v_time - c_day);
         end if;
     end loop;
 end internal_next_cron;
 
-function internal_to_minute(p_moment in timestamp)
+function internal_to_minute(p_time in timestamp)
 return timestamp
 is
--- purpose   Return the moment at which the minute of a moment has begun.
--- differs   no such helper elsewhere: trunc makes a date of it, and dates may be rounded
+-- purpose   Return a time without its seconds.
+-- differs   elsewhere an expression: trunc returns a date, which may be rounded
 begin
-    return p_moment - numtodsinterval(extract(second from p_moment), 'second');
+    return p_time - numtodsinterval(extract(second from p_time), 'second');
 end internal_to_minute;
 
 function internal_next_cron_local(p_bits in varchar2, p_from in timestamp)
 return timestamp
 is
--- purpose   Return the first minute from p_from on, in local time, that a parsed cron expression names; null where the next ten years have none.
+-- purpose   Return the first local minute from p_from on that matches p_bits; null if none within 10 years.
     v_day        date := trunc(p_from, 'dd');
     v_end        constant date := v_day + 3660;
     v_hour       pls_integer := extract(hour from p_from);
@@ -264,12 +263,12 @@ begin
             v_day := add_months(trunc(v_day, 'mm'), 1);
         else
             v_is_day := substr(p_bits, 84 + extract(day from v_day), 1) = '1';
-            -- A week of ISO begins on Monday, whatever the session's territory; Sunday is 0 here.
+            -- An ISO week begins on Monday in every territory; Sunday is 0 here.
             v_weekday := mod(v_day - trunc(v_day, 'iw') + 1, 7);
             v_is_weekday := substr(p_bits, 128 + v_weekday, 1) = '1';
             if v_is_day and v_is_weekday
                or substr(p_bits, 136, 1) = '1' and (v_is_day or v_is_weekday) then
-                -- Look for the first hour, and in that hour for the first minute.
+                -- Find the first hour, and in it the first minute.
                 while v_hour < 24 loop
                     v_steps := instr(substr(p_bits, 61 + v_hour, 24 - v_hour), '1');
                     exit when v_steps = 0;
@@ -298,13 +297,13 @@ end internal_next_cron_local;
 function internal_local_to_utc(p_local in timestamp, p_time_zone in varchar2)
 return timestamp
 is
--- purpose   Return when the clocks of a time zone show a time: the first of two moments where they are set back over it, and the end of the gap where they are set forward over it.
+-- purpose   Convert a local time to UTC: the first if it occurs twice, the end of the gap if it is skipped.
     c_day constant interval day to second := numtodsinterval(1, 'day');
-    -- The moment by the offset of the day before, and by that of the day after.
+    -- By the offset of the day before, and of the day after.
     v_before timestamp(6);
     v_after  timestamp(6);
 begin
-    -- Only moments are converted, because the server refuses a time in a gap (ORA-01878).
+    -- Convert from UTC only: the server refuses a local time in a gap (ORA-01878).
     v_before := p_local
         - numtodsinterval(internal_offset_of(p_local - c_day, p_time_zone), 'minute');
     if internal_local_of(v_before, p_time_zone) = p_local then
@@ -320,15 +319,15 @@ begin
     );
 end internal_local_to_utc;
 
-function internal_offset_of(p_moment in timestamp, p_time_zone in varchar2)
+function internal_offset_of(p_time in timestamp, p_time_zone in varchar2)
 return number
 is
--- purpose   Return how many minutes the clocks of a time zone are ahead of UTC at a moment.
--- differs   no such helper elsewhere: other engines have an expression for it
+-- purpose   Return the UTC offset of a time zone in minutes.
+-- differs   elsewhere an expression
 begin
     return (
-        internal_microseconds(internal_local_of(p_moment, p_time_zone))
-        - internal_microseconds(p_moment)
+        internal_microseconds(internal_local_of(p_time, p_time_zone))
+        - internal_microseconds(p_time)
     ) / 60000000;
 end internal_offset_of;
 
@@ -339,7 +338,7 @@ function internal_offset_change(
 )
 return timestamp
 is
--- purpose   Return the first moment after p_from, up to p_to, when the clocks of a time zone were changed; null where they were not. Both moments are whole minutes at most two days apart.
+-- purpose   Return the first change of the UTC offset after p_from, up to p_to: whole minutes; or null.
     v_offset constant number := internal_offset_of(p_from, p_time_zone);
     -- Minutes after p_from.
     v_low    pls_integer := 0;
@@ -366,7 +365,7 @@ end internal_offset_change;
 function internal_parse_cron(p_cron in varchar2)
 return varchar2
 is
--- purpose   Turn a cron expression into a text of 0 and 1: 60 for minutes, 24 hours, 31 days, 12 months, 7 weekdays from Sunday on, one for a minute and an hour that are given, one for a day and a weekday that are both given.
+-- purpose   Parse a cron expression into 136 digits, 0 or 1.
 -- errors    RQ711
     c_star     constant pls_integer := ascii('*');
     v_word     raw(800);
@@ -376,7 +375,7 @@ is
     v_weekdays varchar2(8 char);
 begin
     if length(p_cron) <= 200 then
-        -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
+        -- Compare bytes: texts are compared by the session's NLS_COMP and NLS_SORT.
         v_word := utl_raw.cast_to_raw(lower(p_cron));
         v_rest := trim(
             replace(
@@ -401,7 +400,7 @@ begin
     end loop;
     if v_fields.count <> 5 then
         internal_refuse(
-            'cron must be five fields (minute, hour, day, month, weekday) or a word such as'
+            'cron must be 5 fields (minute, hour, day, month, weekday) or a word such as'
             || ' @daily, got ' || substr(p_cron, 1, 60)
         );
     end if;
@@ -440,7 +439,7 @@ function internal_parse_cron_field(
 )
 return varchar2
 is
--- purpose   Turn a field of a cron expression into a text of 0 and 1, one for each value from p_low on. p_words are names of three letters for these values.
+-- purpose   Parse a cron field into 0 and 1 for each value from p_low on; p_words has their short names.
 -- errors    RQ711
     v_rest  varchar2(1000 char) := lower(p_field) || ',';
     v_item  varchar2(1000 char);
@@ -452,8 +451,7 @@ is
     v_step  number;
     v_bits  varchar2(60 char) := rpad('0', p_high - p_low + 1, '0');
 
-    -- A value or a step is one or two digits. Compare the codes of characters, because a session
-    -- can have its own order (NLS_SORT).
+    -- A value or a step has 1 or 2 digits. Compare character codes: a session can set NLS_SORT.
     function number_of(p_text in varchar2)
     return number
     is
@@ -474,7 +472,7 @@ is
     function value_of(p_text in varchar2)
     return number
     is
-        v_place pls_integer;
+        v_position pls_integer;
     begin
         if p_text is null or length(p_text) <> 3 then
             return number_of(p_text);
@@ -484,8 +482,8 @@ is
                 return null;
             end if;
         end loop;
-        v_place := instr(p_words, p_text);
-        return case when mod(v_place, 4) = 1 then p_low + trunc(v_place / 4) end;
+        v_position := instr(p_words, p_text);
+        return case when mod(v_position, 4) = 1 then p_low + trunc(v_position / 4) end;
     end value_of;
 begin
     while v_rest is not null loop
@@ -513,9 +511,9 @@ begin
            or v_last > p_high
            or v_first > v_last then
             internal_refuse(
-                'the ' || p_name || ' of cron must be *, values from '
+                'the ' || p_name || ' field of cron must be *, a value from '
                 || internal_number_text(p_low) || ' to ' || internal_number_text(p_high)
-                || ', ranges or steps of these, got ' || substr(p_field, 1, 60)
+                || ', a range, a step or a list, got ' || substr(p_field, 1, 60)
             );
         end if;
         while v_first <= v_last loop
@@ -530,8 +528,8 @@ end internal_parse_cron_field;
 function internal_read_schedule(p_queue_id in number, p_schedule_key in raw)
 return t_schedule
 is
--- purpose   Return a schedule; its queue_id is null where there is none.
--- differs   no such helper elsewhere: part of require_schedule and run_schedules
+-- purpose   Return a schedule; its queue_id is null if there is none.
+-- differs   elsewhere part of require_schedule and run_schedules
     v_schedule t_schedule;
     cursor keyed is
         select s.queue_id, s.schedule_key, s.schedule_name, s.cron, s.interval_seconds,
@@ -551,7 +549,7 @@ end internal_read_schedule;
 function internal_require_schedule(p_queue_id in number, p_schedule_name in varchar2)
 return t_schedule
 is
--- purpose   Return a schedule and hold it to the end of the transaction; raise an error if there is none.
+-- purpose   Lock and return a schedule; raise an error if there is none.
 -- locks     the schedule row
 -- errors    RQ702 RQ711
     v_key      raw(400);
@@ -565,7 +563,7 @@ is
         for update;
 begin
     if p_schedule_name is null then
-        internal_refuse('schedule_name is missing');
+        internal_refuse('schedule_name is required');
     end if;
     if length(p_schedule_name) <= 100 then
         v_key := utl_raw.cast_to_raw(p_schedule_name);
@@ -575,10 +573,11 @@ begin
     end if;
     if v_held is null then
         raise_application_error(
-            -20702, 'RQ702 schedule_not_found: ' || substr(p_schedule_name, 1, 100)
+            -20702, 'RQ702 schedule_not_found: schedule "' || substr(p_schedule_name, 1, 100)
+                || '" does not exist'
         );
     end if;
-    -- Read it once it is locked, so that what another session has just changed is seen.
+    -- Read it under the lock, to see other sessions' changes.
     v_schedule := internal_read_schedule(p_queue_id, v_held);
     return v_schedule;
 end internal_require_schedule;
@@ -592,14 +591,14 @@ procedure internal_enqueue_tick(
     p_outcome    out varchar2
 )
 is
--- purpose   Add the message of a schedule to its queue; the outcome is enqueue's.
+-- purpose   Enqueue the message of a locked schedule.
 -- locks     as internal_store
 -- errors    RQ701 RQ711
--- differs   does not call enqueue, which would move the savepoint of the routine that runs
+-- differs   does not call enqueue, which would move the calling routine's savepoint
     v_error varchar2(32767);
     v_new   t_new_messages;
 begin
-    -- Only the length of the body can have become wrong since the schedule was checked.
+    -- Only max_body_length can have changed since the schedule was checked.
     v_error := internal_body_error(
         p_schedule.body, p_schedule.body_binary, p_queue.max_body_length
     );
@@ -620,8 +619,8 @@ end internal_enqueue_tick;
 function internal_tick_key(p_schedule in t_schedule)
 return varchar2
 is
--- purpose   Return the dedup key of a schedule's messages; null where they may overlap.
--- differs   no such helper elsewhere: part of enqueue_tick
+-- purpose   Return the dedup key of a schedule's messages; null if they may overlap.
+-- differs   elsewhere part of enqueue_tick
 begin
     return case when p_schedule.overlap = 0 then 'schedule:' || p_schedule.schedule_name end;
 end internal_tick_key;
@@ -629,7 +628,7 @@ end internal_tick_key;
 function internal_run_schedules(p_queue in t_queue, p_queue_name in varchar2)
 return number
 is
--- purpose   Run the schedules of a queue that are due and that no other session is running; return how many messages were added.
+-- purpose   Run the due schedules of a queue that no other session is running; return the number of messages.
 -- locks     as internal_try_schedule and internal_run_due
     v_now    constant timestamp(6) := sys_extract_utc(systimestamp);
     v_keys   t_keys;
@@ -655,9 +654,9 @@ end internal_run_schedules;
 function internal_try_schedule(p_queue_id in number, p_schedule_key in raw)
 return boolean
 is
--- purpose   Hold a schedule that is due to the end of the transaction; return false where another session holds it or has run it.
--- locks     the schedule row, passed over when locked
--- differs   no such helper elsewhere: a cursor that locks is not kept open over a rollback here
+-- purpose   Lock a due schedule; return false if another session has locked it or run it.
+-- locks     the schedule row, skipped if locked
+-- differs   elsewhere a cursor: a locking cursor does not survive a rollback here
     -- ORA-08177: this transaction is serializable, and the schedule was run after it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
@@ -687,10 +686,10 @@ function internal_run_due(
 )
 return number
 is
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; return how many were added.
+-- purpose   Enqueue up to 100 due ticks of a schedule and set its next tick; return the number of messages.
 -- locks     as internal_can_send and internal_enqueue_tick
--- commits   never; an error takes back what was done for this schedule
-    -- ORA-01013: the user has cancelled the call.
+-- commits   never; an error rolls back this schedule's work
+    -- ORA-01013: the user cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
     c_most_ticks constant pls_integer := 100;
@@ -751,10 +750,9 @@ exception
         v_code := sqlcode;
         v_error := substr(sqlerrm, 1, 1000);
         rollback to savepoint rowq_schedule_part;
-        -- What comes of locks or of the server's state is tried again by the next call. What would
-        -- be refused again is noted, and its tick is given up: a refusal (ORA-20xxx), a value that
-        -- does not fit (ORA-01400, 01438, 02290, 06502, 12899), a time zone that the server has
-        -- lost (ORA-01882).
+        -- The next call retries errors of locks and of the server's state. An error that would come
+        -- again is recorded and the tick skipped: a refusal (ORA-20xxx), a value that does not fit
+        -- (ORA-01400, 01438, 02290, 06502, 12899), an unknown time zone (ORA-01882).
         if v_code between -20999 and -20000
            or v_code in (-1400, -1438, -2290, -6502, -12899, -1882) then
             internal_skip_tick(p_schedule, v_now, v_error);
@@ -769,10 +767,10 @@ function internal_can_send(
 )
 return boolean
 is
--- purpose   Return whether a tick can be run without a wait for the end of another transaction. p_owner_id is the message of an earlier tick that must end first, or null.
--- locks     the buckets of the group and of the dedup key, passed over when locked; a dedup row,
---           likewise, and given back
--- differs   this engine's own: elsewhere the wait of an insert has a limit
+-- purpose   Return whether a tick can run without waiting. p_owner_id is an unfinished earlier message or null.
+-- locks     the buckets of the group and of the dedup key, and, briefly, a dedup row; skips locked
+--           ones
+-- differs   elsewhere the insert waits with a timeout
     v_group_key constant raw(800) := utl_raw.cast_to_raw(p_schedule.group_key);
     v_dedup_key constant raw(800) := utl_raw.cast_to_raw(internal_tick_key(p_schedule));
     v_is_free   boolean := true;
@@ -801,10 +799,9 @@ begin
         return true;
     end if;
 
-    -- A row that is locked is deleted by a transaction that is ending its message, and an insert
-    -- would wait for that. Give the lock back, so that no worker waits for this transaction; one
-    -- that began to wait in between waits all the same, because a rollback to a savepoint wakes
-    -- nobody.
+    -- A locked row is being deleted with its message, and an insert would wait for that. Release
+    -- the lock again, so that no worker waits for this transaction. A worker that is already
+    -- waiting still waits: a rollback to a savepoint does not wake it.
     savepoint rowq_owner_part;
     open owner_row;
     fetch owner_row into v_held_id;
@@ -819,10 +816,10 @@ procedure internal_skip_tick(
     p_error    in varchar2
 )
 is
--- purpose   Note why a tick of a schedule made no message, and let the schedule go on with the next one after p_now.
--- locks     the schedule row, which is held
--- differs   no such helper elsewhere: part of run_due
-    -- ORA-01882: the server does not know the time zone any more.
+-- purpose   Record why a schedule enqueued no message, and set its next tick after p_now.
+-- locks     the schedule row, which the caller has locked
+-- differs   elsewhere part of run_due
+    -- ORA-01882: the server has lost the time zone.
     e_no_zone exception;
     pragma exception_init(e_no_zone, -1882);
     c_line  constant varchar2(1 char) := chr(10);
@@ -833,10 +830,10 @@ begin
         v_tick := internal_next_tick(p_schedule, p_now);
     exception
         when e_no_zone then
-            -- The schedule stands still until it is altered.
+            -- No next tick until the schedule is altered.
             v_tick := null;
     end;
-    -- Before a refusal stands the number that this server has for it, such as ORA-20711.
+    -- Remove the server's number before a refusal, such as ORA-20711.
     if instr(v_error, 'RQ') = 12 then
         v_error := substr(v_error, 12);
     end if;

@@ -35,7 +35,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
     v_schedule := internal_require_schedule(v_queue.queue_id, p_schedule_name);
 
-    -- One kind of time, or of body, takes the place of the other.
+    -- A new kind of time, or of body, replaces the other.
     if p_cron is not null or p_interval_seconds is not null then
         v_schedule.cron := p_cron;
         v_schedule.interval_seconds := p_interval_seconds;
@@ -55,7 +55,7 @@ begin
     v_schedule.starts_at := coalesce(p_starts_at, v_schedule.starts_at);
     v_schedule.ends_at := coalesce(p_ends_at, v_schedule.ends_at);
     v_schedule.is_paused := coalesce(p_is_paused, v_schedule.is_paused);
-    -- What cannot run any more can still be paused.
+    -- A schedule that can no longer run can still be paused.
     if p_is_paused is null or p_is_paused = 0 or p_cron is not null
        or p_interval_seconds is not null or p_time_zone is not null or p_body is not null
        or p_body_binary is not null or p_message_type is not null or p_headers is not null

@@ -22,11 +22,11 @@ is
 -- version   1
 -- purpose   Create a schedule that enqueues a message by cron or interval.
 -- promise   P15 P30 P31
--- locks     the new schedule row; waits for a session that is creating the same schedule
+-- locks     the new schedule row; waits for a session that creates the same one
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   the queue row is not locked: a foreign key has drop_queue and this routine take turns
-    -- ORA-02291 (parent key not found): the queue was dropped while this insert waited for it.
+-- differs   does not lock the queue row: a foreign key serializes it with drop_queue
+    -- ORA-02291: the queue was dropped while this insert waited.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);
     c_most_tries constant pls_integer := 100;
@@ -86,8 +86,8 @@ begin
                     v_schedule.next_run_at := v_existing.next_run_at;
                     exit;
                 end if;
-                -- The schedule was dropped meanwhile, so try again. The tries are limited for a
-                -- serializable transaction, which never sees the row that it collides with.
+                -- The schedule was dropped: retry. Limit the retries: a serializable transaction
+                -- never sees the row.
                 v_tries := v_tries + 1;
                 if v_tries = c_most_tries then
                     raise;

@@ -21,13 +21,13 @@ is
 begin
     if p_cron is null and p_interval_seconds is null
        or p_cron is not null and p_interval_seconds is not null then
-        internal_refuse('a schedule has either cron or interval_seconds');
+        internal_refuse('exactly one of cron and interval_seconds is required');
     end if;
     internal_check_range('interval_seconds', p_interval_seconds, 1, 315360000);
     internal_check_time_zone(p_time_zone);
     internal_check_whole('max_ticks', p_max_ticks, 1, 1000, p_is_required => true);
     if v_tick not between timestamp '2000-01-01 00:00:00' and timestamp '2100-01-01 00:00:00' then
-        internal_refuse('after must be a moment between the years 2000 and 2100');
+        internal_refuse('after must be between the years 2000 and 2100');
     end if;
     v_schedule.cron := p_cron;
     v_schedule.interval_seconds := p_interval_seconds;

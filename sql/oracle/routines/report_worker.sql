@@ -15,15 +15,15 @@ is
 -- version   1
 -- purpose   Report that a worker runs, with its totals; call it about every 10 seconds.
 -- promise   P15
--- locks     the worker's row, which no other session changes; one of a worker that is gone, passing
---           over locked ones; a new row waits for drop_queue
+-- locks     the worker's row; the row of one gone worker, skipping locked ones; a new row waits for
+--           drop_queue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
     c_most    constant number := 9007199254740992;
     c_allowed constant varchar2(100 char) :=
         'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-';
-    -- ORA-02291 (parent key not found): the queue was dropped meanwhile.
+    -- ORA-02291: the queue was dropped.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);
     v_now           constant timestamp(6) := sys_extract_utc(systimestamp);
@@ -117,7 +117,7 @@ begin
             where w.rowid = v_row_id;
         end if;
 
-        -- Each report deletes one row at most, so that no report takes long.
+        -- Delete at most one row per report, so that no report takes long.
         open gone;
         fetch gone bulk collect into v_deleted limit 1;
         close gone;

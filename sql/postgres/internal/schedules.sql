@@ -1,12 +1,12 @@
 -- Schedules: messages that maintain enqueues by cron or interval.
 --
--- maintain locks each due schedule with skip locked, enqueues the messages of its ticks, a hundred
--- at most, and moves next_run_at on, all in one transaction: a tick makes one message or, after a
--- rollback, none yet. A tick whose message is refused is skipped and the error is kept in
--- last_error; other schedules go on. A schedule without overlap sends with a dedup key of its own.
--- Cron runs on local time: an expression becomes a text of 0 and 1 for each field, and local times
--- become UTC by the server's zones. A time that is shown twice counts once, and one that is never
--- shown moves to the end of the gap.
+-- maintain locks each due schedule with skip locked, enqueues at most 100 of its ticks and sets
+-- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
+-- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
+-- Without overlap, the messages of a schedule share a dedup key. Cron runs on local time, by the
+-- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
+-- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
+-- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
 --
 --   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, next_tick
 --   next_ticks -> check_time_zone
@@ -29,7 +29,7 @@ create or replace function rowq.internal_check_schedule(
 returns timestamp with time zone
 language plpgsql
 as $$
--- purpose   Refuse a schedule with a bad name, time or message, or without a tick to come; return that tick.
+-- purpose   Refuse an invalid schedule; return its first tick.
 -- errors    RQ711
 declare
     v_error text;
@@ -38,13 +38,13 @@ begin
     perform rowq.internal_check_name('schedule_name', p_schedule.schedule_name);
     v_error := case
         when num_nonnulls(p_schedule.cron, p_schedule.interval_seconds) <> 1
-            then 'a schedule has either cron or interval_seconds'
+            then 'exactly one of cron and interval_seconds is required'
         when p_schedule.missed is null or p_schedule.missed not in ('skip', 'once', 'all')
             then 'missed must be skip, once or all, got '
                 || coalesce(left(p_schedule.missed, 100), 'null')
         when p_schedule.starts_at not between '2000-01-01 00:00Z' and '2100-01-01 00:00Z'
              or p_schedule.ends_at not between '2000-01-01 00:00Z' and '2100-01-01 00:00Z'
-            then 'starts_at and ends_at must be moments between the years 2000 and 2100'
+            then 'starts_at and ends_at must be between the years 2000 and 2100'
     end;
     v_error := coalesce(
         v_error,
@@ -68,7 +68,7 @@ begin
     v_tick := rowq.internal_next_tick(p_schedule, clock_timestamp());
     if v_tick is null then
         raise exception
-            'RQ711 invalid_argument: the schedule has no tick within ten years or before ends_at'
+            'RQ711 invalid_argument: the schedule has no tick within 10 years or before ends_at'
             using errcode = 'RQ711';
     end if;
     return v_tick;
@@ -82,7 +82,7 @@ create or replace function rowq.internal_tick_headers(
 returns jsonb
 language plpgsql
 as $$
--- purpose   Return the headers of a message of a schedule: its own, the schedule's name and the tick.
+-- purpose   Return a tick's headers: the schedule's own, its name and the tick.
 begin
     if jsonb_typeof(p_schedule.headers) <> 'object' then
         return p_schedule.headers;
@@ -98,22 +98,22 @@ create or replace function rowq.internal_check_time_zone(p_time_zone text)
 returns void
 language plpgsql
 as $$
--- purpose   Refuse a time zone that the server does not know by this name.
+-- purpose   Refuse a time zone that the server does not know.
 -- errors    RQ711
 begin
-    -- The view reads every zone from disk.
+    -- Skip the view for UTC: it reads every time zone from disk.
     if p_time_zone = 'UTC' then
         return;
     end if;
-    -- A name without a slash, such as CET, would be read as an abbreviation, which has no summer
-    -- time and which a session may set.
+    -- A name without a slash, such as CET, may be an abbreviation: it has no summer time, and a
+    -- session can redefine it.
     if p_time_zone not like '%/%' or p_time_zone is null or not exists (
         select
         from pg_timezone_names z
         where z.name = p_time_zone
     ) then
-        raise exception 'RQ711 invalid_argument: time_zone must be a name such as Europe/Berlin '
-            'that the server knows, got %', coalesce(left(p_time_zone, 100), 'null')
+        raise exception 'RQ711 invalid_argument: time_zone must be UTC or a name the server '
+            'knows, such as Europe/Berlin, got %', coalesce(left(p_time_zone, 100), 'null')
             using errcode = 'RQ711';
     end if;
 end;
@@ -126,7 +126,7 @@ create or replace function rowq.internal_next_tick(
 returns timestamp with time zone
 language plpgsql
 as $$
--- purpose   Return the first tick of a schedule after a moment; null where there is none.
+-- purpose   Return the first tick of a schedule after p_after, or null.
 declare
     c_after  constant timestamp with time zone
         := greatest(p_after, p_schedule.starts_at - interval '1 microsecond');
@@ -140,7 +140,7 @@ begin
             rowq.internal_parse_cron(p_schedule.cron), p_schedule.time_zone, c_after
         );
     else
-        -- Count in microseconds from starts_at, so that the ticks do not drift.
+        -- Count microseconds from starts_at, so that ticks do not drift.
         v_step := round(p_schedule.interval_seconds * 1000000);
         v_passed := extract(epoch from c_after - p_schedule.starts_at) * 1000000;
         if v_passed >= 0 then
@@ -164,45 +164,45 @@ create or replace function rowq.internal_next_cron(
 returns timestamp with time zone
 language plpgsql
 as $$
--- purpose   Return the first moment after p_after that a parsed cron expression names; null where the next ten years have none.
+-- purpose   Return the first time after p_after that matches p_bits; null if none within 10 years.
 declare
     c_day    constant interval := interval '26 hours';
     v_local  timestamp;
     v_next   timestamp;
     v_from   timestamp with time zone;
-    v_moment timestamp with time zone;
+    v_time   timestamp with time zone;
     v_change timestamp with time zone;
 begin
     if substr(p_bits, 135, 1) = '1' then
-        -- A minute and an hour that are given fire once for each local time.
+        -- With a fixed minute and hour, each local time fires once.
         v_local := date_trunc('minute', p_after at time zone p_time_zone);
         loop
             v_local := rowq.internal_next_cron_local(p_bits, v_local + interval '1 minute');
             exit when v_local is null;
-            v_moment := rowq.internal_local_to_utc(v_local, p_time_zone);
-            exit when v_moment > p_after;
+            v_time := rowq.internal_local_to_utc(v_local, p_time_zone);
+            exit when v_time > p_after;
         end loop;
-        return case when v_local is not null then v_moment end;
+        return case when v_local is not null then v_time end;
     end if;
 
-    -- Any other one fires in each hour that there is, also in one that the clocks show twice. A
-    -- time is as far away as the clocks say unless they are changed on the way. The look for that
-    -- goes no further than a day, because local times that do not match are none later either.
+    -- Any other expression also fires in an hour that occurs twice. The next local time is as far
+    -- away as the clocks say, unless the offset changes before it. Check 26 hours for a change,
+    -- then go to 26 hours before that time: no change moves it further.
     v_from := date_trunc('minute', p_after) + interval '1 minute';
     loop
         v_local := v_from at time zone p_time_zone;
         v_next := rowq.internal_next_cron_local(p_bits, v_local);
         exit when v_next is null;
-        v_moment := v_from + extract(epoch from v_next - v_local) * interval '1 second';
+        v_time := v_from + extract(epoch from v_next - v_local) * interval '1 second';
         v_change := rowq.internal_offset_change(
-            v_from, least(v_moment, v_from + c_day), p_time_zone
+            v_from, least(v_time, v_from + c_day), p_time_zone
         );
         if v_change is not null then
             v_from := v_change;
-        elsif v_moment <= v_from + c_day then
-            return v_moment;
+        elsif v_time <= v_from + c_day then
+            return v_time;
         else
-            v_from := greatest(v_from + c_day, v_moment - c_day);
+            v_from := greatest(v_from + c_day, v_time - c_day);
         end if;
     end loop;
     return null;
@@ -217,7 +217,7 @@ returns timestamp without time zone
 language plpgsql
 immutable
 as $$
--- purpose   Return the first minute from p_from on, in local time, that a parsed cron expression names; null where the next ten years have none.
+-- purpose   Return the first local minute from p_from on that matches p_bits; null if none within 10 years.
 declare
     c_end        constant date := p_from::date + 3660;
     v_day        date := p_from::date;
@@ -235,7 +235,7 @@ begin
             v_is_weekday := substr(p_bits, 128 + extract(dow from v_day)::integer, 1) = '1';
             if v_is_day and v_is_weekday
                or (v_is_day or v_is_weekday) and substr(p_bits, 136, 1) = '1' then
-                -- Look for the first hour, and in that hour for the first minute.
+                -- Find the first hour, and in it the first minute.
                 while v_hour < 24 loop
                     v_steps := strpos(substr(p_bits, 61 + v_hour, 24 - v_hour), '1');
                     exit when v_steps = 0;
@@ -269,11 +269,11 @@ create or replace function rowq.internal_local_to_utc(
 returns timestamp with time zone
 language plpgsql
 as $$
--- purpose   Return when the clocks of a time zone show a time: the first of two moments where they are set back over it, and the end of the gap where they are set forward over it.
+-- purpose   Convert a local time to UTC: the first if it occurs twice, the end of the gap if it is skipped.
 declare
     c_as_utc constant timestamp with time zone := p_local at time zone 'UTC';
     c_day    constant interval := interval '24 hours';
-    -- The moment by the offset of the day before, and by that of the day after.
+    -- By the offset of the day before, and of the day after.
     v_before timestamp with time zone;
     v_after  timestamp with time zone;
 begin
@@ -303,7 +303,7 @@ create or replace function rowq.internal_offset_change(
 returns timestamp with time zone
 language plpgsql
 as $$
--- purpose   Return the first moment after p_from, up to p_to, when the clocks of a time zone were changed; null where they were not. Both moments are whole minutes at most two days apart.
+-- purpose   Return the first change of the UTC offset after p_from, up to p_to: whole minutes; or null.
 declare
     c_offset constant interval := p_from at time zone p_time_zone - p_from at time zone 'UTC';
     v_low    timestamp with time zone := p_from;
@@ -331,7 +331,7 @@ returns text
 language plpgsql
 immutable
 as $$
--- purpose   Turn a cron expression into a text of 0 and 1: 60 for minutes, 24 hours, 31 days, 12 months, 7 weekdays from Sunday on, one for a minute and an hour that are given, one for a day and a weekday that are both given.
+-- purpose   Parse a cron expression into 136 digits, 0 or 1.
 -- errors    RQ711
 declare
     v_fields   text[];
@@ -354,7 +354,7 @@ begin
         '[ \t]+'
     );
     if cardinality(v_fields) <> 5 or char_length(p_cron) > 200 then
-        raise exception 'RQ711 invalid_argument: cron must be five fields (minute, hour, day, '
+        raise exception 'RQ711 invalid_argument: cron must be 5 fields (minute, hour, day, '
             'month, weekday) or a word such as @daily, got %', left(p_cron, 60)
             using errcode = 'RQ711';
     end if;
@@ -386,7 +386,7 @@ returns text
 language plpgsql
 immutable
 as $$
--- purpose   Turn a field of a cron expression into a text of 0 and 1, one for each value from p_low on. p_words are names of three letters for these values.
+-- purpose   Parse a cron field into 0 and 1 for each value from p_low on; p_words has their short names.
 -- errors    RQ711
 declare
     v_item  text;
@@ -411,10 +411,10 @@ begin
                                then p_low + strpos(p_words, e.word) / 4
                            else -1
                        end
-                       order by e.place
+                       order by e.position
                    )
             into v_ends
-            from unnest(v_parts[2:3]) with ordinality e (word, place);
+            from unnest(v_parts[2:3]) with ordinality e (word, position);
             v_ends[2] := coalesce(v_ends[2], v_ends[1]);
         end if;
         v_step := coalesce(v_parts[4], '1')::integer;
@@ -423,8 +423,8 @@ begin
            or v_ends[2] > p_high
            or v_ends[1] > v_ends[2]
            or v_step = 0 then
-            raise exception 'RQ711 invalid_argument: the % of cron must be *, values from % to %, '
-                'ranges or steps of these, got %', p_name, p_low, p_high, left(p_field, 60)
+            raise exception 'RQ711 invalid_argument: the % field of cron must be *, a value from % '
+                'to %, a range, a step or a list, got %', p_name, p_low, p_high, left(p_field, 60)
                 using errcode = 'RQ711';
         end if;
         for v_value in v_ends[1] - p_low .. v_ends[2] - p_low by v_step loop
@@ -439,14 +439,14 @@ create or replace function rowq.internal_require_schedule(p_queue_id integer, p_
 returns rowq.schedule
 language plpgsql
 as $$
--- purpose   Return a schedule and hold it to the end of the transaction; raise an error if there is none.
+-- purpose   Lock and return a schedule; raise an error if there is none.
 -- locks     the schedule row
 -- errors    RQ702 RQ711
 declare
     v_schedule rowq.schedule;
 begin
     if p_schedule_name is null then
-        raise exception 'RQ711 invalid_argument: schedule_name is missing'
+        raise exception 'RQ711 invalid_argument: schedule_name is required'
             using errcode = 'RQ711';
     end if;
     select s.queue_id, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.missed,
@@ -459,7 +459,8 @@ begin
       and s.schedule_name = p_schedule_name
     for update;
     if not found then
-        raise exception 'RQ702 schedule_not_found: %', left(p_schedule_name, 100)
+        raise exception 'RQ702 schedule_not_found: schedule "%" does not exist',
+            left(p_schedule_name, 100)
             using errcode = 'RQ702';
     end if;
     return v_schedule;
@@ -476,13 +477,13 @@ create or replace function rowq.internal_enqueue_tick(
 )
 language plpgsql
 as $$
--- purpose   Add the message of a schedule, whose row the caller holds, to its queue; the outcome is enqueue's. p_is_late lets it join its group when it is promoted.
+-- purpose   Enqueue the message of a locked schedule; with p_is_late it joins its group when promoted.
 -- locks     as enqueue; a dedup row
 -- errors    RQ701 RQ711
 declare
     v_dedup_key constant text := 'schedule:' || p_schedule.schedule_name;
 begin
-    -- Enqueue refuses such keys, so that no producer can stop a schedule by one.
+    -- enqueue refuses such keys, so no producer can block a schedule.
     if not p_schedule.overlap then
         select d.message_id, 'duplicate' into o_message_id, o_outcome
         from rowq.dedup d
@@ -521,14 +522,14 @@ returns void
 language plpgsql
 set timezone = 'UTC'
 as $$
--- purpose   Run the schedules of a queue that are due and that no other session is running.
--- locks     due schedule rows, tried only; as internal_run_due
--- differs   a caller in repeatable read or serializable leaves them to others
+-- purpose   Run the due schedules of a queue that no other session is running.
+-- locks     due schedule rows, skipping locked ones; as internal_run_due
+-- differs   a caller in repeatable read or serializable runs none
 declare
     v_schedule rowq.schedule;
     v_is_late  boolean := false;
 begin
-    -- An old snapshot may show a tick that was run already.
+    -- An old snapshot may show a tick that has run.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         return;
     end if;
@@ -542,8 +543,8 @@ begin
           and s.next_run_at <= clock_timestamp()
         for update skip locked
     loop
-        -- Wait for a producer that opens a group once a call, and no longer than a moment: after
-        -- that the message joins its group when it is promoted, so that no tick is missed.
+        -- Wait for a producer that adds a group slot only once per call, for 20 ms. After that,
+        -- messages join their groups when promoted, so that no tick is missed.
         if v_schedule.group_key is null then
             perform rowq.internal_run_due(v_schedule, p_queue_name, false);
             continue;
@@ -565,7 +566,7 @@ returns boolean
 language plpgsql
 set lock_timeout = '20ms'
 as $$
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; false where that is left to the next call. p_is_late is as for internal_enqueue_tick.
+-- purpose   Enqueue up to 100 due ticks of a schedule and set its next tick; return false to retry later.
 -- locks     as internal_enqueue_tick, waited for 20 ms
 declare
     c_now     constant timestamp with time zone := clock_timestamp();
@@ -605,9 +606,8 @@ begin
     return true;
 exception
     when others then
-        -- What comes of locks or of the server's state is tried again by the next call, and so is
-        -- a number that is used already. What would be refused again is noted, and its tick is
-        -- given up.
+        -- The next call retries errors of locks and of the server's state, and a message id in use.
+        -- Any other error would come again: record it and skip the tick.
         if sqlstate !~ '^(RQ|22|23502|23514)' then
             return false;
         end if;
@@ -620,7 +620,7 @@ create or replace function rowq.internal_skip_tick(p_schedule rowq.schedule, p_e
 returns void
 language plpgsql
 as $$
--- purpose   Note why a schedule made no message, and let it go on after now; one whose times cannot be read any more runs no more.
+-- purpose   Record why a schedule enqueued no message, and set its next tick.
 -- locks     the schedule row
 declare
     v_tick timestamp with time zone;
@@ -628,7 +628,7 @@ begin
     begin
         v_tick := rowq.internal_next_tick(p_schedule, clock_timestamp());
     exception
-        -- The server may have lost the time zone.
+        -- The server has lost the time zone.
         when data_exception then
             v_tick := null;
     end;

@@ -30,7 +30,7 @@ as $$
 -- locks     the schedule row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ702 RQ711
--- differs   names of time zones without a slash, such as CET, are refused, but for UTC
+-- differs   time zone names without a slash, such as CET, are refused, except UTC
 #variable_conflict use_column
 declare
     v_queue    rowq.queue;
@@ -41,7 +41,7 @@ begin
     perform rowq.internal_check_range('priority', p_priority, 0, 9);
     perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
 
-    -- One kind of time, or of body, takes the place of the other.
+    -- A new kind of time, or of body, replaces the other.
     if num_nonnulls(p_cron, p_interval_seconds) > 0 then
         v_schedule.cron := p_cron;
         v_schedule.interval_seconds := p_interval_seconds;
@@ -61,7 +61,7 @@ begin
     v_schedule.starts_at := coalesce(p_starts_at, v_schedule.starts_at);
     v_schedule.ends_at := coalesce(p_ends_at, v_schedule.ends_at);
     v_schedule.is_paused := coalesce(p_is_paused, v_schedule.is_paused);
-    -- What cannot run any more can still be paused.
+    -- A schedule that can no longer run can still be paused.
     if p_is_paused is not true or num_nonnulls(
         p_cron, p_interval_seconds, p_time_zone, p_body, p_body_binary, p_message_type, p_headers,
         p_priority, p_max_attempts, p_group_key, p_missed, p_overlap, p_starts_at, p_ends_at

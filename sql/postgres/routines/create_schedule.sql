@@ -29,7 +29,7 @@ as $$
 -- locks     the queue row, shared; the new schedule row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   names of time zones without a slash, such as CET, are refused, but for UTC
+-- differs   time zone names without a slash, such as CET, are refused, except UTC
 #variable_conflict use_column
 declare
     v_schedule rowq.schedule;
@@ -55,7 +55,7 @@ begin
     v_schedule.max_attempts := p_max_attempts;
     v_schedule.next_run_at := rowq.internal_check_schedule(v_schedule, v_queue);
 
-    -- From here on drop_queue waits for the new row.
+    -- drop_queue now waits for the new row.
     v_schedule.queue_id := rowq.internal_lock_queue(p_queue_name);
     insert into rowq.schedule (
         queue_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap, starts_at,
@@ -75,7 +75,7 @@ begin
     schedule_name := p_schedule_name;
     next_run_at := v_schedule.next_run_at;
     if outcome = 'exists' then
-        -- It is null where the schedule was dropped a moment ago.
+        -- Null if the schedule has just been dropped.
         next_run_at := (
             select s.next_run_at
             from rowq.schedule s

@@ -34,7 +34,7 @@ begin
         perform rowq.internal_require_queue(p_queue_name);
     end if;
 
-    -- One statement lists the workers of a queue, and reads the rows of this queue only.
+    -- One statement per queue reads only that queue's rows.
     for v_queue in
         select q.queue_id, q.queue_name
         from rowq.queue q

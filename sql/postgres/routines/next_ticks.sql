@@ -18,12 +18,13 @@ as $$
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   names of time zones without a slash, such as CET, are refused, but for UTC
+-- differs   time zone names without a slash, such as CET, are refused, except UTC
 declare
     v_schedule rowq.schedule;
 begin
     if num_nonnulls(p_cron, p_interval_seconds) <> 1 then
-        raise exception 'RQ711 invalid_argument: a schedule has either cron or interval_seconds'
+        raise exception
+            'RQ711 invalid_argument: exactly one of cron and interval_seconds is required'
             using errcode = 'RQ711';
     end if;
     perform rowq.internal_check_range('interval_seconds', p_interval_seconds, 1, 315360000);
@@ -36,7 +37,7 @@ begin
     tick := coalesce(p_after, clock_timestamp());
     if tick not between '2000-01-01 00:00Z' and '2100-01-01 00:00Z' then
         raise exception
-            'RQ711 invalid_argument: after must be a moment between the years 2000 and 2100'
+            'RQ711 invalid_argument: after must be between the years 2000 and 2100'
             using errcode = 'RQ711';
     end if;
     v_schedule.cron := p_cron;

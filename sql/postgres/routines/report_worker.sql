@@ -18,8 +18,8 @@ as $$
 -- version   1
 -- purpose   Report that a worker runs, with its totals; call it about every 10 seconds.
 -- promise   P15
--- locks     the queue row, shared; the worker's row; one of a worker that is gone, passing over
---           locked ones
+-- locks     the queue row, shared; the worker's row; the row of one gone worker, skipping locked
+--           ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -90,7 +90,7 @@ begin
         completed_per_second = coalesce(v_completed_rate, 0),
         failed_per_second    = coalesce(v_failed_rate, 0);
 
-    -- Each report deletes one row at most, so that no report takes long.
+    -- Delete at most one row per report, so that no report takes long.
     select w.worker_id into v_gone
     from rowq.worker w
     where w.queue_id = v_queue_id

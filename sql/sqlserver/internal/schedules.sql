@@ -1,12 +1,12 @@
 -- Schedules: messages that maintain enqueues by cron or interval.
 --
--- maintain locks each due schedule with readpast, enqueues the messages of its ticks, a hundred
--- at most, and moves next_run_at on, all in one transaction: a tick makes one message or, after a
--- rollback, none yet. A tick whose message is refused is skipped and the error is kept in
--- last_error; other schedules go on. A schedule without overlap sends with a dedup key of its own.
--- Cron runs on local time: an expression becomes a text of 0 and 1 for each field, and local times
--- become UTC by the server's zones. A time that is shown twice counts once, and one that is never
--- shown moves to the end of the gap.
+-- maintain locks each due schedule with readpast, enqueues at most 100 of its ticks and sets
+-- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
+-- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
+-- Without overlap, the messages of a schedule share a dedup key. Cron runs on local time, by the
+-- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
+-- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
+-- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
 --
 --   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, parse_cron,
 --       next_tick
@@ -48,7 +48,7 @@ create or alter procedure rowq.InternalCheckSchedule
     @next_run_at datetime2(6) output
 as
 begin
--- purpose   Refuse a schedule with a bad name, time or message, or without a tick to come; @next_run_at is the first one.
+-- purpose   Refuse an invalid schedule; @next_run_at is its first tick.
 -- errors    RQ711
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
@@ -58,11 +58,11 @@ begin
     declare @bits nvarchar(200);
 
     exec rowq.InternalCheckName N'schedule_name', @schedule_name;
-    -- A dot at the end makes trailing blanks count.
+    -- The dot makes trailing blanks count.
     set @error = case
         when @cron is null and @interval_seconds is null
             or @cron is not null and @interval_seconds is not null
-            then N'a schedule has either cron or interval_seconds'
+            then N'exactly one of cron and interval_seconds is required'
         when @missed is null
             or (@missed + N'.') collate Latin1_General_100_BIN2
                 not in (N'skip.', N'once.', N'all.')
@@ -71,7 +71,7 @@ begin
             )
         when @starts_at not between '20000101' and '21000101'
             or @ends_at not between '20000101' and '21000101'
-            then N'starts_at and ends_at must be moments between the years 2000 and 2100'
+            then N'starts_at and ends_at must be between the years 2000 and 2100'
         when @body is not null and @body_binary is not null
             then N'body and body_binary exclude each other'
     end;
@@ -82,7 +82,7 @@ begin
     exec rowq.InternalCheckMessage
         @message_type, @headers, @priority, null, null, null, @max_attempts, @group_key, null, null,
         null;
-    -- What a tick adds to the headers may make them too long.
+    -- The tick's headers may make them too long.
     exec rowq.InternalTickHeaders @headers, @schedule_name, @now, @tick_headers output;
     if datalength(@tick_headers) / 2 > 65536
         exec rowq.InternalCheckMessage
@@ -97,7 +97,7 @@ begin
         @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @now, @next_run_at output;
     if @next_run_at is null
         exec rowq.InternalRefuse
-            N'the schedule has no tick within ten years or before ends_at';
+            N'the schedule has no tick within 10 years or before ends_at';
 end
 go
 
@@ -108,7 +108,7 @@ create or alter procedure rowq.InternalTickHeaders
     @tick_headers nvarchar(max) output
 as
 begin
--- purpose   Return the headers of a message of a schedule: its own, the schedule's name and the tick.
+-- purpose   Return a tick's headers: the schedule's own, its name and the tick.
     set nocount on;
     set @tick_headers = json_modify(
         json_modify(coalesce(@headers, N'{}'), N'$.schedule', @schedule_name),
@@ -122,18 +122,18 @@ create or alter procedure rowq.InternalCheckTimeZone
     @windows_name nvarchar(128) output
 as
 begin
--- purpose   Refuse a time zone that neither the server nor the table time_zone knows by this name; @windows_name is the server's name of it.
+-- purpose   Refuse an unknown time zone; @windows_name is the server's name for it.
 -- errors    RQ711
     set nocount on;
     declare @name nvarchar(128) = @time_zone;
     declare @error nvarchar(400);
 
-    -- A longer text would be cut off above, and could look like a name.
+    -- A longer text was truncated above and could look like a name.
     if datalength(@time_zone) <= 256
         exec rowq.InternalWindowsZone @name, @windows_name output;
     else
         set @windows_name = null;
-    -- The name is compared by its bytes, and its length too, because trailing blanks are ignored.
+    -- Compare bytes and the length: trailing blanks are ignored.
     if not exists (
         select 1
         from sys.time_zone_info z
@@ -141,7 +141,7 @@ begin
           and datalength(z.name) = datalength(@windows_name)
     )
     begin
-        -- An old Windows lacks zones that newer ones have.
+        -- An old Windows lacks newer zones.
         set @error = iif(
             @windows_name <> @name,
             concat(
@@ -151,7 +151,7 @@ begin
             null
         );
         set @error = coalesce(@error, concat(
-            N'time_zone must be a name such as Europe/Berlin that the server knows, got ',
+            N'time_zone must be UTC or a name the server knows, such as Europe/Berlin, got ',
             coalesce(left(@time_zone, 100), N'null')
         ));
         exec rowq.InternalRefuse @error;
@@ -164,8 +164,8 @@ create or alter procedure rowq.InternalWindowsZone
     @windows_name nvarchar(128) output
 as
 begin
--- purpose   Return the name that the server has for a time zone: that of Windows for an IANA name, and any other one as it is.
--- differs   no such helper elsewhere, where the server knows IANA names
+-- purpose   Return the Windows name of an IANA time zone, and any other name unchanged.
+-- differs   elsewhere the server knows IANA names
     set nocount on;
     set @windows_name = @time_zone;
     select @windows_name = z.windows_name
@@ -180,7 +180,7 @@ create or alter procedure rowq.InternalParseCron
     @bits nvarchar(200) output
 as
 begin
--- purpose   Turn a cron expression into a text of 0 and 1: 60 for minutes, 24 hours, 31 days, 12 months, 7 weekdays from Sunday on, one for a minute and an hour that are given, one for a day and a weekday that are both given.
+-- purpose   Parse a cron expression into 136 digits, 0 or 1.
 -- errors    RQ711
     set nocount on;
     declare @rest nvarchar(max);
@@ -196,7 +196,7 @@ begin
     declare @error nvarchar(200);
     set @bits = N'';
 
-    -- A dot at the end makes trailing blanks count.
+    -- The dot makes trailing blanks count.
     set @rest = case lower(@cron collate Latin1_General_100_BIN2) + N'.'
         when N'@hourly.' then N'0 * * * *'
         when N'@daily.' then N'0 0 * * *'
@@ -207,18 +207,18 @@ begin
         when N'@annually.' then N'0 0 1 1 *'
         else @cron
     end;
-    -- A character outside of ASCII may count as a blank, or as nothing, in some collations.
+    -- Some collations treat a character outside ASCII as a blank or ignore it.
     if datalength(@cron) > 400
         or @rest collate Latin1_General_100_BIN2 like N'%[^ -~' + nchar(9) + N']%'
         set @rest = N'';
-    -- Each field ends with one blank, so that there are as many blanks as fields.
+    -- End each field with one blank, and count the blanks.
     set @rest = concat(ltrim(rtrim(replace(@rest, nchar(9), N' '))), N' ');
     while charindex(N'  ', @rest) > 0
         set @rest = replace(@rest, N'  ', N' ');
     if datalength(@rest) - datalength(replace(@rest, N' ', N'')) <> 10
     begin
         set @error = concat(
-            N'cron must be five fields (minute, hour, day, month, weekday) or a word such as',
+            N'cron must be 5 fields (minute, hour, day, month, weekday) or a word such as',
             N' @daily, got ', left(@cron, 60)
         );
         exec rowq.InternalRefuse @error;
@@ -261,7 +261,7 @@ create or alter procedure rowq.InternalParseCronField
     @bits nvarchar(60) output
 as
 begin
--- purpose   Turn a field of a cron expression into a text of 0 and 1, one for each value from @low on. @words are names of three letters for these values.
+-- purpose   Parse a cron field into 0 and 1 for each value from @low on; @words has their short names.
 -- errors    RQ711
     set nocount on;
     declare @rest nvarchar(201) = lower(@field collate Latin1_General_100_BIN2) + N',';
@@ -292,7 +292,7 @@ begin
             set @range = concat(@low, N'-', @high);
         set @dash = charindex(N'-', @range);
         set @first_word = iif(@dash = 0, @range, left(@range, @dash - 1));
-        -- A value with a step goes on to the end.
+        -- A value with a step runs to the end.
         set @last_word = case
             when @dash > 0 then substring(@range, @dash + 1, 200)
             when @slash > 0 then concat(@high, N'')
@@ -304,8 +304,8 @@ begin
         if @first < @low or @last > @high or @first > @last or @step < 1
         begin
             set @error = concat(
-                N'the ', @name, N' of cron must be *, values from ', @low, N' to ', @high,
-                N', ranges or steps of these, got ', left(@field, 60)
+                N'the ', @name, N' field of cron must be *, a value from ', @low, N' to ', @high,
+                N', a range, a step or a list, got ', left(@field, 60)
             );
             exec rowq.InternalRefuse @error;
         end;
@@ -326,16 +326,16 @@ create or alter procedure rowq.InternalParseCronValue
     @value int output
 as
 begin
--- purpose   Return the value of a number or a name in a cron expression, and -1 for anything else. @words are names of three letters for the values from @low on.
--- differs   no such helper elsewhere: part of internal_parse_cron_field
+-- purpose   Return the value of a number or a name in a cron field; -1 for anything else.
+-- differs   elsewhere part of internal_parse_cron_field
     set nocount on;
-    declare @place int = charindex(@word collate Latin1_General_100_BIN2, @words);
+    declare @position int = charindex(@word collate Latin1_General_100_BIN2, @words);
     set @value = case
         when @word collate Latin1_General_100_BIN2 like N'[0-9]'
             or @word collate Latin1_General_100_BIN2 like N'[0-9][0-9]'
             then cast(@word as int)
-        when @word collate Latin1_General_100_BIN2 like N'[a-z][a-z][a-z]' and @place % 4 = 1
-            then @low + @place / 4
+        when @word collate Latin1_General_100_BIN2 like N'[a-z][a-z][a-z]' and @position % 4 = 1
+            then @low + @position / 4
         else -1
     end;
 end
@@ -351,7 +351,7 @@ create or alter procedure rowq.InternalNextTick
     @tick datetime2(6) output
 as
 begin
--- purpose   Return the first tick after a moment of a schedule, by its parsed cron expression or its interval; null where there is none.
+-- purpose   Return the first tick of a schedule after @after, or null. @bits is its parsed cron, or null.
     set nocount on;
     declare @since datetime2(6) = @after;
     declare @step bigint;
@@ -365,7 +365,7 @@ begin
         set @tick = @starts_at;
     else
     begin
-        -- Count in microseconds from starts_at, so that the ticks do not drift.
+        -- Count microseconds from starts_at, so that ticks do not drift.
         set @step = cast(round(@interval_seconds * 1e6, 0) as bigint);
         set @microseconds = datediff_big(microsecond, '19700101', @starts_at)
             + (datediff_big(microsecond, @starts_at, @since) / @step + 1) * @step;
@@ -383,10 +383,10 @@ create or alter procedure rowq.InternalNextCron
     @bits nvarchar(200),
     @windows_name nvarchar(128),
     @after datetime2(6),
-    @moment datetime2(6) output
+    @time datetime2(6) output
 as
 begin
--- purpose   Return the first moment after @after that a parsed cron expression names; null where the next ten years have none.
+-- purpose   Return the first time after @after that matches @bits; null if none within 10 years.
     set nocount on;
     declare @minute datetime2(6) = dateadd(
         minute, datediff(minute, '20000101', @after), cast('20000101' as datetime2(6))
@@ -397,27 +397,27 @@ begin
     declare @far datetime2(6);
     declare @to datetime2(6);
     declare @change datetime2(6);
-    set @moment = null;
+    set @time = null;
 
     if substring(@bits, 135, 1) = N'1'
     begin
-        -- A minute and an hour that are given fire once for each local time.
+        -- With a fixed minute and hour, each local time fires once.
         set @next = cast(@minute at time zone N'UTC' at time zone @windows_name as datetime2(6));
-        while @moment is null or @moment <= @after
+        while @time is null or @time <= @after
         begin
-            set @moment = null;
+            set @time = null;
             set @local = dateadd(minute, 1, @next);
             exec rowq.InternalNextCronLocal @bits, @local, @next output;
             if @next is null
                 break;
-            exec rowq.InternalLocalToUtc @next, @windows_name, @moment output;
+            exec rowq.InternalLocalToUtc @next, @windows_name, @time output;
         end;
         return;
     end;
 
-    -- Any other one fires in each hour that there is, also in one that the clocks show twice. A
-    -- time is as far away as the clocks say unless they are changed on the way. The look for that
-    -- goes no further than a day, because local times that do not match are none later either.
+    -- Any other expression also fires in an hour that occurs twice. The next local time is as far
+    -- away as the clocks say, unless the offset changes before it. Check 26 hours for a change,
+    -- then go to 26 hours before that time: no change moves it further.
     set @from = dateadd(minute, 1, @minute);
     while 1 = 1
     begin
@@ -425,19 +425,19 @@ begin
         exec rowq.InternalNextCronLocal @bits, @local, @next output;
         if @next is null
             break;
-        set @moment = dateadd(minute, datediff(minute, @local, @next), @from);
+        set @time = dateadd(minute, datediff(minute, @local, @next), @from);
         set @far = dateadd(hour, 26, @from);
-        set @to = iif(@moment < @far, @moment, @far);
+        set @to = iif(@time < @far, @time, @far);
         exec rowq.InternalOffsetChange @from, @to, @windows_name, @change output;
-        if @change is null and @moment <= @far
+        if @change is null and @time <= @far
             return;
         set @from = case
             when @change is not null then @change
-            when dateadd(hour, -26, @moment) > @far then dateadd(hour, -26, @moment)
+            when dateadd(hour, -26, @time) > @far then dateadd(hour, -26, @time)
             else @far
         end;
     end;
-    set @moment = null;
+    set @time = null;
 end
 go
 
@@ -447,7 +447,7 @@ create or alter procedure rowq.InternalNextCronLocal
     @next datetime2(6) output
 as
 begin
--- purpose   Return the first minute from @from on, in local time, that a parsed cron expression names; null where the next ten years have none.
+-- purpose   Return the first local minute from @from on that matches @bits; null if none within 10 years.
     set nocount on;
     declare @day date = @from;
     declare @end date = dateadd(day, 3660, cast(@from as date));
@@ -470,7 +470,7 @@ begin
                 + iif(
                     substring(@bits, 128 + datediff(day, '19000107', @day) % 7, 1) = N'1', 1, 0
                 );
-            -- Look for the first hour, and in that hour for the first minute.
+            -- Find the first hour, and in it the first minute.
             while @hour < 24 and @matches >= iif(substring(@bits, 136, 1) = N'1', 1, 2)
             begin
                 set @steps = charindex(N'1', substring(@bits, 61 + @hour, 24 - @hour));
@@ -503,15 +503,15 @@ go
 create or alter procedure rowq.InternalLocalToUtc
     @local datetime2(6),
     @windows_name nvarchar(128),
-    @moment datetime2(6) output
+    @time datetime2(6) output
 as
 begin
--- purpose   Return when the clocks of a time zone show a time: the first of two moments where they are set back over it, and the end of the gap where they are set forward over it.
+-- purpose   Convert a local time to UTC: the first if it occurs twice, the end of the gap if it is skipped.
     set nocount on;
     declare @day_before datetime2(6) = dateadd(hour, -24, @local);
     declare @day_after datetime2(6) = dateadd(hour, 24, @local);
-    -- The moment by the offset of the day before, and by that of the day after. How the engine
-    -- itself reads a local time that is there twice or never is not relied on.
+    -- By the offset of the day before, and of the day after: the engine's own reading of a skipped
+    -- or repeated local time is not documented.
     declare @before datetime2(6) = dateadd(
         minute,
         datediff(
@@ -532,13 +532,13 @@ begin
     );
 
     if cast(@before at time zone N'UTC' at time zone @windows_name as datetime2(6)) = @local
-        set @moment = @before;
+        set @time = @before;
     else if cast(@after at time zone N'UTC' at time zone @windows_name as datetime2(6)) = @local
-        set @moment = @after;
+        set @time = @after;
     else if @before < @after
-        exec rowq.InternalOffsetChange @before, @after, @windows_name, @moment output;
+        exec rowq.InternalOffsetChange @before, @after, @windows_name, @time output;
     else
-        exec rowq.InternalOffsetChange @after, @before, @windows_name, @moment output;
+        exec rowq.InternalOffsetChange @after, @before, @windows_name, @time output;
 end
 go
 
@@ -549,7 +549,7 @@ create or alter procedure rowq.InternalOffsetChange
     @change datetime2(6) output
 as
 begin
--- purpose   Return the first moment after @from, up to @to, when the clocks of a time zone were changed; null where they were not. Both moments are whole minutes at most two days apart.
+-- purpose   Return the first change of the UTC offset after @from, up to @to: whole minutes; or null.
     set nocount on;
     declare @low datetime2(6) = @from;
     declare @middle datetime2(6) = @to;
@@ -558,7 +558,7 @@ begin
     );
     set @change = null;
 
-    -- Look at the end first, and then halve what lies between.
+    -- Check the end first, then bisect.
     while @change is null or datediff(minute, @low, @change) > 1
     begin
         if datediff(
@@ -581,20 +581,19 @@ create or alter procedure rowq.InternalRequireSchedule
     @schedule_key varbinary(402) output
 as
 begin
--- purpose   Return the key of a schedule and hold it to the end of the transaction; raise an error if there is none.
+-- purpose   Lock a schedule and return its key; raise an error if there is none.
 -- locks     the schedule row
 -- errors    RQ702 RQ711
     set nocount on;
     declare @key varbinary(402);
     declare @text nvarchar(2048) = concat(
-        N'RQ702 schedule_not_found: ', left(@schedule_name, 100)
+        N'RQ702 schedule_not_found: schedule "', left(@schedule_name, 100), N'" does not exist'
     );
     set @schedule_key = null;
     if @schedule_name is null
-        exec rowq.InternalRefuse N'schedule_name is missing';
+        exec rowq.InternalRefuse N'schedule_name is required';
 
-    -- A longer text is no name of a schedule, but the conversion below would cut it off, and it
-    -- could look like one.
+    -- The conversion below would truncate a longer text, which could then match a name.
     if datalength(@schedule_name) <= 400
     begin
         set @key = convert(varbinary(402), @schedule_name + N'.');
@@ -618,9 +617,9 @@ create or alter procedure rowq.InternalCheckTick
     @schedule_key varbinary(402)
 as
 begin
--- purpose   Refuse a tick of a schedule whose body has become too long, as its queue was altered, or whose time zone the server has lost.
+-- purpose   Refuse a tick if its body exceeds a lowered limit, or the server has lost its time zone.
 -- errors    RQ711
--- differs   elsewhere that comes up on the way: here it must be known before the call writes
+-- differs   elsewhere found while writing; here it must be known before
     set nocount on;
     declare @body nvarchar(max);
     declare @body_binary varbinary(max);
@@ -635,7 +634,7 @@ begin
     option (maxdop 1, keepfixed plan);
     exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;
 
-    -- Most bodies are short enough, and are not read.
+    -- Read the body only if it is too long.
     select @body = s.body, @body_binary = s.body_binary, @max_body_length = q.max_body_length
     from rowq.schedule s with (forceseek)
     inner join rowq.queue q with (forceseek) on q.queue_id = s.queue_id
@@ -659,9 +658,9 @@ create or alter procedure rowq.InternalEnqueueTick
     @outcome nvarchar(20) output
 as
 begin
--- purpose   Add the message of a schedule to its queue; the outcome is enqueue's.
+-- purpose   Enqueue the message of a locked schedule.
 -- locks     as InternalStore
--- differs   elsewhere it calls enqueue, whose rows would come out of maintain here
+-- differs   does not call enqueue, whose rows maintain would return here
     set nocount on;
     declare @group_limit int;
     declare @schedule_name nvarchar(200);
@@ -697,17 +696,15 @@ create or alter procedure rowq.InternalRunSchedules
     @queue_id int
 as
 begin
--- purpose   Run the schedules of a queue that are due and that no other session is running.
--- locks     the queue, shared; due schedule rows, tried only; as InternalRunDue
--- commits   each schedule by itself where the caller has no transaction; never the caller's
+-- purpose   Run the due schedules of a queue that no other session is running.
+-- locks     the queue, shared; due schedule rows, skipping locked ones; as InternalRunDue
+-- commits   each schedule's own transaction, if the caller has none; never the caller's
 -- errors    RQ701
--- differs   in the caller's transaction schedules with a group, or without overlap, are left to
---           others
+-- differs   a call in the caller's transaction skips schedules with a group or without overlap
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @now datetime2(6) = sysutcdatetime();
     declare @begun int;
@@ -726,16 +723,15 @@ begin
         set @error = null;
         set @next_key = null;
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read begins the caller's transaction, at the
+            -- caller's isolation level. @begun keeps the value out of the results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
-            -- Look first, because the lock below would stay on rows that are not due, too. A call
-            -- in the caller's transaction must not wait for others, as it holds the queue until
-            -- that transaction ends, and a call of its own waits for a producer once.
+            -- Read first: the lock below would also stay on rows that are not due. In the caller's
+            -- transaction do not wait, because it holds the queue; in our own, wait for a producer
+            -- once.
             select top (1) @next_key = s.schedule_key
             from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
             where s.queue_id = @queue_id
@@ -773,8 +769,8 @@ begin
             begin
                 exec rowq.InternalCheckTick @queue_id, @schedule_key;
 
-                -- Now the call writes. If the client gives up half-way, the engine takes back the
-                -- whole transaction (xact_abort), so that nobody can commit one half of a call.
+                -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+                -- transaction.
                 set xact_abort on;
                 exec rowq.InternalRunDue @queue_id, @schedule_key, @owns_transaction;
             end;
@@ -783,8 +779,8 @@ begin
                 commit transaction;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is already
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             if @next_key is null
@@ -794,8 +790,8 @@ begin
 
             if error_number() = 1222
                 set @is_late = 1;
-            -- What comes of locks (1205, 1222) or of the server's state is tried again by the next
-            -- call. What would be refused again is noted, and its tick is given up.
+            -- The next call retries errors of locks (1205, 1222) and of the server's state. Any
+            -- other error would come again: record it and skip the tick.
             if error_number() <> 1222 and error_severity() between 14 and 16
                 set @error = error_message();
         end catch;
@@ -811,8 +807,8 @@ create or alter procedure rowq.InternalRunDue
     @owns_transaction bit
 as
 begin
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on.
--- locks     as InternalEnqueueTick, waited for 20 ms; the caller holds the schedule row
+-- purpose   Enqueue up to 100 due ticks of a schedule and set its next tick.
+-- locks     as InternalEnqueueTick, waits 20 ms; the caller has locked the schedule row
 -- errors    RQ711
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
@@ -833,8 +829,8 @@ begin
     declare @last_message_id bigint;
     declare @error nvarchar(200);
 
-    -- A call in the caller's transaction does not wait here, and an end of such a wait would doom
-    -- the caller's transaction.
+    -- In the caller's transaction nothing here waits, and a lock timeout would make it
+    -- uncommittable.
     if @owns_transaction = 1
         set lock_timeout 20;
     select @cron = s.cron, @interval_seconds = s.interval_seconds, @time_zone = s.time_zone,
@@ -887,10 +883,9 @@ create or alter procedure rowq.InternalSkipTick
     @error nvarchar(4000)
 as
 begin
--- purpose   Note why the due tick of a schedule made no message, and let it go on from now.
--- locks     the schedule row, tried
+-- purpose   Record why a schedule enqueued no message, and set its next tick.
+-- locks     the schedule row, skipped if locked
 -- errors    RQ711
--- differs   no such helper on PostgreSQL: part of internal_run_due
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @cron nvarchar(200);
@@ -918,14 +913,14 @@ begin
             @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @now, @tick output;
     end try
     begin catch
-        -- A schedule whose time zone the server has lost has no next tick until it is altered. It
-        -- must not stop all others.
+        -- If the server has lost the time zone, there is no next tick until the schedule is
+        -- altered. Other schedules must run.
         if xact_state() = -1
             throw;
         set @tick = null;
     end catch;
 
-    -- A row that another session has changed meanwhile is not due any more.
+    -- A row that another session has changed is no longer due.
     update s
     set next_run_at = @tick,
         last_error  = left(@error collate Latin1_General_100_CI_AS_SC, 2000)

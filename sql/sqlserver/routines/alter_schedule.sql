@@ -28,23 +28,22 @@ begin
 -- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
--- differs   a time zone may have the name that Windows has for it
+-- differs   Windows names of time zones are accepted too
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @begun int;
     declare @queue_id int;
     declare @max_body_length int;
     declare @schedule_key varbinary(402);
     declare @next_run_at datetime2(6);
-    -- One kind of time, or of body, takes the place of the other.
+    -- A new kind of time, or of body, replaces the other.
     declare @is_timed bit = iif(@cron is null and @interval_seconds is null, 0, 1);
     declare @has_body bit = iif(@body is null and @body_binary is null, 0, 1);
-    -- What cannot run any more can still be paused.
+    -- A schedule that can no longer run can still be paused.
     declare @only_pauses bit = iif(
         @is_paused = 1 and @cron is null and @interval_seconds is null and @time_zone is null
             and @body is null and @body_binary is null and @message_type is null
@@ -58,9 +57,8 @@ begin
     if @owns_transaction = 0
         set xact_abort off;
     begin try
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- Under implicit_transactions this read begins the caller's transaction, at the caller's
+        -- isolation level. @begun keeps the value out of the results.
         if @owns_transaction = 0
             select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
@@ -96,8 +94,8 @@ begin
         if @is_paused = 1
             set @next_run_at = null;
 
-        -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-        -- transaction (xact_abort), so that nobody can commit one half of a call.
+        -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+        -- transaction.
         set xact_abort on;
         update s
         set cron             = @cron,
@@ -125,13 +123,13 @@ begin
             commit transaction;
     end try
     begin catch
-        -- The transaction of a caller is the caller's to end, and the engine has made it
-        -- uncommittable if the call had begun to write.
+        -- Do not end the caller's transaction. If the call had written, it is already
+        -- uncommittable.
         if @owns_transaction = 1 and @@trancount > 0
             rollback transaction;
 
-        -- The victim of a deadlock does not start again here, as others do: what was null has by
-        -- now the value of a row that another session may have changed since.
+        -- Do not retry a deadlock: the parameters now hold values that another session may have
+        -- changed.
         throw;
     end catch;
 

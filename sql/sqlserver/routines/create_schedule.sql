@@ -24,16 +24,15 @@ begin
 -- version   1
 -- purpose   Create a schedule that enqueues a message by cron or interval.
 -- promise   P15 P30 P31
--- locks     the queue, shared; the new schedule row; waits for another session that creates it
+-- locks     the queue, shared; the new schedule row; waits for a session that creates the same one
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   a time zone may have the name that Windows has for it
+-- differs   Windows names of time zones are accepted too
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -50,9 +49,8 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read begins the caller's transaction, at the
+            -- caller's isolation level. @begun keeps the value out of the results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -68,13 +66,13 @@ begin
                 @body_binary, @max_body_length, @first_run_at output;
             set @schedule_key = convert(varbinary(402), @schedule_name + N'.');
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+            -- transaction.
             set xact_abort on;
             set @outcome = N'created';
             set @next_run_at = @first_run_at;
-            -- If another session has added the name meanwhile, this inserts no row and raises no
-            -- error (ignore_dup_key).
+            -- If another session has just added the name, this inserts nothing and raises no error
+            -- (ignore_dup_key).
             insert into rowq.schedule with (rowlock) (
                 queue_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
                 overlap, starts_at, ends_at, message_type, headers, priority, group_key,
@@ -91,7 +89,7 @@ begin
             );
             if @@rowcount = 0
             begin
-                -- It is null where the schedule was dropped a moment ago.
+                -- Null if the schedule has just been dropped.
                 set @outcome = N'exists';
                 set @next_run_at = null;
                 select @next_run_at = s.next_run_at
@@ -105,13 +103,12 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is already
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );

@@ -9,10 +9,10 @@ begin
 -- version   1
 -- purpose   List workers that reported within the last hour, idle ones included.
 -- promise   none
--- locks     rows, shared while they are read, passing over locked ones
+-- locks     rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701
--- differs   a worker that reports at this moment is left out
+-- differs   a worker that is reporting now is left out
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -21,9 +21,8 @@ begin
     declare @queue_id int;
 
     begin try
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- Under implicit_transactions this read begins the caller's transaction, at the caller's
+        -- isolation level. @begun keeps the value out of the results.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @queue_name is not null
@@ -43,7 +42,7 @@ begin
         option (loop join, maxdop 1, recompile);
     end try
     begin catch
-        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        -- With xact_abort off, an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

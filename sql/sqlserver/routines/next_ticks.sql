@@ -16,7 +16,7 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   a time zone may have the name that Windows has for it
+-- differs   Windows names of time zones are accepted too
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -29,19 +29,18 @@ begin
     declare @ticks table (tick datetime2(6) not null primary key);
 
     begin try
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- Under implicit_transactions this read begins the caller's transaction, at the caller's
+        -- isolation level. @begun keeps the value out of the results.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @cron is null and @interval_seconds is null
             or @cron is not null and @interval_seconds is not null
-            exec rowq.InternalRefuse N'a schedule has either cron or interval_seconds';
+            exec rowq.InternalRefuse N'exactly one of cron and interval_seconds is required';
         exec rowq.InternalCheckRange N'interval_seconds', @interval_seconds, 1, 315360000;
         exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;
         exec rowq.InternalCheckRange N'max_ticks', @max_ticks, 1, 1000, @is_required = 1;
         if @tick not between '20000101' and '21000101'
-            exec rowq.InternalRefuse N'after must be a moment between the years 2000 and 2100';
+            exec rowq.InternalRefuse N'after must be between the years 2000 and 2100';
         if @cron is not null
             exec rowq.InternalParseCron @cron, @bits output;
 
@@ -57,7 +56,7 @@ begin
         select t.tick from @ticks t order by t.tick;
     end try
     begin catch
-        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        -- With xact_abort off, an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

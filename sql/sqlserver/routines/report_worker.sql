@@ -17,8 +17,7 @@ begin
 -- version   1
 -- purpose   Report that a worker runs, with its totals; call it about every 10 seconds.
 -- promise   P15
--- locks     the queue, shared; the worker's row; one of a worker that is gone, passing over locked
---           ones
+-- locks     the queue, shared; the worker's row; the row of one gone worker, skipping locked ones
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -26,8 +25,7 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -35,7 +33,7 @@ begin
     declare @id nvarchar(64);
     declare @gone nvarchar(64);
     declare @now datetime2(6);
-    -- The collation counts an emoji as one character, and the dot keeps blanks at the end.
+    -- The collation counts an emoji as one character; the dot keeps trailing blanks.
     declare @longest int = (
         select max(len((t.text + N'.') collate Latin1_General_100_CI_AS_SC) - 1)
         from (values (@worker_name), (@host_name), (@worker_version)) t (text)
@@ -47,9 +45,8 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read begins the caller's transaction, at the
+            -- caller's isolation level. @begun keeps the value out of the results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -72,8 +69,8 @@ begin
             set @id = @worker_id;
             set @now = sysutcdatetime();
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+            -- transaction.
             set xact_abort on;
             if @is_ended = 1
                 delete w
@@ -118,7 +115,7 @@ begin
                         coalesce(@failed, 0)
                     );
 
-                -- Each report deletes one row at most, so that no report takes long.
+                -- Delete at most one row per report, so that no report takes long.
                 set @gone = null;
                 select top (1) @gone = w.worker_id
                 from rowq.worker w with (rowlock, readpast, readcommittedlock, forceseek)
@@ -139,13 +136,12 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is already
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );

@@ -1,4 +1,4 @@
-"""What schedules ask of the server's tables of time zones, and what they cost."""
+"""Schedules on MariaDB and MySQL: time zone tables, transactions and plans."""
 
 import contextlib
 import re
@@ -28,7 +28,7 @@ def queue(connection: Connection, queue_name: str) -> str:
 
 
 def schedule(connection: Connection, queue: str, name: str = "often", **settings: Any) -> None:
-    """Create a schedule of an hour and let its first tick be due."""
+    """Create an hourly schedule whose first tick is due."""
     arguments = {"interval_seconds": 3600, **settings}
     call(connection, "create_schedule", queue_name=queue, schedule_name=name, **arguments)
     make_due(connection, queue)
@@ -51,10 +51,7 @@ def shown(connection: Connection, queue: str) -> list[tuple[str, str | None, boo
 
 @pytest.fixture
 def without_zones(server: MysqlServer) -> Iterator[Connection]:
-    """Return a session of a server with rowq that has no time zones.
-
-    It is a server of its own: one that was asked for a zone before knows it after its row is gone.
-    """
+    """Return a session of a new server without time zones; a used server caches them."""
     with contextlib.closing(server.another()) as fresh:
         url = fresh.fresh_database()
         with fresh.connect(url) as connection:
@@ -64,12 +61,12 @@ def without_zones(server: MysqlServer) -> Iterator[Connection]:
 
 
 @pytest.mark.promise("P15")
-def test_the_tests_have_the_time_zones_that_they_need(connection: Connection) -> None:
+def test_server_has_the_time_zones_of_the_tests(connection: Connection) -> None:
     for name in ZONES:
         query = "select convert_tz('2030-07-01', '+00:00', %s)"
         ((found,),) = connection.execute(query, [name]).fetchall()
         assert found is not None, f"{name}: load the server's time zone tables to run the tests"
-    # Berlin has summer time then, so the tables go on to 2037.
+    # Berlin has summer time then: the tables reach 2037.
     query = "select hour(convert_tz('2030-07-01', '+00:00', 'Europe/Berlin'))"
     assert connection.execute(query).fetchone() == (2,)
 
@@ -78,31 +75,31 @@ def test_the_tests_have_the_time_zones_that_they_need(connection: Connection) ->
 @pytest.mark.parametrize(
     "zone", ["EST5EDT4", "Foo/Bar", "+02:00", "SYSTEM", "system", "UTC+3", "UTC ", "Europe/Berlin "]
 )
-def test_only_names_of_zones_are_zones(connection: Connection, queue: str, zone: str) -> None:
+def test_create_schedule_accepts_only_region_names(
+    connection: Connection, queue: str, zone: str
+) -> None:
     text = refused(
         connection, "RQ711", "create_schedule", queue_name=queue, schedule_name="a",
         cron="* * * * *", time_zone=zone,
     )  # fmt: skip
-    assert "time_zone must be a name such as Europe/Berlin" in text
+    assert "time_zone must be UTC or a name the server knows" in text
 
 
 @pytest.mark.pitfall("mysql 24")
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("cron", ["0 0 * * *", "* * * * *"])
-def test_a_time_zone_ends_with_its_tables_and_utc_does_not(
-    connection: Connection, cron: str
-) -> None:
-    asked = {"cron": cron, "after": END - timedelta(minutes=2), "max_ticks": 3}
-    there = [row.tick for row in call(connection, "next_ticks", time_zone="Asia/Kolkata", **asked)]
+def test_time_zone_has_no_tick_after_2037_except_utc(connection: Connection, cron: str) -> None:
+    times = {"cron": cron, "after": END - timedelta(minutes=2), "max_ticks": 3}
+    there = [row.tick for row in call(connection, "next_ticks", time_zone="Asia/Kolkata", **times)]
     assert there == ([] if cron[0] == "0" else [END - timedelta(minutes=1)])
-    assert len(call(connection, "next_ticks", **asked)) == 3
-    late = {**asked, "after": datetime(2099, 12, 31, tzinfo=UTC)}
+    assert len(call(connection, "next_ticks", **times)) == 3
+    late = {**times, "after": datetime(2099, 12, 31, tzinfo=UTC)}
     assert call(connection, "next_ticks", time_zone="Europe/Berlin", **late) == []
     assert len(call(connection, "next_ticks", **late)) == 3
 
 
 @pytest.mark.promise("P15")
-def test_a_schedule_that_would_begin_after_the_end_of_its_time_zone_is_refused(
+def test_create_schedule_refuses_start_after_end_of_time_zone(
     connection: Connection, queue: str
 ) -> None:
     arguments = {
@@ -115,7 +112,7 @@ def test_a_schedule_that_would_begin_after_the_end_of_its_time_zone_is_refused(
 @pytest.mark.pitfall("mysql 24")
 @pytest.mark.promise("P15")
 @pytest.mark.requires("databases")
-def test_a_server_without_time_zones_says_how_to_have_them_and_knows_utc(
+def test_server_without_time_zone_tables_accepts_only_utc(
     without_zones: Connection, queue_name: str
 ) -> None:
     call(without_zones, "create_queue", queue_name=queue_name)
@@ -127,7 +124,7 @@ def test_a_server_without_time_zones_says_how_to_have_them_and_knows_utc(
 
 @pytest.mark.pitfall("mysql 24")
 @pytest.mark.promise("P30", "P31")
-def test_a_schedule_whose_time_zone_was_lost_stays_due_and_says_why(
+def test_schedule_with_lost_time_zone_stays_due_with_error(
     connection: Connection, queue: str
 ) -> None:
     schedule(connection, queue, "lost", cron="* * * * *", interval_seconds=None)
@@ -151,7 +148,7 @@ def test_a_schedule_whose_time_zone_was_lost_stays_due_and_says_why(
 
 @pytest.mark.promise("P30")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_an_old_snapshot_runs_no_tick_again(
+def test_old_snapshot_does_not_run_tick_again(
     connection: Connection, connect: Connect, queue: str, level: str
 ) -> None:
     schedule(connection, queue)
@@ -166,27 +163,27 @@ def test_an_old_snapshot_runs_no_tick_again(
 
 @pytest.mark.promise("P06", "P17", "P30")
 @pytest.mark.parametrize("kind", [{"overlap": False}, {"overlap": True}])
-def test_a_producer_that_opens_a_schedules_group_delays_no_tick_and_the_session_is_kept(
+def test_producer_in_group_delays_no_tick_and_keeps_timeout(
     connection: Connection, connect: Connect, queue: str, kind: dict[str, Any]
 ) -> None:
     schedule(connection, queue, group_key="group", **kind)
-    producer, keeper = connect(), connect()
+    producer, leader = connect(), connect()
     producer.execute("begin")
     enqueue(producer, queue, "first", group_key="group")
-    keeper.execute("set session innodb_lock_wait_timeout = 17")
-    call(keeper, "maintain", queue_name=queue)
+    leader.execute("set session innodb_lock_wait_timeout = 17")
+    call(leader, "maintain", queue_name=queue)
     assert shown(connection, queue) == [("often", None, False)]
     assert dequeue(connection, queue, 10) == []
     producer.rollback()
     tick(connection, queue)
     pass_seconds(connection, queue, 1)
-    call(keeper, "maintain", queue_name=queue)
+    call(leader, "maintain", queue_name=queue)
     assert len(dequeue(connection, queue, 10)) == 1
-    assert keeper.execute("select @@session.innodb_lock_wait_timeout").fetchone() == (17,)
+    assert leader.execute("select @@session.innodb_lock_wait_timeout").fetchone() == (17,)
 
 
 @pytest.mark.promise("P30")
-def test_what_is_refused_leaves_the_callers_transaction_and_the_other_schedules_alone(
+def test_refused_tick_keeps_callers_transaction_and_other_ticks(
     connection: Connection, queue: str
 ) -> None:
     connection.execute("create temporary table own (a int)")
@@ -208,7 +205,7 @@ def test_what_is_refused_leaves_the_callers_transaction_and_the_other_schedules_
 
 @pytest.mark.promise("P20", "P30")
 @pytest.mark.parametrize("key", ["tick", "schedule"])
-def test_headers_keep_their_numbers_and_a_key_that_is_there_twice_is_replaced(
+def test_tick_headers_keep_numbers_and_replace_duplicate_keys(
     connection: Connection, queue: str, key: str
 ) -> None:
     numbers = '"n": [1.50, 12345678901234567890123, 1e2], "empty": null'
@@ -228,7 +225,7 @@ def test_headers_keep_their_numbers_and_a_key_that_is_there_twice_is_replaced(
 
 
 @pytest.mark.promise("P13")
-def test_no_statement_about_schedules_sorts_scans_or_leaves_the_primary_key(
+def test_statements_on_schedule_use_the_primary_key(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     for number in range(200):
@@ -263,7 +260,7 @@ def test_no_statement_about_schedules_sorts_scans_or_leaves_the_primary_key(
 
 
 @pytest.mark.promise("P13", "P19")
-def test_maintain_passes_over_queues_whose_schedules_are_not_due(
+def test_maintain_skips_queues_without_due_schedules(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(
@@ -278,6 +275,6 @@ def test_maintain_passes_over_queues_whose_schedules_are_not_due(
         run_by(connection, session, lambda: call(session, "maintain", queue_name=queue))
         for _ in range(5)
     ]
-    # A look that is slowed down from outside goes on into its queue.
-    looks = min(sum("rowq.schedule" in statement for statement in ran) for ran in runs)
-    assert looks == 1
+    # A check that the machine slows down also reads its queue.
+    reads = min(sum("rowq.schedule" in statement for statement in ran) for ran in runs)
+    assert reads == 1

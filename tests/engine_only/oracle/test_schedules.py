@@ -1,4 +1,4 @@
-"""Schedules on Oracle: its time zones, settings of sessions, who waits for whom, and plans."""
+"""Schedules on Oracle: time zones, session settings, locks and plans."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -27,33 +27,33 @@ from tests.helpers.calls import (
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
-PATIENCE_MS = 5000
-"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
+TIMEOUT_MS = 5000
+"""A longer call waits for a lock: without locks, none takes a tenth of it."""
 CANNOT_SERIALIZE = 8177
 LONG = "x" * 40_000
-"""Longer than any varchar2, and than what a row keeps of a LOB."""
+"""Longer than any varchar2, and than the inline part of a LOB."""
 OF_QUEUE = "s.queue_id = (select q.queue_id from rowq_queue q where q.queue_name = %s)"
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 CRONS = ("30 2 * * *", "30 1 * * *", "*/20 * * * *")
 CHANGES = ("2026-03-07", "2026-03-28", "2026-04-04", "2026-10-03", "2026-10-24", "2026-10-31")
-"""Days before the clocks of these zones are changed."""
+"""Days before an offset change in these zones."""
 
 
 def maintain(connection: Connection, queue: str) -> None:
-    """Keep house, which must not wait for anybody."""
-    connection.call_timeout = PATIENCE_MS
+    """Call maintain, which must not wait for a lock."""
+    connection.call_timeout = TIMEOUT_MS
     assert call_one(connection, "maintain", queue_name=queue).elected
 
 
 def make(connection: Connection, queue: str, **settings: object) -> None:
-    """Create a schedule with a tick that is due since two seconds."""
+    """Create a schedule with a tick due 2 seconds ago."""
     settings = {"schedule_name": "s", "interval_seconds": 3600.0, "body": "tick"} | settings
     call(connection, "create_schedule", queue_name=queue, **settings)
     let_be_due(connection, queue)
 
 
 def let_be_due(connection: Connection, queue: str) -> None:
-    """Let the next tick of every schedule of a queue be two seconds ago."""
+    """Make every schedule of a queue due 2 seconds ago."""
     statement = (
         "update rowq_schedule s"
         " set s.next_run_at = sys_extract_utc(systimestamp) - numtodsinterval(2, 'second')"
@@ -70,8 +70,8 @@ def ticks(connection: Connection, **times: object) -> list[datetime]:
     return [row.tick for row in call(connection, "next_ticks", **times)]
 
 
-def named(cron: str, local: datetime) -> bool:
-    """Return whether a cron expression of CRONS names a local time."""
+def matches(cron: str, local: datetime) -> bool:
+    """Return whether a local time matches an expression of CRONS."""
     if cron == CRONS[2]:
         return local.minute % 20 == 0
     return (local.hour, local.minute) == ((2, 30) if cron == CRONS[0] else (1, 30))
@@ -80,21 +80,18 @@ def named(cron: str, local: datetime) -> bool:
 def by_the_clock(
     cron: str, clocks: ZoneInfo, after: datetime, before: datetime
 ) -> Iterator[datetime]:
-    """Yield the ticks that somebody would see who looks at a clock each minute.
-
-    What the clocks skip is left out, and what they show twice comes twice.
-    """
-    moment = after
-    while (moment := moment + timedelta(minutes=1)) < before:
-        if named(cron, moment.astimezone(clocks)):
-            yield moment
+    """Yield the ticks found by checking every minute: skipped times none, repeated ones twice."""
+    time = after
+    while (time := time + timedelta(minutes=1)) < before:
+        if matches(cron, time.astimezone(clocks)):
+            yield time
 
 
 @pytest.mark.pitfall("oracle 32")
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("cron", CRONS)
-def test_ticks_follow_the_clocks_of_their_time_zone(
+def test_ticks_follow_offset_changes_of_time_zone(
     connection: Connection, zone: str, cron: str
 ) -> None:
     clocks = ZoneInfo(zone)
@@ -107,37 +104,20 @@ def test_ticks_follow_the_clocks_of_their_time_zone(
         if cron == CRONS[2]:
             assert found == shown
             continue
-        # A local time that is given comes once a day: at its first moment, or where a gap ends.
+        # A fixed local time fires once a day: at its first occurrence, or at the end of a gap.
         once = {tick.astimezone(clocks).date(): tick for tick in reversed(shown)}
         days = {tick.astimezone(clocks).date(): tick for tick in found}
         assert 2 <= len(days) == len(found) <= 4
         assert once.items() <= days.items()
         for date in days.keys() - once.keys():
-            moments = (days[date] - timedelta(minutes=1), days[date])
-            assert len({moment.astimezone(clocks).utcoffset() for moment in moments}) == 2
-
-
-@pytest.mark.promise("P31")
-def test_the_29th_of_february_comes_where_there_is_one(connection: Connection, queue: str) -> None:
-    found = ticks(
-        connection, cron="0 0 29 2 *", after=datetime(2096, 1, 1, tzinfo=UTC), max_ticks=2
-    )
-    assert found == [datetime(year, 2, 29, tzinfo=UTC) for year in (2096, 2104)]
-    never = {"queue_name": queue, "schedule_name": "s", "cron": "0 0 31 2 *"}
-    assert "no tick" in refused(connection, "RQ711", "create_schedule", **never)
-
-
-@pytest.mark.promise("P31")
-def test_intervals_end_with_the_last_year_of_the_server(connection: Connection) -> None:
-    found = ticks(connection, interval_seconds=315_360_000.0, max_ticks=1000)
-    assert 700 < len(found) < 1000
-    assert found[-1].year > 9980
+            both = (days[date] - timedelta(minutes=1), days[date])
+            assert len({time.astimezone(clocks).utcoffset() for time in both}) == 2
 
 
 @pytest.mark.pitfall("oracle 32")
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("setting", STRANGE)
-def test_ticks_are_the_same_whatever_the_session_has_set(
+def test_session_settings_do_not_change_ticks_or_headers(
     connect: Connect, queue: str, setting: str
 ) -> None:
     plain, strange = connect(), connect()
@@ -173,16 +153,14 @@ def test_ticks_are_the_same_whatever_the_session_has_set(
         "DBTIMEZONE", "x" * 65, "Europe/Berlin'", "\N{EURO SIGN}",
     ],
 )  # fmt: skip
-def test_a_time_zone_is_the_name_of_a_region_and_nothing_else(
-    connection: Connection, zone: str
-) -> None:
+def test_next_ticks_accepts_only_region_names(connection: Connection, zone: str) -> None:
     text = refused(connection, "RQ711", "next_ticks", cron="@daily", time_zone=zone)
-    assert "time_zone must be a name" in text
+    assert "time_zone must be UTC or a name" in text
 
 
 @pytest.mark.pitfall("oracle 33")
 @pytest.mark.promise("P30")
-def test_a_tick_waits_for_nobody_who_is_ending_the_message_of_an_earlier_one(
+def test_tick_does_not_wait_for_open_complete(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     worker = connect()
@@ -203,25 +181,25 @@ def test_a_tick_waits_for_nobody_who_is_ending_the_message_of_an_earlier_one(
 
 
 @pytest.mark.promise("P30")
-def test_a_tick_that_makes_no_message_leaves_the_earlier_one_to_its_worker(
+def test_skipped_tick_does_not_block_complete(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    keeper, worker = connect(), connect()
-    worker.call_timeout = PATIENCE_MS
+    leader, worker = connect(), connect()
+    worker.call_timeout = TIMEOUT_MS
     make(connection, queue, overlap=False)
     maintain(connection, queue)
     claim = dequeue_one(worker, queue).claim_id
     let_be_due(connection, queue)
-    with transaction(keeper):
-        maintain(keeper, queue)
-        assert "has not ended" in schedule(keeper, queue).last_error
+    with transaction(leader):
+        maintain(leader, queue)
+        assert "has not ended" in schedule(leader, queue).last_error
         call(worker, "complete", queue_name=queue, claim_id=claim)
 
 
 @pytest.mark.pitfall("oracle 33")
 @pytest.mark.promise("P30")
 @pytest.mark.parametrize("settings", [{"group_key": "a"}, {"overlap": False}])
-def test_a_tick_is_left_for_later_where_somebody_holds_its_door(
+def test_tick_is_left_for_later_if_bucket_is_locked(
     connection: Connection, connect: Connect, queue: str, settings: dict[str, object]
 ) -> None:
     holder = connect()
@@ -236,7 +214,7 @@ def test_a_tick_is_left_for_later_where_somebody_holds_its_door(
 
 
 @pytest.mark.promise("P06", "P30")
-def test_a_tick_that_needs_no_door_does_not_look_at_one(
+def test_tick_without_group_ignores_locked_buckets(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder = connect()
@@ -248,9 +226,7 @@ def test_a_tick_that_needs_no_door_does_not_look_at_one(
 
 
 @pytest.mark.promise("P30")
-def test_the_error_of_a_tick_begins_with_the_contract_s_number(
-    connection: Connection, queue: str
-) -> None:
+def test_last_error_begins_with_contract_number(connection: Connection, queue: str) -> None:
     make(connection, queue, body="x" * 100)
     call(connection, "alter_queue", queue_name=queue, max_body_length=10)
     maintain(connection, queue)
@@ -261,7 +237,7 @@ def test_the_error_of_a_tick_begins_with_the_contract_s_number(
 
 
 @pytest.mark.promise("P30")
-def test_a_serializable_maintain_runs_no_tick_that_was_run_since_it_began(
+def test_serializable_maintain_does_not_run_tick_again(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, dialect = connect(), dialect_of(connection)
@@ -272,16 +248,14 @@ def test_a_serializable_maintain_runs_no_tick_that_was_run_since_it_began(
     try:
         maintain(connection, queue)
     except oracledb.DatabaseError as error:
-        # The other session may have moved a floor, too.
+        # The other session may also have moved a floor.
         assert number_of(error) == CANNOT_SERIALIZE  # noqa: PT017
     dialect.commit(connection)
     assert len(dequeue(other, queue, 10)) == 1
 
 
 @pytest.mark.promise("P20")
-def test_long_texts_that_are_not_changed_stay_as_they_are(
-    connection: Connection, queue: str
-) -> None:
+def test_alter_schedule_keeps_unchanged_long_texts(connection: Connection, queue: str) -> None:
     headers = {"long": LONG, "number": 1.25}
     make(connection, queue, body=LONG, headers=headers)
     call(connection, "alter_schedule", queue_name=queue, schedule_name="s", priority=3)
@@ -295,7 +269,7 @@ def test_long_texts_that_are_not_changed_stay_as_they_are(
 
 
 @pytest.mark.promise("P13")
-def test_maintain_looks_for_due_schedules_by_a_range_of_their_key(
+def test_maintain_finds_due_schedules_by_key_range(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
     make(connection, queue)

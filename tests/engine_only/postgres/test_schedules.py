@@ -1,4 +1,4 @@
-"""What schedules cost on PostgreSQL, and what no setting of a session changes."""
+"""Schedules on PostgreSQL: plans, and independence of session settings."""
 
 import pytest
 
@@ -14,7 +14,7 @@ QUEUES, SCHEDULES = 50, 20
 
 
 def schedule(connection: Connection, queue: str, count: int) -> None:
-    """Give a queue so many schedules, none of them due."""
+    """Create schedules that are not due."""
     for number in range(count):
         call(
             connection, "create_schedule", queue_name=queue, schedule_name=f"{number}",
@@ -23,34 +23,30 @@ def schedule(connection: Connection, queue: str, count: int) -> None:
 
 
 @pytest.mark.promise("P13", "P19")
-def test_maintain_passes_over_queues_whose_schedules_are_not_due(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_maintain_skips_queues_without_due_schedules(owner: Connection, open_owner: Open) -> None:
     for number in range(QUEUES):
         call(owner, "create_queue", queue_name=f"idle {number}")
         schedule(owner, f"idle {number}", SCHEDULES)
     session = open_owner()
-    for _ in range(3):  # The first call plans, and takes so long that it goes into each queue.
+    for _ in range(3):  # The first call also plans, so slowly that it checks each queue.
         call(session, "maintain")
     watched = Watched(session)
     runs = [watched.run(lambda session: call(session, "maintain")) for _ in range(5)]
     plans = min(runs, key=len)
     assert 0 < len(plans) <= 2 * QUEUES
     assert faults(plans) == set()
-    looks = [
+    scans = [
         node
         for plan in plans
         for node in nodes(plan["Plan"])
         if node.get("Relation Name") == "schedule"
     ]
-    assert {node["Index Name"] for node in looks} == {"schedule_pk"}
-    assert {"queue_id" in node["Index Cond"] for node in looks} == {True}
+    assert {node["Index Name"] for node in scans} == {"schedule_pk"}
+    assert {"queue_id" in node["Index Cond"] for node in scans} == {True}
 
 
 @pytest.mark.promise("P13")
-def test_a_look_for_due_schedules_reads_those_of_its_queue(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_maintain_reads_schedules_of_its_queue_only(owner: Connection, open_owner: Open) -> None:
     for queue in ("hot", "cold"):
         call(owner, "create_queue", queue_name=queue)
         schedule(owner, queue, 200)
@@ -77,7 +73,7 @@ def test_a_look_for_due_schedules_reads_those_of_its_queue(
         "timezone to 'X0Y0:00:30,M1.1.0,M12.5.0'",
     ],
 )
-def test_no_setting_of_the_session_moves_a_tick(own_queue: CheckedQueue, setting: str) -> None:
+def test_session_settings_do_not_change_ticks(own_queue: CheckedQueue, setting: str) -> None:
     query = (
         "select z.name, extract(epoch from t.tick)::bigint"
         " from (values ('UTC'), ('Europe/Berlin')) z (name)"
@@ -95,7 +91,7 @@ def test_no_setting_of_the_session_moves_a_tick(own_queue: CheckedQueue, setting
 @pytest.mark.parametrize(
     "zone", ["EST5EDT4", "Foo/Bar", "+02:00", "europe/berlin", "UTC+3", "CET", "EST"]
 )
-def test_only_names_of_zones_are_zones(own_queue: CheckedQueue, zone: str) -> None:
+def test_create_schedule_accepts_only_region_names(own_queue: CheckedQueue, zone: str) -> None:
     text = own_queue.refused(
         "RQ711", "create_schedule", schedule_name="a", cron="* * * * *", time_zone=zone
     )
@@ -103,7 +99,7 @@ def test_only_names_of_zones_are_zones(own_queue: CheckedQueue, zone: str) -> No
 
 
 @pytest.mark.promise("P30")
-def test_a_strict_transaction_leaves_ticks_to_others(own_queue: CheckedQueue) -> None:
+def test_maintain_with_old_snapshot_runs_no_tick(own_queue: CheckedQueue) -> None:
     own_queue.call("create_schedule", schedule_name="a", interval_seconds=3600)
     own_queue.pass_seconds(3600)
     for level in ("repeatable read", "serializable"):

@@ -1,4 +1,4 @@
-"""What only a server can show of schedules: names and rules of time zones, locks and plans."""
+"""Schedules on SQL Server: time zones, locks and plans."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ YOUNG = {
     "Qyzylorda Standard Time", "South Sudan Standard Time", "Volgograd Standard Time",
     "Yukon Standard Time",
 }  # fmt: skip
-"""Zones that Windows has had since 2019 or later: an older server may not have them."""
+"""Zones of 2019 or later, which an older Windows lacks."""
 
 UNKNOWN = """
     select distinct t.windows_name from rowq.time_zone t
@@ -45,7 +45,7 @@ DAY = timedelta(days=1)
 
 
 def schedule(connection: Connection, queue: str, *names: str, **settings: object) -> None:
-    """Create schedules with a tick every thousand seconds; the body is the name."""
+    """Create schedules with a tick every 1000 seconds; the body is the name."""
     times = {} if "cron" in settings else {"interval_seconds": 1000}
     for name in names:
         call(
@@ -55,7 +55,7 @@ def schedule(connection: Connection, queue: str, *names: str, **settings: object
 
 
 def make_due(connection: Connection, queue: str, *names: str, **settings: object) -> None:
-    """Create schedules that are due, and have missed no other tick."""
+    """Create schedules with exactly one due tick."""
     schedule(connection, queue, *names, **settings)
     pass_seconds(connection, queue, 1001)
 
@@ -73,7 +73,7 @@ def ticks(connection: Connection, **times: object) -> list[datetime]:
 
 @contextmanager
 def language(connection: Connection, name: str, first: int) -> Iterator[None]:
-    """Let a session speak another language and begin its week on another day."""
+    """Set a session's language and first day of the week."""
     dialect_of(connection).execute(connection, f"set language {name}")
     dialect_of(connection).execute(connection, f"set datefirst {first}")
     yield
@@ -82,7 +82,7 @@ def language(connection: Connection, name: str, first: int) -> Iterator[None]:
 
 @pytest.mark.pitfall("sqlserver 28")
 @pytest.mark.promise("P31")
-def test_the_server_knows_the_time_zones_that_iana_names_stand_for(connection: Connection) -> None:
+def test_server_has_the_windows_time_zones_of_iana_names(connection: Connection) -> None:
     found = dialect_of(connection).execute(connection, UNKNOWN).fetchall()
     assert {name for (name,) in found} <= YOUNG
 
@@ -90,8 +90,8 @@ def test_the_server_knows_the_time_zones_that_iana_names_stand_for(connection: C
 @pytest.mark.pitfall("sqlserver 28")
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("zone", CHANGING)
-def test_the_server_s_clocks_are_those_of_the_iana_names(connection: Connection, zone: str) -> None:
-    """At noon on each of 800 days; what becomes of a time in a gap is the contract's test."""
+def test_windows_time_zone_agrees_with_iana(connection: Connection, zone: str) -> None:
+    """At noon on each of 800 days; tests/contract covers gaps."""
     start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     found = ticks(connection, cron="0 12 * * *", time_zone=zone, after=start, max_ticks=800)
     clocks = ZoneInfo(zone)
@@ -110,44 +110,19 @@ def test_the_server_s_clocks_are_those_of_the_iana_names(connection: Connection,
         ("Etc/UTC", "UTC"),
     ],
 )
-def test_a_time_zone_has_two_names(connection: Connection, iana: str, windows: str) -> None:
+def test_iana_and_windows_names_give_the_same_ticks(
+    connection: Connection, iana: str, windows: str
+) -> None:
     times = {"cron": "*/30 1-3 * mar,apr,oct,nov sun", "max_ticks": 500}
     after = datetime(2026, 1, 1, tzinfo=UTC)
     by_iana = ticks(connection, time_zone=iana, after=after, **times)
     assert by_iana == ticks(connection, time_zone=windows, after=after, **times)
 
 
-@pytest.mark.promise("P31")
-@pytest.mark.parametrize(
-    ("cron", "zone", "after", "expected"),
-    [
-        # Clocks go forward at 01:00 UTC on 29 March 2026, and back at 01:00 UTC on 25 October.
-        ("30 2 * * *", "Europe/Berlin", (3, 28, 12), [(3, 29, 1, 0), (3, 30, 0, 30)]),
-        ("30 2 * * *", "Europe/Berlin", (10, 24, 12), [(10, 25, 0, 30), (10, 26, 1, 30)]),
-        ("30 * * * *", "Europe/Berlin", (10, 25, 0), [(10, 25, 0, 30), (10, 25, 1, 30)]),
-        # Half an hour: forward at 15:30 UTC on 3 October 2026, and back at 15:00 UTC on 4 April.
-        ("15 2 * * *", "Australia/Lord_Howe", (10, 3, 12), [(10, 3, 15, 30), (10, 4, 15, 15)]),
-        ("45 1 * * *", "Australia/Lord_Howe", (4, 4, 12), [(4, 4, 14, 45), (4, 5, 15, 15)]),
-    ],
-)
-def test_a_change_of_clocks_neither_loses_a_tick_nor_repeats_one(
-    connection: Connection,
-    cron: str,
-    zone: str,
-    after: tuple[int, int, int],
-    expected: list[tuple[int, int, int, int]],
-) -> None:
-    since = datetime(2026, *after, tzinfo=UTC)
-    found = ticks(connection, cron=cron, time_zone=zone, after=since, max_ticks=2)
-    assert found == [datetime(2026, *moment, tzinfo=UTC) for moment in expected]
-
-
 @pytest.mark.pitfall("sqlserver 28")
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("first", range(1, 8))
-def test_a_weekday_is_the_same_whatever_the_session_s_week_and_language(
-    connection: Connection, first: int
-) -> None:
+def test_weekday_ignores_datefirst_and_language(connection: Connection, first: int) -> None:
     after = datetime(2026, 6, 3, tzinfo=UTC)
     with language(connection, "Deutsch", first):
         found = ticks(connection, cron="0 0 * jun sun", after=after, max_ticks=2)
@@ -156,9 +131,7 @@ def test_a_weekday_is_the_same_whatever_the_session_s_week_and_language(
 
 @pytest.mark.pitfall("sqlserver 30")
 @pytest.mark.promise("P30")
-def test_due_schedules_are_found_by_seeks_in_the_order_of_their_key(
-    connection: Connection, queue: str
-) -> None:
+def test_due_schedules_are_found_by_seeks(connection: Connection, queue: str) -> None:
     plans: list[Plan] = []
     for count in (3, 300):
         make_due(connection, queue, *(f"due {count} {number}" for number in range(count)))
@@ -179,7 +152,7 @@ def test_due_schedules_are_found_by_seeks_in_the_order_of_their_key(
 
 @pytest.mark.pitfall("sqlserver 29")
 @pytest.mark.promise("P30")
-def test_a_call_in_the_caller_s_transaction_locks_only_what_it_runs(
+def test_maintain_in_callers_transaction_locks_only_due_rows(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = impatient(connect())
@@ -196,7 +169,7 @@ def test_a_call_in_the_caller_s_transaction_locks_only_what_it_runs(
 
 @pytest.mark.pitfall("sqlserver 29")
 @pytest.mark.promise("P30")
-def test_a_call_in_the_caller_s_transaction_leaves_to_others_what_may_wait(
+def test_maintain_in_callers_transaction_skips_waiting_ticks(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = connect()
@@ -213,7 +186,7 @@ def test_a_call_in_the_caller_s_transaction_leaves_to_others_what_may_wait(
 @pytest.mark.pitfall("sqlserver 29")
 @pytest.mark.promise("P30")
 @pytest.mark.parametrize("settings", [{"group_key": "g"}, {"group_key": "g", "overlap": False}])
-def test_a_tick_that_has_to_wait_is_left_for_the_next_call_without_a_note(
+def test_waiting_tick_is_left_to_next_call_without_error(
     connection: Connection, connect: Connect, queue: str, settings: dict[str, object]
 ) -> None:
     producer = connect()
@@ -233,7 +206,7 @@ def test_a_tick_that_has_to_wait_is_left_for_the_next_call_without_a_note(
 
 @pytest.mark.pitfall("sqlserver 29")
 @pytest.mark.promise("P30")
-def test_a_call_waits_for_a_producer_once(
+def test_maintain_waits_for_producer_once(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer = connect()
@@ -251,13 +224,13 @@ def test_a_call_waits_for_a_producer_once(
 
 
 @pytest.mark.promise("P15", "P30")
-@pytest.mark.parametrize("is_guest", [False, True])
-def test_a_refused_tick_is_noted_and_spoils_neither_others_nor_the_caller_s_transaction(
-    connection: Connection, queue: str, is_guest: bool
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_refused_tick_keeps_other_ticks_and_callers_transaction(
+    connection: Connection, queue: str, in_transaction: bool
 ) -> None:
     make_due(connection, queue, "a", "long", "z")
     call(connection, "alter_queue", queue_name=queue, max_body_length=3)
-    if is_guest:
+    if in_transaction:
         with transaction(connection):
             call(connection, "maintain", queue_name=queue)
             assert value(connection, "select xact_state()") == 1
@@ -270,7 +243,7 @@ def test_a_refused_tick_is_noted_and_spoils_neither_others_nor_the_caller_s_tran
 
 
 @pytest.mark.promise("P30")
-def test_a_schedule_that_is_being_created_or_altered_holds_up_no_other(
+def test_open_create_or_alter_schedule_blocks_no_other(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = impatient(connect())
