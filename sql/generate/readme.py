@@ -80,23 +80,13 @@ def promises() -> str:
 
 
 FIGURES = (
-    ("Messages a second, in batches of 50, durable commits", _DRAIN, "messages/s"),
-    ("WAL a message, in batches of 50, bytes", _DRAIN, "WAL bytes / message"),
-    ("Messages a second, one by one, 4 sessions, durable commits", _ONE_BY_ONE, "messages/s"),
-    ("Pages a dequeue reads, before a snapshot is open", _SNAPSHOT, "buffers / dequeue, start"),
-    (
-        "Pages a dequeue reads, after it was open for up to 30 seconds",
-        _SNAPSHOT,
-        "buffers / dequeue, end",
-    ),
-    ("Pages a dequeue reads from 1,000 waiting messages", _WAITING, "buffers, batch 1, small"),
-    (
-        "Pages a dequeue reads from 1,000,000 waiting messages",
-        _WAITING,
-        "buffers, batch 1, backlog",
-    ),
+    ("Messages per second, batches of 50, durable commits", _DRAIN, "messages/s"),
+    ("WAL bytes per message, batches of 50", _DRAIN, "WAL bytes / message"),
+    ("Messages per second, one by one, 4 sessions, durable", _ONE_BY_ONE, "messages/s"),
+    ("Pages per dequeue, snapshot open for 30 s", _SNAPSHOT, "buffers / dequeue, end"),
+    ("Pages per dequeue, 1,000,000 messages waiting", _WAITING, "buffers, batch 1, backlog"),
 )
-"""A choice of figures of benchmarks/RESULTS.md: what is measured, the scenario, and the column."""
+"""Figures of benchmarks/RESULTS.md for README.md: title, scenario, column."""
 
 
 def numbers() -> str:
