@@ -300,7 +300,7 @@ def test_a_bad_group_key_is_refused(queue: CheckedQueue, key: str) -> None:
     assert "group_key must be 1 to 200 characters" in text
     text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x", "group_key": key}])
     assert "group_key must be 1 to 200 characters (message 1)" in text
-    assert "must be a string" in queue.refused(
+    assert "must be a JSON string" in queue.refused(
         "RQ711", "enqueue_batch", messages=[{"group_key": 1}]
     )
     assert queue.stored()["message"] == 0

@@ -427,8 +427,8 @@ def test_a_rolled_back_end_frees_nobody(queue: CheckedQueue) -> None:
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        ({"predecessor_ids": [2**62]}, "predecessor_ids must name messages that are there"),
-        ({"predecessor_ids": list(range(10001))}, "predecessor_ids must be a flat list of at most"),
+        ({"predecessor_ids": [2**62]}, "predecessor_ids must name existing messages"),
+        ({"predecessor_ids": list(range(10001))}, "predecessor_ids must be a list of at most"),
         ({"on_predecessor_dead": "stop"}, "on_predecessor_dead must be hold, continue or fail"),
         ({"on_predecessor_dead": ""}, "on_predecessor_dead must be hold, continue or fail"),
     ],
@@ -447,14 +447,14 @@ def test_bad_predecessors_are_refused(
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        ({"predecessor_positions": [2]}, "places before the message's own"),
-        ({"predecessor_positions": [0]}, "places before the message's own"),
-        ({"predecessor_positions": [1, None]}, "places before the message's own"),
-        ({"predecessor_positions": [[1]]}, "places before the message's own"),
+        ({"predecessor_positions": [2]}, "earlier positions in the batch"),
+        ({"predecessor_positions": [0]}, "earlier positions in the batch"),
+        ({"predecessor_positions": [1, None]}, "earlier positions in the batch"),
+        ({"predecessor_positions": [[1]]}, "earlier positions in the batch"),
         ({"predecessor_positions": ["x"]}, "predecessor_positions"),
         ({"predecessor_positions": [10**30]}, "predecessor_positions"),
         ({"predecessor_positions": 1}, "predecessor_positions must be a"),
-        ({"predecessor_ids": [None]}, "predecessor_ids must be a flat list"),
+        ({"predecessor_ids": [None]}, "predecessor_ids must be a list"),
         ({"predecessor_ids": [1.5]}, "predecessor_ids"),
         ({"predecessor_ids": {"a": 1}}, "predecessor_ids must be a"),
         ({"on_predecessor_dead": 1}, "on_predecessor_dead must be a"),

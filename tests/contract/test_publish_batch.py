@@ -99,9 +99,9 @@ def test_a_batch_may_be_empty_and_may_go_nowhere(queue: CheckedQueue, word: str)
 BAD = [
     ({}, "topic is missing"),
     ({"topic": None}, "topic is missing"),
-    ({"topic": 5}, "topic must be a string"),
+    ({"topic": 5}, "topic must be a JSON string"),
     ({"topic": "a.*"}, "topic must be words"),
-    ({"topic": "x" * 201}, "topic is longer than 200"),
+    ({"topic": "x" * 201}, "topic must be at most 200"),
     ({"predecessor_ids": [1]}, "predecessor"),
     ({"predecessor_positions": [1]}, "predecessor"),
     ({"on_predecessor_dead": "hold"}, "predecessor"),

@@ -82,7 +82,7 @@ begin
        or char_length(p_value) not between 1 and 100
        or p_value regexp '[[:cntrl:]]' then
         call rowq.internal_refuse(
-            concat(p_name, ' must be 1 to 100 characters, none of them control')
+            concat(p_name, ' must be 1 to 100 characters without control characters')
         );
     end if;
     call rowq.internal_check_text(p_name, p_value);
@@ -181,12 +181,12 @@ begin
     set p_error = case
         when v_length > p_max_body_length
             then concat(
-                'body is ', v_length, ' long, and the queue takes ', p_max_body_length,
-                ': max_body_length'
+                'body must be at most ', p_max_body_length, ' characters (max_body_length), got ',
+                v_length
             )
         when coalesce(length(json_quote(p_body)), length(p_body) * 6, v_length * 1.352, 0)
             + coalesce(length(json_extract(p_headers, '$')), 0) > v_limit
-            then concat('as JSON it is longer than max_allowed_packet less 20000, ', v_limit)
+            then concat('body must be at most ', v_limit, ' bytes as JSON (max_allowed_packet)')
     end;
 end//
 delimiter ;
@@ -205,7 +205,7 @@ begin
         call rowq.internal_is_id_list(p_message_ids, v_is_good);
         if not v_is_good then
             call rowq.internal_refuse(
-                'message_ids must be a JSON array of at most 10000 ids, none of them null'
+                'message_ids must be a list of at most 10000 ids without nulls'
             );
         end if;
     end if;

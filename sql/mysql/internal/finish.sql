@@ -220,7 +220,7 @@ begin
     if p_messages is null then
         -- No function returns a text that is longer than max_allowed_packet.
         call rowq.internal_refuse(
-            'max_allowed_packet is too low for so many messages in one call'
+            'the batch exceeds max_allowed_packet; use fewer messages'
         );
     end if;
 end//

@@ -106,7 +106,7 @@ begin
     end if;
     if not v_is_good or v_low < 1 or v_high >= p_place then
         set p_error =
-            'predecessor_positions must be a flat list of places before the message''s own';
+            'predecessor_positions must be a list of earlier positions in the batch';
     elseif v_low is not null then
         select json_arrayagg(cast(substring(h.entry, 2) as signed)),
                max(if(left(h.entry, 1) = '1', cast(substring(h.entry, 2) as signed), null))
@@ -159,7 +159,7 @@ begin
     if v_newest_id >= p_message_id then
         call rowq.internal_refuse(
             concat(
-                'predecessor_ids must name messages that are there',
+                'predecessor_ids must name existing messages',
                 if(p_place > 0, concat(' (message ', p_place, ')'), '')
             )
         );

@@ -53,19 +53,19 @@ begin
         when p_priority not between 0 and 9
             then concat('priority must be between 0 and 9, got ', p_priority)
         when p_body is not null and p_body_binary is not null
-            then 'body and body_binary exclude each other'
+            then 'body and body_binary are mutually exclusive'
         when char_length(p_message_type) > 200
-            then 'message_type is longer than 200 characters'
+            then 'message_type must be at most 200 characters'
         when p_delay_seconds is not null and p_run_at is not null
-            then 'delay_seconds and run_at exclude each other'
+            then 'delay_seconds and run_at are mutually exclusive'
         when p_delay_seconds not between 0 and 315360000
             then concat('delay_seconds must be between 0 and 315360000, got ', p_delay_seconds)
         when p_run_at > utc_timestamp(6) + interval 3650 day
-            then 'run_at must be a moment within the next ten years'
+            then 'run_at must be within the next 10 years'
         when char_length(p_dedup_key) not between 1 and 200
             then 'dedup_key must be 1 to 200 characters'
         when locate('schedule:', cast(p_dedup_key as binary)) = 1
-            then 'dedup_key must not begin with schedule:, which is for schedules'
+            then 'dedup_key must not begin with schedule:, which is reserved'
         when char_length(p_group_key) not between 1 and 200
             then 'group_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000
@@ -74,7 +74,10 @@ begin
                 p_on_predecessor_dead in ('hold', 'continue', 'fail'),
                 p_on_predecessor_dead is null
             )
-            then 'on_predecessor_dead must be hold, continue or fail'
+            then concat(
+                'on_predecessor_dead must be hold, continue or fail, got ',
+                left(p_on_predecessor_dead, 40)
+            )
         when p_expire_seconds not between 0.001 and 315360000
             then concat(
                 'expire_seconds must be between 0.001 and 315360000, got ', p_expire_seconds
@@ -83,7 +86,7 @@ begin
     if p_predecessor_ids is not null and p_error is null then
         call rowq.internal_is_id_list(p_predecessor_ids, v_is_good);
         if not v_is_good then
-            set p_error = 'predecessor_ids must be a flat list of at most 10000 ids, no null';
+            set p_error = 'predecessor_ids must be a list of at most 10000 ids without nulls';
         end if;
     end if;
     -- This is the check of internal_check_text. Where no byte is ED, the engine skips the
@@ -101,7 +104,7 @@ begin
                using utf8mb4
            ) <> concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key)
        and p_error is null then
-        set p_error = 'body, message_type, headers or a key has half of a surrogate pair';
+        set p_error = 'body, message_type, headers or a key contains an unpaired surrogate';
     end if;
     if p_headers is not null and p_error is null then
         call rowq.internal_json_error('headers', p_headers, 'OBJECT', 20, 65536, p_error);
@@ -160,7 +163,7 @@ begin
     declare v_keys, v_key, v_value, v_type, v_topic longtext;
     declare v_at int default 0;
     declare exit handler for sqlexception
-        set p_error = concat(v_key, ' cannot be read: ', left(v_value, 40));
+        set p_error = concat(v_key, ' is invalid, got ', left(v_value, 40));
     set p_body = null, p_body_binary = null, p_message_type = null, p_headers = null,
         p_priority = 5, p_delay_seconds = null, p_run_at = null, p_dedup_key = null,
         p_max_attempts = null, p_group_key = null, p_predecessor_ids = null, p_positions = null,
@@ -188,7 +191,7 @@ begin
             set p_body = if(v_type = 'STRING', json_unquote(v_value), v_value);
         elseif v_key = 'headers' then
             if v_type <> 'OBJECT' then
-                set p_error = 'headers must be an object';
+                set p_error = 'headers must be a JSON object';
             end if;
             set p_headers = v_value;
         elseif v_key in ('priority', 'max_attempts') then
@@ -201,7 +204,7 @@ begin
             end if;
         elseif v_key in ('delay_seconds', 'expire_seconds') then
             if v_type not in ('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL') then
-                set p_error = concat(v_key, ' must be a number');
+                set p_error = concat(v_key, ' must be a JSON number');
             elseif v_key = 'delay_seconds' then
                 set p_delay_seconds = v_value;
             else
@@ -212,7 +215,7 @@ begin
         elseif v_key = 'predecessor_positions' then
             set p_positions = v_value;
         elseif v_type <> 'STRING' then
-            set p_error = concat(v_key, ' must be a string');
+            set p_error = concat(v_key, ' must be a JSON string');
         elseif v_key = 'message_type' then
             set p_message_type = json_unquote(v_value);
         elseif v_key = 'dedup_key' then
@@ -226,12 +229,14 @@ begin
         elseif v_key = 'body_base64' then
             set p_body_binary = from_base64(json_unquote(v_value));
             if p_body_binary is null then
-                set p_error = 'body_base64 is not base64';
+                set p_error = 'body_base64 must be valid base64';
             end if;
         else
             call rowq.internal_parse_timestamp(json_unquote(v_value), p_run_at);
             if p_run_at is null then
-                set p_error = concat('run_at is no moment: ', left(json_unquote(v_value), 40));
+                set p_error = concat(
+                    'run_at must be an ISO 8601 timestamp, got ', left(json_unquote(v_value), 40)
+                );
             end if;
         end if;
     end while;
@@ -625,7 +630,7 @@ begin
     -- No function returns a text that is longer than max_allowed_packet.
     declare exit handler for 1301
         call rowq.internal_refuse(
-            'max_allowed_packet is too low for so many messages in one call'
+            'the batch exceeds max_allowed_packet; use fewer messages'
         );
     set p_results = '[', v_chunk = '';
 

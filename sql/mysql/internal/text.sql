@@ -25,7 +25,7 @@ begin
     -- MariaDB accepts half of a surrogate pair (ED A0 80 to ED BF BF) as a character of UTF-8. On
     -- the way to UTF-16 and back it becomes a question mark, so that the texts differ.
     if convert(convert(p_text using utf16) using utf8mb4) <> p_text then
-        call rowq.internal_refuse(concat(p_name, ' has half of a surrogate pair, no character'));
+        call rowq.internal_refuse(concat(p_name, ' contains an unpaired surrogate'));
     end if;
 end//
 delimiter ;
@@ -95,21 +95,19 @@ begin
     declare v_found boolean;
     -- MySQL raises 3157 for JSON that is nested more than 100 deep, MariaDB 4040 for more than 31.
     declare exit handler for 3157, 4040
-        set p_error = concat(
-            p_name, ' must be a JSON ', lower(p_kind), ', nested at most 20 deep'
-        );
+        set p_error = concat(p_name, ' must be a JSON ', lower(p_kind), ' nested at most 20 deep');
 
     -- For MariaDB, JSON that is nested more than 31 deep is not valid, so the first text names the
     -- depth too.
     set p_error = case
         when not json_valid(p_value)
-            then concat(p_name, ' must be a JSON ', lower(p_kind), ', nested at most 20 deep')
+            then concat(p_name, ' must be a JSON ', lower(p_kind), ' nested at most 20 deep')
         when json_type(p_value) <> p_kind
             then concat(p_name, ' must be a JSON ', lower(p_kind))
         when char_length(p_value) > p_max_length
-            then concat(p_name, ' are longer than ', p_max_length, ' characters')
+            then concat(p_name, ' must be at most ', p_max_length, ' characters')
         when json_depth(p_value) > p_deepest
-            then concat(p_name, ' are nested more than 20 deep')
+            then concat(p_name, ' must be nested at most 20 deep')
         -- The first pattern seldom finds anything. Where it does, the second one looks again and
         -- passes over the strings in the value.
         when char_length(p_value) <= c_short
@@ -117,14 +115,14 @@ begin
             and p_value regexp concat(
                 '^(?:[^"0-9]++|"(?:[^"\\\\]++|\\\\.)*+"|(?!', c_hard, ')[0-9.eE+-]++)*+', c_hard
             )
-            then concat(p_name, ' have a number of too many digits')
+            then concat(p_name, ' must not contain numbers with more than 100 digits')
     end;
     if p_error is null and char_length(p_value) > c_short then
         call rowq.internal_find_outside_strings(
             p_value, concat('(?<![0-9.])', c_hard), v_found
         );
         if v_found then
-            set p_error = concat(p_name, ' have a number of too many digits');
+            set p_error = concat(p_name, ' must not contain numbers with more than 100 digits');
         end if;
     end if;
 end//

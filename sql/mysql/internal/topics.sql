@@ -29,23 +29,23 @@ begin
     -- ours, where default_regex_flags asks to ignore case.
     set p_error = case
         when p_topic is null
-            then concat(p_name, ' is missing')
+            then concat(p_name, ' is required')
         when char_length(p_topic) > 200
-            then concat(p_name, ' is longer than 200 characters')
+            then concat(p_name, ' must be at most 200 characters')
         when p_is_pattern
              and (
                  length(p_topic) > char_length(p_topic)
                  or p_topic not regexp '\\A(([A-Za-z0-9_\\-]+|[*])[.])*([A-Za-z0-9_\\-]+|[*#])\\z'
              )
             then concat(
-                p_name, ' must be words of letters, digits, _, - or *, dots between, # last'
+                p_name, ' must be words of letters, digits, _, - or *, separated by dots, # last'
             )
         when not p_is_pattern
              and (
                  length(p_topic) > char_length(p_topic)
                  or p_topic not regexp '\\A[A-Za-z0-9_\\-]+([.][A-Za-z0-9_\\-]+)*\\z'
              )
-            then concat(p_name, ' must be words of letters, digits, _, -, with dots between')
+            then concat(p_name, ' must be words of letters, digits, _ and -, separated by dots')
     end;
 end//
 delimiter ;

@@ -31,7 +31,7 @@ begin
     -- Refuse it before a transaction is opened that nobody would end.
     if @@insert_id <> 0 then
         call rowq.internal_refuse(
-            'insert_id is set in this session, and MySQL cannot unset it: connect again'
+            'insert_id is set in this session and cannot be unset; reconnect'
         );
     end if;
     */

@@ -38,7 +38,7 @@ begin
                 -- MySQL raises 3157 for JSON that is nested more than 100 deep.
                 declare exit handler for 3157
                     call rowq.internal_refuse(
-                        'messages must be JSON that is nested less than 100 deep'
+                        'messages must be JSON nested less than 100 deep'
                     );
                 if p_queue_name is null then
                     call rowq.internal_refuse_queue(p_queue_name);

@@ -25,7 +25,7 @@ begin
 
     call rowq.internal_set_session(@@timestamp);
     if p_dedup_key is null then
-        call rowq.internal_refuse('dedup_key is missing');
+        call rowq.internal_refuse('dedup_key is required');
     end if;
     call rowq.internal_require_queue(p_queue_name, v_queue_id);
 

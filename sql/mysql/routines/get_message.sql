@@ -30,7 +30,7 @@ begin
 
     call rowq.internal_set_session(@@timestamp);
     if p_message_id is null then
-        call rowq.internal_refuse('message_id is missing');
+        call rowq.internal_refuse('message_id is required');
     end if;
     call rowq.internal_require_queue(p_queue_name, v_queue_id);
 

@@ -38,7 +38,7 @@ begin
                 -- MySQL raises 3157 for JSON that is nested more than 100 deep.
                 declare exit handler for 3157
                     call rowq.internal_refuse(
-                        'messages must be JSON that is nested less than 100 deep'
+                        'messages must be JSON nested less than 100 deep'
                     );
                 if coalesce(not json_valid(p_messages), true) then
                     call rowq.internal_refuse(
@@ -57,7 +57,7 @@ begin
                 -- No function returns a text that is longer than max_allowed_packet.
                 declare exit handler for 1301
                     call rowq.internal_refuse(
-                        'max_allowed_packet is too low for so many messages in one call'
+                        'the batch exceeds max_allowed_packet; use fewer messages'
                     );
                 call rowq.internal_bound_queues(p_messages, v_queues);
                 call rowq.internal_check_unbound(p_messages, v_queues);

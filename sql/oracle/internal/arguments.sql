@@ -74,7 +74,7 @@ is
 -- errors    RQ711
 begin
     if p_value is null or length(p_value) > 100 or regexp_like(p_value, '[[:cntrl:]]') then
-        internal_refuse(p_name || ' must be 1 to 100 characters, none of them control');
+        internal_refuse(p_name || ' must be 1 to 100 characters without control characters');
     end if;
 end internal_check_name;
 
@@ -108,7 +108,7 @@ begin
     internal_check_range(p_name, p_value, p_low, p_high);
     if p_value <> trunc(p_value) then
         internal_refuse(
-            p_name || ' must be a whole number, got ' || internal_number_text(p_value)
+            p_name || ' must be an integer, got ' || internal_number_text(p_value)
         );
     end if;
 end internal_check_whole;
@@ -150,8 +150,8 @@ begin
         v_length := internal_text_length(p_body);
     end if;
     if v_length > p_max_length then
-        return 'body is ' || internal_number_text(v_length) || ' long, and the queue takes '
-            || internal_number_text(p_max_length) || ': max_body_length';
+        return 'body must be at most ' || internal_number_text(p_max_length)
+            || ' characters (max_body_length), got ' || internal_number_text(v_length);
     end if;
     return null;
 exception
@@ -225,7 +225,7 @@ begin
     v_is_good := internal_is_id_list(p_message_ids, v_ids);
     if not v_is_good then
         internal_refuse(
-            'message_ids must be a JSON array of at most 10000 ids, none of them null'
+            'message_ids must be a list of at most 10000 ids without nulls'
         );
     end if;
     return v_ids;

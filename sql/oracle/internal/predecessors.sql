@@ -158,7 +158,7 @@ begin
       and s.last_number > p_newest_id;
     if v_given = 0 then
         internal_refuse(
-            'predecessor_ids must name messages that are there'
+            'predecessor_ids must name existing messages'
             || case when p_place > 0 then ' (message ' || internal_number_text(p_place) || ')' end
         );
     end if;

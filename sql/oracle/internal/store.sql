@@ -46,21 +46,21 @@ begin
              or p_priority <> trunc(p_priority)
             then 'priority must be between 0 and 9, got ' || internal_number_text(p_priority)
         when p_body is not null and p_body_binary is not null
-            then 'body and body_binary exclude each other'
+            then 'body and body_binary are mutually exclusive'
         when length(p_message_type) > 200
-            then 'message_type is longer than 200 characters'
+            then 'message_type must be at most 200 characters'
         when p_delay_seconds is not null and p_run_at is not null
-            then 'delay_seconds and run_at exclude each other'
+            then 'delay_seconds and run_at are mutually exclusive'
         when p_delay_seconds not between 0 and 315360000
             then 'delay_seconds must be between 0 and 315360000, got '
                 || internal_number_text(p_delay_seconds)
         when p_run_at > sys_extract_utc(systimestamp) + numtodsinterval(3650, 'day')
-            then 'run_at must be a moment within the next ten years'
+            then 'run_at must be within the next 10 years'
         when length(p_dedup_key) > 200
             then 'dedup_key must be 1 to 200 characters'
         -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
         when utl_raw.cast_to_raw(substr(p_dedup_key, 1, 9)) = utl_raw.cast_to_raw('schedule:')
-            then 'dedup_key must not begin with schedule:, which is for schedules'
+            then 'dedup_key must not begin with schedule:, which is reserved'
         when length(p_group_key) > 200
             then 'group_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000 or p_max_attempts <> trunc(p_max_attempts)
@@ -70,7 +70,8 @@ begin
             utl_raw.cast_to_raw('hold'), utl_raw.cast_to_raw('continue'),
             utl_raw.cast_to_raw('fail')
         )
-            then 'on_predecessor_dead must be hold, continue or fail'
+            then 'on_predecessor_dead must be hold, continue or fail, got '
+                || substr(p_on_predecessor_dead, 1, 100)
         when p_expire_seconds not between 0.001 and 315360000
             then 'expire_seconds must be between 0.001 and 315360000, got '
                 || internal_number_text(p_expire_seconds)
@@ -195,7 +196,7 @@ is
             else 'predecessor_ids|predecessor_positions|on_predecessor_dead|'
         end;
     c_places constant varchar2(100 char) :=
-        ' must be a flat list of places before the message''s own';
+        ' must be a list of earlier positions in the batch';
     v_object  json_object_t;
     v_keys    json_key_list;
     v_new     t_new_message;
@@ -234,7 +235,7 @@ is
             return null;
         end if;
         if not v_object.get(p_key).is_string() then
-            p_error := p_key || ' must be a string';
+            p_error := p_key || ' must be a JSON string';
             return null;
         end if;
         -- No valid text here is longer than 200 characters, so 201 are enough to refuse it.
@@ -280,7 +281,7 @@ is
             return p_default;
         end if;
         if not v_object.get(p_key).is_number() then
-            p_error := p_key || ' must be a number';
+            p_error := p_key || ' must be a JSON number';
             return null;
         end if;
         v_number := v_object.get_number(p_key);
@@ -312,7 +313,7 @@ begin
             v_bytes := internal_from_base64(v_object.get_clob('body_base64'));
         end if;
         if v_bytes is null then
-            p_error := 'body_base64 is not base64';
+            p_error := 'body_base64 must be valid base64';
         end if;
     end if;
     if has('headers') then
@@ -328,7 +329,7 @@ begin
         v_type := coalesce(v_type, v_topic);
     else
         v_ids := list_of(
-            'predecessor_ids', ' must be a flat list of at most 10000 ids, no null'
+            'predecessor_ids', ' must be a list of at most 10000 ids without nulls'
         );
         v_places := list_of('predecessor_positions', c_places);
         v_on_dead := text_of('on_predecessor_dead');
@@ -341,7 +342,7 @@ begin
     v_moment := text_of('run_at');
     v_run_at := internal_parse_timestamp(v_moment);
     if v_moment is not null and v_run_at is null then
-        p_error := 'run_at is no moment: ' || substr(v_moment, 1, 40);
+        p_error := 'run_at must be an ISO 8601 timestamp, got ' || substr(v_moment, 1, 40);
     end if;
     v_numbers(1) := number_of('priority', 5);
     v_numbers(2) := number_of('delay_seconds');

@@ -375,7 +375,7 @@ begin
         v_place := v_place + length2(v_part);
         v_length := v_length + length(v_part);
         if v_length > p_longest then
-            p_error := p_name || ' are longer than ' || internal_number_text(p_longest)
+            p_error := p_name || ' must be at most ' || internal_number_text(p_longest)
                 || ' characters';
             return;
         end if;
@@ -397,7 +397,7 @@ begin
                     v_exponent := v_exponent * 10 + v_code - ascii('0');
                 end if;
                 if v_digits > 100 or v_exponent > 200 then
-                    p_error := p_name || ' have a number of too many digits';
+                    p_error := p_name || ' must not contain numbers with more than 100 digits';
                     return;
                 end if;
             elsif v_code in (ascii('e'), ascii('E')) and v_digits > 0 then
@@ -421,7 +421,7 @@ begin
             if v_depth > p_deepest
                or v_depth = p_deepest
                   and v_code not in (9, 10, 13, 32, 44, 58, 91, 93, 123, 125) then
-                p_error := p_name || ' are nested more than 20 deep';
+                p_error := p_name || ' must be nested at most 20 deep';
                 return;
             end if;
         end loop;

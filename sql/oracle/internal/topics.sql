@@ -105,9 +105,9 @@ is
     end is_word;
 begin
     if p_topic is null then
-        return p_name || ' is missing';
+        return p_name || ' is required';
     elsif length(p_topic) > 200 then
-        return p_name || ' is longer than 200 characters';
+        return p_name || ' must be at most 200 characters';
     end if;
 
     -- The code of a character of four bytes may be greater than any integer of PL/SQL.
@@ -127,8 +127,8 @@ begin
         when v_is_good
             then null
         when p_is_pattern
-            then p_name || ' must be words of letters, digits, _, - or *, with dots between, # last'
-        else p_name || ' must be words of letters, digits, _, -, with dots between'
+            then p_name || ' must be words of letters, digits, _, - or *, separated by dots, # last'
+        else p_name || ' must be words of letters, digits, _ and -, separated by dots'
     end;
 end internal_topic_error;
 
@@ -155,7 +155,7 @@ begin
             p_new(v_place).body, p_new(v_place).body_binary, v_bound(i).max_body_length
         );
         if v_error is not null then
-            v_error := v_error || ' of ' || v_bound(i).queue_name;
+            v_error := v_error || ' in queue ' || v_bound(i).queue_name;
             -- What publish itself hands over has no place.
             if p_new(v_place).place > 0 then
                 v_error := v_error || ' (message ' || internal_number_text(v_place) || ')';

@@ -40,7 +40,7 @@ begin
     if p_predecessor_ids is not null and v_error is null then
         v_is_good := internal_is_id_list(p_predecessor_ids, v_ids);
         if not v_is_good then
-            v_error := 'predecessor_ids must be a flat list of at most 10000 ids, no null';
+            v_error := 'predecessor_ids must be a list of at most 10000 ids without nulls';
         end if;
     end if;
     if v_error is not null then

@@ -18,7 +18,7 @@ is
     v_message_id number;
 begin
     if p_dedup_key is null then
-        internal_refuse('dedup_key is missing');
+        internal_refuse('dedup_key is required');
     end if;
     v_queue := internal_require_queue(p_queue_name);
 

@@ -27,7 +27,7 @@ is
     v_waits_for   number;
 begin
     if p_message_id is null then
-        internal_refuse('message_id is missing');
+        internal_refuse('message_id is required');
     end if;
     v_queue := internal_require_queue(p_queue_name);
 

@@ -75,7 +75,8 @@ begin
        or char_length(p_value) not between 1 and 100
        or p_value ~ '[[:cntrl:]]' then
         raise exception
-            'RQ711 invalid_argument: % must be 1 to 100 characters, none of them control', p_name
+            'RQ711 invalid_argument: % must be 1 to 100 characters without control characters',
+            p_name
             using errcode = 'RQ711';
     end if;
 end;
@@ -115,7 +116,7 @@ declare
 begin
     if v_length > p_max_length then
         return format(
-            'body is %s long, and the queue takes %s: max_body_length', v_length, p_max_length
+            'body must be at most %s characters (max_body_length), got %s', p_max_length, v_length
         );
     end if;
     return null;

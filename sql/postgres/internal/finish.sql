@@ -289,7 +289,7 @@ begin
     if (cardinality(p_message_ids) <> 1 or p_message_ids[1] is null)
        and not rowq.internal_is_id_list(p_message_ids) then
         raise exception
-            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
+            'RQ711 invalid_argument: message_ids must be a list of at most 10000 ids without nulls'
             using errcode = 'RQ711';
     end if;
 
@@ -446,7 +446,7 @@ as $$
 begin
     if not rowq.internal_is_id_list(p_message_ids) then
         raise exception
-            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
+            'RQ711 invalid_argument: message_ids must be a list of at most 10000 ids without nulls'
             using errcode = 'RQ711';
     end if;
     if p_max_messages is null or p_max_messages not between 1 and 10000 then

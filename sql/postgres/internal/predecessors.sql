@@ -589,11 +589,11 @@ begin
         ),
         case
             when p_first_id <= any (p_predecessor_ids)
-                then 'predecessor_ids must name messages that are there'
+                then 'predecessor_ids must name existing messages'
             when not rowq.internal_is_id_list(p_positions)
                  or 1 > any (p_positions)
                  or p_position <= any (p_positions)
-                then 'predecessor_positions must be a flat list of places before the message''s own'
+                then 'predecessor_positions must be a list of earlier positions in the batch'
         end
     );
     if v_error is not null then

@@ -40,23 +40,23 @@ begin
         when p_priority is null or p_priority not between 0 and 9
             then 'priority must be between 0 and 9, got ' || coalesce(p_priority::text, 'null')
         when p_body is not null and p_body_binary is not null
-            then 'body and body_binary exclude each other'
+            then 'body and body_binary are mutually exclusive'
         when char_length(p_message_type) > 200
-            then 'message_type is longer than 200 characters'
+            then 'message_type must be at most 200 characters'
         when p_delay_seconds is not null and p_run_at is not null
-            then 'delay_seconds and run_at exclude each other'
+            then 'delay_seconds and run_at are mutually exclusive'
         when p_delay_seconds not between 0 and 315360000
             then format('delay_seconds must be between 0 and 315360000, got %s', p_delay_seconds)
         when p_run_at > clock_timestamp() + interval '3650 days' or not isfinite(p_run_at)
-            then 'run_at must be a moment within the next ten years'
+            then 'run_at must be within the next 10 years'
         when char_length(p_dedup_key) not between 1 and 200
             then 'dedup_key must be 1 to 200 characters'
         when starts_with(p_dedup_key, 'schedule:')
-            then 'dedup_key must not begin with schedule:, which is for schedules'
+            then 'dedup_key must not begin with schedule:, which is reserved'
         when char_length(p_group_key) not between 1 and 200
             then 'group_key must be 1 to 200 characters'
         when not rowq.internal_is_id_list(p_predecessor_ids)
-            then 'predecessor_ids must be a flat list of at most 10000 ids, no null'
+            then 'predecessor_ids must be a list of at most 10000 ids without nulls'
         when p_on_predecessor_dead not in ('hold', 'continue', 'fail')
             then 'on_predecessor_dead must be hold, continue or fail, got '
                 || left(p_on_predecessor_dead, 100)
@@ -119,7 +119,7 @@ begin
     end if;
 
     select e.place, format(
-               case when t.wanted is null then 'unknown key %I' else '%I must be a %s' end,
+               case when t.wanted is null then 'unknown key %I' else '%I must be a JSON %s' end,
                left(k.key, 100), t.wanted
            )
     into v_place, v_error

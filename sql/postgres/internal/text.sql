@@ -40,7 +40,7 @@ begin
         when jsonb_typeof(p_value) <> p_kind
             then format('%s must be a JSON %s', p_name, p_kind)
         when jsonb_path_exists(p_value, p_too_deep)
-            then format('%s are nested more than 20 deep', p_name)
+            then format('%s must be nested at most 20 deep', p_name)
         when jsonb_path_exists(
                 p_value,
                 'strict $.** ? (
@@ -48,9 +48,9 @@ begin
                     && (@ >= 1e300 || @ <= -1e300 || (@ * 1e300).floor() != @ * 1e300)
                 )'
             )
-            then format('%s have a number of too many digits', p_name)
+            then format('%s must not contain numbers with more than 100 digits', p_name)
         when p_max_length is not null and char_length(p_value::text) > p_max_length
-            then format('%s are longer than %s characters', p_name, p_max_length)
+            then format('%s must be at most %s characters', p_name, p_max_length)
     end;
 end;
 $$;

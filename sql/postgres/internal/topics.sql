@@ -24,15 +24,15 @@ as $$
 begin
     return case
         when p_topic is null
-            then p_name || ' is missing'
+            then p_name || ' is required'
         when char_length(p_topic) > 200
-            then p_name || ' is longer than 200 characters'
+            then p_name || ' must be at most 200 characters'
         when p_is_pattern
              and p_topic collate "C" !~ '^(([A-Za-z0-9_-]+|[*])[.])*([A-Za-z0-9_-]+|[*#])$'
-            then p_name || ' must be words of letters, digits, _, - or *, with dots between, # last'
+            then p_name || ' must be words of letters, digits, _, - or *, separated by dots, # last'
         when not p_is_pattern
              and p_topic collate "C" !~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
-            then p_name || ' must be words of letters, digits, _, -, with dots between'
+            then p_name || ' must be words of letters, digits, _ and -, separated by dots'
     end;
 end;
 $$;
@@ -148,9 +148,9 @@ begin
                    when e.message ?| array[
                            'predecessor_ids', 'predecessor_positions', 'on_predecessor_dead'
                        ]
-                       then 'a published message has no predecessors'
+                       then 'a published message must not have predecessors'
                    when jsonb_typeof(e.message -> 'topic') not in ('string', 'null')
-                       then 'topic must be a string'
+                       then 'topic must be a JSON string'
                    else rowq.internal_topic_error('topic', e.message ->> 'topic', false)
                end as fault
         from jsonb_array_elements(p_messages) with ordinality e (message, place)

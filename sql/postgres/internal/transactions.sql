@@ -19,7 +19,7 @@ as $$
 begin
     if pg_catalog.pg_current_xact_id_if_assigned() is not null then
         raise exception
-            'RQ713 wrong_transaction_state: % commits; call it in autocommit', p_routine
+            'RQ713 wrong_transaction_state: % commits; call it outside a transaction', p_routine
             using errcode = 'RQ713';
     end if;
     commit;

@@ -35,7 +35,7 @@ begin
     end if;
     if not rowq.internal_is_id_list(p_message_ids) then
         raise exception
-            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
+            'RQ711 invalid_argument: message_ids must be a list of at most 10000 ids without nulls'
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);

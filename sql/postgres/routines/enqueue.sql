@@ -88,7 +88,7 @@ begin
     end if;
     if v_message_id <= any (p_predecessor_ids) then
         raise exception
-            'RQ711 invalid_argument: predecessor_ids must name messages that are there, got %', (
+            'RQ711 invalid_argument: predecessor_ids must name existing messages, got %', (
                 select max(u.message_id)
                 from unnest(p_predecessor_ids) u (message_id)
             )

@@ -44,7 +44,7 @@ declare
     v_message_id bigint;
 begin
     if p_dedup_key is null then
-        raise exception 'RQ711 invalid_argument: dedup_key is missing'
+        raise exception 'RQ711 invalid_argument: dedup_key is required'
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);

@@ -44,7 +44,7 @@ declare
     v_place record;
 begin
     if p_message_id is null then
-        raise exception 'RQ711 invalid_argument: message_id is missing'
+        raise exception 'RQ711 invalid_argument: message_id is required'
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);

@@ -46,8 +46,9 @@ begin
     loop
         if v_queue.too_long_place is not null then
             raise exception
-                'RQ711 invalid_argument: body is % long, % takes %: max_body_length (message %)',
-                v_lengths[v_queue.too_long_place], v_queue.queue_name, v_queue.max_body_length,
+                'RQ711 invalid_argument: body must be at most % characters (max_body_length), '
+                'got % in queue % (message %)',
+                v_queue.max_body_length, v_lengths[v_queue.too_long_place], v_queue.queue_name,
                 v_queue.too_long_place
                 using errcode = 'RQ711';
         end if;

@@ -98,7 +98,7 @@ begin
     end;
     if @is_bad = 1
     begin
-        set @error = concat(@name, N' must be 1 to 100 characters, none of them control');
+        set @error = concat(@name, N' must be 1 to 100 characters without control characters');
         exec rowq.InternalRefuse @error;
     end;
 end
@@ -182,7 +182,7 @@ begin
     if @length > @max_length
     begin
         set @error = concat(
-            N'body is ', @length, N' long, and the queue takes ', @max_length, N': max_body_length'
+            N'body must be at most ', @max_length, N' characters (max_body_length), got ', @length
         );
         exec rowq.InternalRefuse @error;
     end;
@@ -201,7 +201,7 @@ begin
     declare @count int;
     declare @good int;
     declare @error nvarchar(200) = concat(
-        @name, N' must be a flat list of at most 10000 ids, no null'
+        @name, N' must be a list of at most 10000 ids without nulls'
     );
     if @message_ids is null
         return;
@@ -251,8 +251,8 @@ begin
     )
     select top (1) @error = concat(
         case
-            when f.depth > @deepest then @name + N' are nested more than 20 deep'
-            else @name + N' have a number of too many digits'
+            when f.depth > @deepest then @name + N' must be nested at most 20 deep'
+            else @name + N' must not contain numbers with more than 100 digits'
         end,
         iif(@is_batch = 1, concat(N' (message ', f.position, N')'), N'')
     )

@@ -1063,11 +1063,11 @@ begin
     select top (1) @error = concat(
         case
             when p.[key] = N'predecessor_positions'
-                then N'predecessor_positions must be a flat list of places'
+                then N'predecessor_positions must be a list of earlier positions in the batch'
                     + N' before the message''s own'
             when h.members > 10000 or h.bad > 0
-                then N'predecessor_ids must be a flat list of at most 10000 ids, no null'
-            else N'predecessor_ids must name messages that are there'
+                then N'predecessor_ids must be a list of at most 10000 ids without nulls'
+            else N'predecessor_ids must name existing messages'
         end,
         N' (message ', cast(e.[key] as int) + 1, N')'
     )

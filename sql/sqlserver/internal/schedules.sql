@@ -73,7 +73,7 @@ begin
             or @ends_at not between '20000101' and '21000101'
             then N'starts_at and ends_at must be between the years 2000 and 2100'
         when @body is not null and @body_binary is not null
-            then N'body and body_binary exclude each other'
+            then N'body and body_binary are mutually exclusive'
     end;
     if @error is not null
         exec rowq.InternalRefuse @error;

@@ -62,27 +62,30 @@ begin
     set @error = case
         when @message_type is not null
             and len((@message_type + N'.') collate Latin1_General_100_CI_AS_SC) > 201
-            then N'message_type is longer than 200 characters'
+            then N'message_type must be at most 200 characters'
         when @headers is not null and @is_object = 0
             then N'headers must be a JSON object'
         when datalength(@headers) / 2 > 65536
             and len((@headers + N'.') collate Latin1_General_100_CI_AS_SC) > 65537
-            then N'headers are longer than 65536 characters'
+            then N'headers must be at most 65536 characters'
         when @delay_seconds is not null and @run_at is not null
-            then N'delay_seconds and run_at exclude each other'
+            then N'delay_seconds and run_at are mutually exclusive'
         when @run_at > dateadd(day, 3650, sysutcdatetime())
-            then N'run_at must be a moment within the next ten years'
+            then N'run_at must be within the next 10 years'
         when @dedup_key is not null
             and len((@dedup_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
             then N'dedup_key must be 1 to 200 characters'
         when left(@dedup_key, 9) collate Latin1_General_100_BIN2 = N'schedule:'
-            then N'dedup_key must not begin with schedule:, which is for schedules'
+            then N'dedup_key must not begin with schedule:, which is reserved'
         when @group_key is not null
             and len((@group_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
             then N'group_key must be 1 to 200 characters'
         when (@on_predecessor_dead + N'.') collate Latin1_General_100_BIN2
             not in (N'hold.', N'continue.', N'fail.')
-            then N'on_predecessor_dead must be hold, continue or fail'
+            then concat(
+                N'on_predecessor_dead must be hold, continue or fail, got ',
+                left(@on_predecessor_dead, 100)
+            )
     end;
     if @error is not null
         exec rowq.InternalRefuse @error;
@@ -128,20 +131,20 @@ begin
                 and g.name in (
                     N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead'
                 )
-                then N'a published message has no predecessors'
+                then N'a published message must not have predecessors'
             when g.kind = 0
                 then null
             when g.name in (N'body', N'body_base64') and g.size > @max_body_length
                 then concat(
-                    N'body is ', g.size, N' long, and the queue takes ', @max_body_length,
-                    N': max_body_length'
+                    N'body must be at most ', @max_body_length,
+                    N' characters (max_body_length), got ', g.size
                 )
             when g.name = N'body'
                 then null
             when g.name = N'headers' and g.kind = 5
-                then iif(g.size > 65536, N'headers are longer than 65536 characters', null)
+                then iif(g.size > 65536, N'headers must be at most 65536 characters', null)
             when g.name = N'headers'
-                then N'headers must be an object'
+                then N'headers must be a JSON object'
             when g.name in (N'priority', N'max_attempts')
                 and (g.kind <> 2 or g.value like N'%[^0-9-]%' or try_cast(g.value as int) is null)
                 then concat(g.name, N' must be an integer, got ', left(g.value, 40))
@@ -158,7 +161,7 @@ begin
             when g.name = N'delay_seconds'
                 then case
                     when g.kind <> 2 or try_cast(g.value as float) is null
-                        then N'delay_seconds must be a number'
+                        then N'delay_seconds must be a JSON number'
                     when try_cast(g.value as float) not between 0 and 315360000
                         then concat(
                             N'delay_seconds must be between 0 and 315360000, got ',
@@ -168,7 +171,7 @@ begin
             when g.name = N'expire_seconds'
                 then case
                     when g.kind <> 2 or try_cast(g.value as float) is null
-                        then N'expire_seconds must be a number'
+                        then N'expire_seconds must be a JSON number'
                     when try_cast(g.value as float) not between 0.001e0 and 315360000
                         then concat(
                             N'expire_seconds must be between 0.001 and 315360000, got ',
@@ -176,24 +179,26 @@ begin
                         )
                 end
             when g.name in (N'predecessor_ids', N'predecessor_positions')
-                then iif(g.kind = 4, null, concat(g.name, N' must be an array'))
+                then iif(g.kind = 4, null, concat(g.name, N' must be a JSON array'))
             when g.kind <> 1
-                then concat(g.name, N' must be a string')
+                then concat(g.name, N' must be a JSON string')
             when g.name = N'on_predecessor_dead'
                 and g.value + N'.' not in (N'hold.', N'continue.', N'fail.')
-                then N'on_predecessor_dead must be hold, continue or fail'
+                then concat(
+                    N'on_predecessor_dead must be hold, continue or fail, got ', left(g.value, 40)
+                )
             when g.name = N'message_type' and g.size > 200
-                then N'message_type is longer than 200 characters'
+                then N'message_type must be at most 200 characters'
             when g.name in (N'dedup_key', N'group_key') and g.size not between 1 and 200
                 then concat(g.name, N' must be 1 to 200 characters')
             when g.name = N'dedup_key' and left(g.value, 9) = N'schedule:'
-                then N'dedup_key must not begin with schedule:, which is for schedules'
+                then N'dedup_key must not begin with schedule:, which is reserved'
             when g.name = N'body_base64' and g.is_base64 = 0
-                then N'body_base64 is not base64'
+                then N'body_base64 must be valid base64'
             when g.name = N'run_at' and g.moment is null
-                then concat(N'run_at is no moment: ', left(g.value, 40))
+                then concat(N'run_at must be an ISO 8601 timestamp, got ', left(g.value, 40))
             when g.name = N'run_at' and g.moment > dateadd(day, 3650, sysutcdatetime())
-                then N'run_at must be a moment within the next ten years'
+                then N'run_at must be within the next 10 years'
         end
     ) f (fault)
     where f.fault is not null
@@ -203,8 +208,8 @@ begin
 
     select top (1) @error = concat(
         iif(
-            h.bodies > 1, N'body and body_base64 exclude each other',
-            N'delay_seconds and run_at exclude each other'
+            h.bodies > 1, N'body and body_base64 are mutually exclusive',
+            N'delay_seconds and run_at are mutually exclusive'
         ),
         N' (message ', h.position, N')'
     )

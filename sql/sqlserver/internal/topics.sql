@@ -41,18 +41,18 @@ begin
     -- A dot at the end makes trailing blanks count. The collation counts an emoji as one character.
     set @error = case
         when @topic is null
-            then concat(@name, N' is missing')
+            then concat(@name, N' is required')
         when len((@topic + N'.') collate Latin1_General_100_CI_AS_SC) > 201
-            then concat(@name, N' is longer than 200 characters')
+            then concat(@name, N' must be at most 200 characters')
         when @words collate Latin1_General_100_BIN2 not like N'%[^A-Za-z0-9_.-]%'
             and @words collate Latin1_General_100_BIN2 not like N'%...%'
             and @words collate Latin1_General_100_BIN2 <> N'..'
             then null
         when @is_pattern = 1
             then concat(
-                @name, N' must be words of letters, digits, _, - or *, dots between, # last'
+                @name, N' must be words of letters, digits, _, - or *, separated by dots, # last'
             )
-        else concat(@name, N' must be words of letters, digits, _, -, with dots between')
+        else concat(@name, N' must be words of letters, digits, _ and -, separated by dots')
     end;
 end
 go
@@ -265,13 +265,14 @@ begin
     cross apply openjson(q.value, N'$.places') p
     option (maxdop 1, keepfixed plan);
     select top (1) @error = concat(
-        N'body is ', g.size, N' long, and ',
+        N'body must be at most ', t.max_length, N' characters (max_body_length), got ', g.size,
+        N' in queue ',
         (
             select json_value(q.value, N'$.queue_name')
             from openjson(@queues) q
             where q.[key] = cast(t.turn as nvarchar(10))
         ),
-        N' takes ', t.max_length, N': max_body_length (message ', g.position, N')'
+        N' (message ', g.position, N')'
     )
     from @input g
     inner join @takers t
@@ -304,7 +305,7 @@ begin
         topic nvarchar(402) collate Latin1_General_100_BIN2 not null
     );
 
-    select top (1) @error = concat(N'topic is missing (message ', g.position, N')')
+    select top (1) @error = concat(N'topic is required (message ', g.position, N')')
     from @input g
     group by g.position
     having max(iif(g.name = N'topic' and g.kind > 0, 1, 0)) = 0

@@ -69,7 +69,7 @@ begin
 
             set @owner = null;
             if @body is not null and @body_binary is not null
-                exec rowq.InternalRefuse N'body and body_binary exclude each other';
+                exec rowq.InternalRefuse N'body and body_binary are mutually exclusive';
             exec rowq.InternalCheckMessage
                 @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
                 @max_attempts, @group_key, @predecessor_ids, @on_predecessor_dead, @expire_seconds;
@@ -89,7 +89,7 @@ begin
                 and @message_id <= (
                     select max(cast(j.value as bigint)) from openjson(@predecessor_ids) j
                 )
-                exec rowq.InternalRefuse N'predecessor_ids must name messages that are there';
+                exec rowq.InternalRefuse N'predecessor_ids must name existing messages';
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.

@@ -27,7 +27,7 @@ begin
 
     begin try
         if @dedup_key is null
-            exec rowq.InternalRefuse N'dedup_key is missing';
+            exec rowq.InternalRefuse N'dedup_key is required';
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.

@@ -37,7 +37,7 @@ begin
 
     begin try
         if @message_id is null
-            exec rowq.InternalRefuse N'message_id is missing';
+            exec rowq.InternalRefuse N'message_id is required';
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.

@@ -66,7 +66,7 @@ begin
             if @error is not null
                 exec rowq.InternalRefuse @error;
             if @body is not null and @body_binary is not null
-                exec rowq.InternalRefuse N'body and body_binary exclude each other';
+                exec rowq.InternalRefuse N'body and body_binary are mutually exclusive';
             exec rowq.InternalCheckMessage
                 @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
                 @max_attempts, @group_key, null, null, @expire_seconds;

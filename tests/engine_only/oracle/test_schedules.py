@@ -232,7 +232,7 @@ def test_last_error_begins_with_contract_number(connection: Connection, queue: s
     maintain(connection, queue)
     found = schedule(connection, queue).last_error
     assert found == (
-        "RQ711 invalid_argument: body is 100 long, and the queue takes 10: max_body_length"
+        "RQ711 invalid_argument: body must be at most 10 characters (max_body_length), got 100"
     )
 
 

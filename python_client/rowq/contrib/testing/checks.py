@@ -101,14 +101,14 @@ def check_message(given: Mapping[str, Any], now: datetime, longest_body: int | N
     check_values(given)
     body, binary, run_at = (given.get(name) for name in ("body", "body_binary", "run_at"))
     if body is not None and binary is not None:
-        raise InvalidArgument("body and body_binary exclude each other")
+        raise InvalidArgument("body and body_binary are mutually exclusive")
     if run_at is not None and given.get("delay_seconds") is not None:
-        raise InvalidArgument("delay_seconds and run_at exclude each other")
+        raise InvalidArgument("delay_seconds and run_at are mutually exclusive")
     if run_at is not None and run_at > now + timedelta(days=3650):
-        raise InvalidArgument("run_at must be a moment within the next ten years")
+        raise InvalidArgument("run_at must be within the next 10 years")
     length = len(body if body is not None else binary or b"")
     if longest_body is not None and length > longest_body:
-        raise InvalidArgument(f"body is longer than max_body_length {longest_body}")
+        raise InvalidArgument(f"body must be at most {longest_body} characters (max_body_length)")
 
 
 def check_topic(topic: str) -> None:

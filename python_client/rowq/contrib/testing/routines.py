@@ -80,7 +80,7 @@ class Queues:
     def check_predecessors(self, ids: _Ids) -> None:
         """Refuse messages that are not there yet."""
         if any(message_id > self._newest_message for message_id in ids or ()):
-            raise InvalidArgument("predecessor_ids must name messages that are there")
+            raise InvalidArgument("predecessor_ids must name existing messages")
 
 
 class Routines:
@@ -162,7 +162,9 @@ class Routines:
             queue.check(given)
             self.queues.check_predecessors(given.get("predecessor_ids"))
             if any(not 0 < one < place for one in given.get("predecessor_positions", ())):
-                raise InvalidArgument("predecessor_positions must be places before the message's")
+                raise InvalidArgument(
+                    "predecessor_positions must be a list of earlier positions in the batch"
+                )
         rows: list[Row] = []
         reserved: dict[str, int] = {}
         for place, given in enumerate(batch, 1):
@@ -193,7 +195,7 @@ class Routines:
         by_queue: dict[str, list[tuple[int, dict[str, Any]]]] = {}
         for place, given in enumerate(batch, 1):
             if given.keys() & {"predecessor_ids", "predecessor_positions", "on_predecessor_dead"}:
-                raise InvalidArgument("a published message has no predecessors")
+                raise InvalidArgument("a published message must not have predecessors")
             topic = given.get("topic") or ""
             check_topic(topic)
             check_message(given, self.queues.now, None)
