@@ -97,8 +97,8 @@ def test_a_batch_may_be_empty_and_may_go_nowhere(queue: CheckedQueue, word: str)
 
 
 BAD = [
-    ({}, "topic is missing"),
-    ({"topic": None}, "topic is missing"),
+    ({}, "topic is required"),
+    ({"topic": None}, "topic is required"),
     ({"topic": 5}, "topic must be a JSON string"),
     ({"topic": "a.*"}, "topic must be words"),
     ({"topic": "x" * 201}, "topic must be at most 200"),

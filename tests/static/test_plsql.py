@@ -83,7 +83,7 @@ FORMS = (
         "changed_at = sys_extract_utc(systimestamp)",
         "changed_at = sysdate",
     ),
-    ("internal/iso_text", "to_char(p_moment, 'yyyy", "to_char(p_moment) || ('yyyy"),
+    ("internal/iso_text", "to_char(p_time, 'yyyy", "to_char(p_time) || ('yyyy"),
     ("internal/push_dead", "insert into rowq_dead (", "insert into rowq_dead values ("),
     ("internal/types.sql", "type t_numbers", "v_calls number := 0;\ntype t_numbers"),
     ("internal/require_queue", "q.queue_key = v_key", "q.queue_name = utl_raw.concat(v_key)"),

@@ -1,9 +1,9 @@
 -- Arguments: what a call may pass.
 --
--- A routine checks all of its arguments before it locks or writes anything, so a refused call
--- changes nothing. A *check* raises RQ711; an *error* helper returns what is wrong, or null, so
--- that a batch can name the message at fault. Bodies are compared by bytes first: counting bytes
--- costs nothing, and no text has more characters than bytes.
+-- A routine checks all arguments before it locks or writes, so a refused call changes nothing.
+-- A *check* raises RQ711; an *error* helper returns the error or null, so that a batch can add the
+-- position of the message. Bodies are compared by bytes first: counting bytes is free, and a text
+-- never has more characters than bytes.
 --
 --   create_queue, alter_queue -> check_settings -> check_name, check_range, refuse
 --   check_schedule -> check_name -> refuse
@@ -41,7 +41,7 @@ create procedure rowq.internal_check_settings(
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
+-- purpose   Refuse an invalid queue name or setting; a null setting is valid.
 -- errors    RQ711
     call rowq.internal_check_name('queue_name', p_queue_name);
     call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
@@ -76,7 +76,7 @@ create procedure rowq.internal_check_name(p_name varchar(64), p_value longtext)
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse a bad name of a queue or a schedule; p_name is that of the parameter.
+-- purpose   Refuse an invalid name of a queue or schedule; p_name is the parameter.
 -- errors    RQ711
     if p_value is null
        or char_length(p_value) not between 1 and 100
@@ -98,8 +98,8 @@ modifies sql data
 begin
 -- purpose   Raise the error for an invalid argument.
 -- errors    RQ711
--- differs   no such helper elsewhere: other engines raise with an expression
-    -- Cut the text, because MySQL refuses one of more than 128 characters.
+-- differs   PostgreSQL raises with an expression
+    -- MySQL refuses a text of more than 128 characters.
     declare v_text varchar(128) default left(concat('RQ711 invalid_argument: ', p_error), 128);
     signal sqlstate '45711' set message_text = v_text;
 end//
@@ -117,7 +117,7 @@ create procedure rowq.internal_check_range(
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse a number outside its range; null passes.
+-- purpose   Refuse a number outside its range; null is valid.
 -- errors    RQ711
     if p_value not between p_low and p_high then
         call rowq.internal_refuse(
@@ -134,7 +134,7 @@ create procedure rowq.internal_is_id_list(p_message_ids longtext, out p_is_good 
 sql security definer
 modifies sql data
 begin
--- purpose   Return whether a text is a JSON array of ids, not too long and without null; a null text passes.
+-- purpose   Return whether a text is a JSON array of at most 10000 ids; null is valid.
     declare v_count, v_good int;
     if p_message_ids is not null then
         if json_valid(p_message_ids) and json_type(p_message_ids) = 'ARRAY' then
@@ -142,8 +142,7 @@ begin
             if v_count <= 10000
                and p_message_ids regexp '\\A\\[[\\-0-9,\\x20]*\\]\\z'
                and not p_message_ids regexp '[0-9]{20}' then
-                -- Most lists have nothing but short numbers, so that this pattern is enough. The
-                -- patterns mean the same whatever default_regex_flags says.
+                -- Fast path: only short numbers. The patterns do not depend on default_regex_flags.
                 set v_good = v_count;
             elseif v_count <= 10000 then
                 select count(*) into v_good
@@ -171,13 +170,13 @@ create procedure rowq.internal_body_error(
 sql security definer
 modifies sql data
 begin
--- purpose   Return what is wrong with the length of a body; null means nothing.
--- differs   elsewhere the most octets of an answer are no setting of the server
+-- purpose   Return the error if a body is too long, or null.
+-- differs   only here a server setting, max_allowed_packet, limits the size of a result
     declare v_length bigint default coalesce(char_length(p_body), length(p_body_binary));
     declare v_limit bigint default cast(@@global.max_allowed_packet as signed) - 20000;
 
-    -- Count as internal_messages_json does. 20000 bytes are enough for everything beside body and
-    -- headers, and for an error that is noted later.
+    -- Count as internal_messages_json does. 20000 bytes are enough for the other columns and for a
+    -- last_error that is recorded later.
     set p_error = case
         when v_length > p_max_body_length
             then concat(
@@ -198,7 +197,7 @@ create procedure rowq.internal_check_ids(p_message_ids longtext)
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse a list of messages that is no JSON array of ids, or too long; null passes.
+-- purpose   Refuse a text that is not a JSON array of at most 10000 ids; null is valid.
 -- errors    RQ711
     declare v_is_good boolean;
     if p_message_ids is not null then
@@ -219,7 +218,7 @@ create procedure rowq.internal_check_batch_size(p_batch_size int)
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse a housekeeping batch_size outside 1 to 10000; null passes and means the default.
+-- purpose   Refuse a maintenance batch_size outside 1 to 10000; null is the default.
 -- errors    RQ711
     call rowq.internal_check_range('batch_size', p_batch_size, 1, 10000);
 end//

@@ -1,12 +1,13 @@
--- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
+-- Store: new messages, dedup keys, and delayed messages that are due.
 --
--- A message is one row of message and one row of the place where it waits: ready, delayed,
--- group_waiting or blocked. A batch takes a few statements, not a few for each message; the plain
--- case has a path of its own. A dedup key is a row of dedup while its message is unfinished. A
--- producer of the same key waits for that row and gets the first message's id back as a duplicate.
--- promote moves what is due from delayed to ready, or into its group.
+-- A message is one row of message and one row of the table where it waits: ready, delayed,
+-- group_waiting or blocked. A plain batch has a fast path of two inserts. An unfinished message
+-- with a dedup key has a row in dedup. A producer of the same key waits for that row and gets the
+-- first message's id back as a duplicate. promote moves due messages from delayed to ready, or into
+-- their groups.
 --
--- A dedup key whose row is locked stays, with the byte FF before it, and goes later.
+-- If the row of an ended message's dedup key is locked, a second row with the byte FF before the
+-- key marks it, and maintain deletes both later.
 --
 --   enqueue, publish, check_schedule, ... -> message_error
 --   store_batch -> parse_message -> message_error
@@ -47,7 +48,7 @@ create procedure rowq.internal_message_error(
 sql security definer
 modifies sql data
 begin
--- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
+-- purpose   Return the first error in the arguments of enqueue, or null.
     declare v_is_good boolean;
     set p_error = case
         when p_priority not between 0 and 9
@@ -89,8 +90,7 @@ begin
             set p_error = 'predecessor_ids must be a list of at most 10000 ids without nulls';
         end if;
     end if;
-    -- This is the check of internal_check_text. Where no byte is ED, the engine skips the
-    -- conversion.
+    -- The check of internal_check_text; without a byte ED the engine skips the conversion.
     if locate(
             x'ED', cast(
                 concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key) as binary
@@ -110,9 +110,9 @@ begin
         call rowq.internal_json_error('headers', p_headers, 'OBJECT', 20, 65536, p_error);
     end if;
 
-    -- The length has a procedure of its own, because the engine spends time even on the words of a
-    -- statement that it passes over. Headers are 65536 characters at most, and JSON needs up to six
-    -- bytes for one, so a body below this limit is never too long.
+    -- Call a procedure for the length, because the engine spends time even on statements that it
+    -- skips. Headers are at most 65536 characters, and JSON needs at most 6 bytes per character, so
+    -- a body below this limit is never too long.
     if coalesce(length(p_body), length(p_body_binary), 0)
         > least(
             p_max_body_length, (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
@@ -151,7 +151,7 @@ create procedure rowq.internal_parse_message(
 sql security definer
 modifies sql data
 begin
--- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors.
+-- purpose   Parse and check one message of enqueue_batch or, with a topic, of publish_batch.
     declare c_keys longtext default if(
         p_is_published,
         '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
@@ -262,8 +262,8 @@ create procedure rowq.internal_parsed_error(p_message longtext, out p_error varc
 sql security definer
 modifies sql data
 begin
--- purpose   Return what is wrong with a message of publish_batch to whose topic no queue is bound; null means nothing.
--- differs   no such helper elsewhere: parse_message returns much that is not needed
+-- purpose   Return the error in a message of publish_batch that no queue is bound to, or null.
+-- differs   only here: hides the many results of parse_message
     declare v_body, v_message_type, v_headers, v_dedup_key, v_group_key longtext;
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
     declare v_body_binary longblob;
@@ -285,9 +285,9 @@ create procedure rowq.internal_release_dedup_keys(p_queue_id int, p_links longte
 sql security definer
 modifies sql data
 begin
--- purpose   Free the dedup keys of messages that are finished or dead, as internal_read_links returns them; leave to maintain those that another transaction has locked.
--- locks     dedup rows, tried only; new dedup and deferred rows
--- differs   PostgreSQL waits for nobody here: a producer that is told of a duplicate locks no row
+-- purpose   Release the dedup keys of ended messages; leave locked ones to maintain.
+-- locks     dedup rows, without waiting; new dedup and deferred rows
+-- differs   on PostgreSQL a producer that gets a duplicate locks no row
     declare v_free longtext;
     declare v_count, v_keys int;
 
@@ -325,8 +325,7 @@ begin
            and k.dedup_key = unhex(j.dedup_key)
            and k.message_id = j.message_id;
         if v_count < v_keys then
-            -- A producer that was told of a duplicate has locked the row, perhaps, and may never
-            -- end its transaction.
+            -- A producer that got a duplicate may hold the row in a transaction that never ends.
             insert into rowq.dedup (queue_id, dedup_key, message_id)
             select p_queue_id, concat(x'FF', unhex(j.dedup_key)), j.message_id
             from json_table(
@@ -355,7 +354,7 @@ drop procedure if exists rowq.internal_store;
 delimiter //
 create procedure rowq.internal_store(
     p_queue_id int,
-    p_place int,
+    p_position int,
     p_now datetime(6),
     p_body longtext,
     p_body_binary longblob,
@@ -379,16 +378,18 @@ create procedure rowq.internal_store(
 sql security definer
 modifies sql data
 begin
--- purpose   Keep one message, already checked, and let it wait where it belongs; p_joining is one that joins its group now, for internal_store_group_waiting. p_own_id is that of internal_block, and p_is_failed one whose dedup key the caller frees.
--- locks     new rows only; with a dedup key, waits for another open enqueue of that key; as
---           internal_block
+-- purpose   Store one checked message in the table where it waits.
+-- locks     new rows; with a dedup key, waits for open enqueues of it; as internal_block
 -- errors    RQ711
--- differs   PostgreSQL stores a batch as a set; here ids come one by one
+-- differs   PostgreSQL stores a batch as a set; here each id comes from its own insert
+--
+-- p_joining is a message for internal_store_group_waiting, or null. If p_is_failed, the caller
+-- releases the dedup key. p_own_id is for internal_block.
     declare v_lane smallint default p_priority * 2 + 1;
     declare v_is_open boolean;
     declare v_is_taken boolean default false;
     declare v_state varchar(20) default 'free';
-    declare v_enqueued_at datetime(6) default p_now + interval p_place microsecond;
+    declare v_enqueued_at datetime(6) default p_now + interval p_position microsecond;
     set p_outcome = null, p_joining = null;
 
     hold: loop
@@ -416,8 +417,7 @@ begin
 
         set v_is_taken = false;
         begin
-            -- Handle a duplicate key of this insert only: a message_id that is used already must
-            -- stay an error.
+            -- Handle a duplicate key of this insert only: a message_id in use must stay an error.
             declare continue handler for 1062 set v_is_taken = true;
             insert into rowq.dedup (queue_id, dedup_key, message_id)
             values (p_queue_id, p_dedup_key, p_message_id);
@@ -425,8 +425,7 @@ begin
         if not v_is_taken then
             leave hold;
         end if;
-        -- Another producer has committed the key while this one waited for it, or the key is free
-        -- again by now: look once more.
+        -- Another producer has committed the key, or it is free again: retry.
         delete from rowq.message
         where message_id = p_message_id;
     end loop;
@@ -435,7 +434,7 @@ begin
         set p_outcome = 'enqueued';
         if p_predecessor_ids is not null then
             call rowq.internal_block(
-                p_queue_id, p_message_id, p_place, v_lane, if(p_due_at > p_now, p_due_at, null),
+                p_queue_id, p_message_id, p_position, v_lane, if(p_due_at > p_now, p_due_at, null),
                 p_group_key, p_predecessor_ids, p_own_id, p_on_predecessor_dead,
                 p_owns_transaction, v_state
             );
@@ -460,8 +459,7 @@ begin
             call rowq.internal_open_lane(p_queue_id, v_lane);
         end if;
 
-        -- Insert values and not a select, which would lock other rows under the caller's repeatable
-        -- read.
+        -- Insert values: a select would lock other rows under the caller's repeatable read.
         if p_due_at > p_now then
             insert into rowq.delayed (queue_id, due_at, message_id, lane, group_key)
             values (p_queue_id, p_due_at, p_message_id, v_lane, p_group_key);
@@ -494,8 +492,8 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return the unfinished message that has a dedup key, or null.
--- locks     the dedup row, shared; one that internal_release_dedup_keys has left is deleted,
---           waiting for another producer that holds it
+-- locks     the dedup row, shared; deletes one that internal_release_dedup_keys has left, and waits
+--           for a producer that holds it
     declare v_ended_id bigint;
     set p_message_id = null;
     if not p_is_there then
@@ -516,8 +514,7 @@ begin
               and message_id = v_ended_id;
         end if;
 
-        -- Read again with a lock, because an old snapshot may show a row that is gone, or not yet
-        -- show one that is there.
+        -- Read again with a lock: an old snapshot may show a deleted row, or miss a new one.
         set p_message_id = null;
         select d.message_id into p_message_id
         from rowq.dedup d force index (primary)
@@ -535,9 +532,11 @@ create procedure rowq.internal_store_group_waiting(p_queue_id int, p_messages lo
 sql security definer
 modifies sql data
 begin
--- purpose   Let new messages of groups be ready, or wait behind others: [message_id, lane, attempt, group key in hex, seq].
+-- purpose   Make new messages of groups ready, or let them wait in their groups.
 -- locks     as internal_join_groups; new ready rows
--- differs   no such helper elsewhere: part of enqueue and enqueue_batch
+-- differs   part of enqueue and enqueue_batch elsewhere
+--
+-- A message is [message_id, lane, attempt, group key in hex, seq].
     declare v_waiting longtext;
     call rowq.internal_join_groups(p_queue_id, p_messages, v_waiting);
 
@@ -572,12 +571,14 @@ create procedure rowq.internal_store_batch(
 sql security definer
 modifies sql data
 begin
--- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each. p_places is null, or of published messages their places in the batch that was given, five digits each, or '' where they are the same.
--- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
---           as internal_block
+-- purpose   Store the messages of a batch; return [position, message_id, outcome] of each.
+-- locks     as enqueue; dedup and group keys in key order; as internal_block
 -- errors    RQ711
--- differs   PostgreSQL stores a batch as a set; here ids come one by one
-    declare v_place int;
+-- differs   PostgreSQL stores a batch as a set; here each id comes from its own insert
+--
+-- p_places is null for enqueue_batch. For publish_batch it has the positions in the whole batch, 5
+-- digits each, or '' if they are the same.
+    declare v_position int;
     declare v_message, v_chunk, v_body, v_message_type, v_headers, v_dedup_key longtext;
     declare v_group_key, v_joining, v_all_joining longtext;
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
@@ -600,11 +601,10 @@ begin
     declare v_is_in_order boolean
         default v_has_places or json_contains_path(p_messages, 'one', '$[*].group_key');
     declare v_max_body_length, v_usual_length int;
-    -- Store in key order, so that two batches with the same keys cannot wait for each other; but
-    -- messages of groups, and those that name others by their places, need ids in their own order,
-    -- so that such a batch may meet a deadlock with another one, and is tried again. A plain
-    -- message has a text body and nothing else. MySQL sorts texts by their places, but takes JSON
-    -- into the sort, which then lacks memory; the limit makes it sort what was cast to text.
+    -- Store in key order, so that two batches with the same keys cannot deadlock. Messages with
+    -- groups or predecessor_positions need ids in the order of the batch; a deadlock is retried. A
+    -- plain message has only a text body. The limit makes MySQL sort the texts by reference: JSON
+    -- values would exceed the memory of the sort.
     declare each_message cursor for
         select h.place, h.message, h.is_plain, h.body
         from (
@@ -627,7 +627,7 @@ begin
         ) h
         order by if(v_is_in_order, null, h.dedup_key), h.place;
     declare continue handler for not found set v_is_end = true;
-    -- No function returns a text that is longer than max_allowed_packet.
+    -- Error 1301: a function's result would exceed max_allowed_packet.
     declare exit handler for 1301
         call rowq.internal_refuse(
             'the batch exceeds max_allowed_packet; use fewer messages'
@@ -644,20 +644,19 @@ begin
 
     open each_message;
     messages: loop
-        fetch each_message into v_place, v_message, v_is_plain, v_body;
+        fetch each_message into v_position, v_message, v_is_plain, v_body;
         if v_is_end then
             leave messages;
         end if;
         set v_is_failed = false;
         if v_is_plain and length(v_body) <= v_usual_length then
-            -- This does what internal_store does for most messages, and is five times as fast. The
-            -- lane of the default priority is always open, and internal_message_error would refuse
-            -- no such body.
+            -- Fast path, 5 times as fast as internal_store: internal_message_error accepts such a
+            -- body, and the lane of the default priority is always open.
             insert into rowq.message (queue_id, enqueued_at, body)
-            values (p_queue_id, v_now + interval v_place microsecond, v_body);
+            values (p_queue_id, v_now + interval v_position microsecond, v_body);
             set v_message_id = last_insert_id(), v_outcome = 'enqueued';
             insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
-            values (p_queue_id, 11, v_seq + v_place, v_message_id, false);
+            values (p_queue_id, 11, v_seq + v_position, v_message_id, false);
         else
             call rowq.internal_parse_message(
                 v_message, p_places is not null, v_max_body_length, v_body, v_body_binary,
@@ -668,26 +667,27 @@ begin
             set v_own_id = null;
             if v_positions is not null and v_error is null then
                 call rowq.internal_batch_predecessors(
-                    v_place, v_stored, v_positions, v_predecessor_ids, v_own_id, v_error
+                    v_position, v_stored, v_positions, v_predecessor_ids, v_own_id, v_error
                 );
             end if;
             if v_error is not null then
                 call rowq.internal_refuse(
                     concat(
                         left(v_error, 80), ' (message ',
-                        coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place),
+                        coalesce(
+                            nullif(substring(p_places, v_position * 5 - 4, 5), '') + 0, v_position
+                        ),
                         ')'
                     )
                 );
             end if;
-            -- The delay counts from enqueued_at, so that messages with the same delay keep their
-            -- order.
+            -- Delay from enqueued_at, so that messages with the same delay keep their order.
             set v_delay = round(v_delay_seconds * 1000000);
             if v_delay > 0 then
-                set v_delay = v_delay + v_place;
+                set v_delay = v_delay + v_position;
             end if;
             call rowq.internal_store(
-                p_queue_id, v_place, v_now, v_body, v_body_binary, v_message_type, v_headers,
+                p_queue_id, v_position, v_now, v_body, v_body_binary, v_message_type, v_headers,
                 v_priority,
                 coalesce(v_run_at, v_now + interval v_delay microsecond),
                 v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids, v_own_id,
@@ -696,7 +696,6 @@ begin
             );
             if v_joining is not null then
                 if length(v_all_joining) + length(v_joining) + 10 > @@max_allowed_packet then
-                    -- No text is longer than a packet.
                     call rowq.internal_store_group_waiting(
                         p_queue_id, concat('[', v_all_joining, ']')
                     );
@@ -717,12 +716,11 @@ begin
             );
         end if;
 
-        -- Build the result in pieces, because a long text is copied each time something is added to
-        -- it.
+        -- Build the result in chunks: each concat copies the whole text.
         set v_chunk = concat(
             v_chunk, if(p_results = '[' and v_chunk = '', '', ','),
-            '[', coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place), ',',
-            v_message_id, ',"', v_outcome, '"]'
+            '[', coalesce(nullif(substring(p_places, v_position * 5 - 4, 5), '') + 0, v_position),
+            ',', v_message_id, ',"', v_outcome, '"]'
         );
         if length(v_chunk) > 5000 then
             set p_results = concat(p_results, v_chunk), v_chunk = '';
@@ -732,7 +730,7 @@ begin
     if v_all_joining is not null then
         call rowq.internal_store_group_waiting(p_queue_id, concat('[', v_all_joining, ']'));
     end if;
-    -- The keys of what has failed count for the messages of this batch.
+    -- Release the keys of failed messages last: they deduplicate within this batch.
     set v_failed = concat('[', v_failed, ']');
     while v_failed is not null do
         call rowq.internal_next_slice(v_failed, v_slice);
@@ -754,19 +752,18 @@ create procedure rowq.internal_store_plain(
 sql security definer
 modifies sql data
 begin
--- purpose   Keep a batch of plain messages in two inserts; returns the first id, or null where it kept nothing.
--- locks     new rows only; the next number of message, until they are inserted
--- differs   internal_store_batch keeps every batch; this is twice as fast
+-- purpose   Store a batch of plain messages in two inserts; return the first id, or null.
+-- locks     new rows; the auto-increment lock of message during the insert
+-- differs   twice as fast as internal_store_batch; null if the batch is not plain
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_count, v_plain_count int;
     declare v_places longtext;
     set p_first_id = null;
 
-    -- The ids of one insert follow each other in modes 0 and 1 only. Until it ends, other producers
-    -- wait for their ids, so it does not store very much.
+    -- The ids of one insert are consecutive in modes 0 and 1 only. Other producers wait for their
+    -- ids until it ends, so limit its size.
     if @@global.innodb_autoinc_lock_mode < 2 and length(p_messages) < 1000000 then
-        -- A plain message has a text body and nothing else, and internal_message_error would refuse
-        -- no such body.
+        -- A plain message has only a text body that internal_message_error accepts.
         select count(*),
                sum(json_length(j.message) = 1
                    and left(j.body, 1) = '"'
@@ -790,7 +787,7 @@ begin
             p_messages, '$[*]' columns (place for ordinality, body json path '$.body')
         ) j;
         set p_first_id = last_insert_id();
-        -- An array of as many zeros counts them, and is read faster than the messages.
+        -- Generate the ordinals from an array of zeros, which parses faster than the messages.
         set v_places = concat('[0', repeat(',0', v_count - 1), ']');
         insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
         select p_queue_id, 11,
@@ -809,15 +806,15 @@ create procedure rowq.internal_push_delayed(p_queue_id int, p_delayed longtext, 
 sql security definer
 modifies sql data
 begin
--- purpose   Let messages wait for their time; those that are due are ready at once.
--- locks     message rows, tried only; new delayed and ready rows
+-- purpose   Delay messages until they are due; make those that are already due ready.
+-- locks     message rows, without waiting; new delayed and ready rows
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_due longtext;
     declare v_expiring int;
 
-    -- A row that a producer holds stays as it is: cancel does not find that message until its time
-    -- has come. Without a limit MySQL would merge what is selected into the update, and wait.
+    -- Skip rows that a producer holds: cancel does not find those messages until they are due.
+    -- Without a limit MySQL would merge the subquery into the update, and wait.
     update (
         select x.message_id, j.due_at
         from json_table(
@@ -877,13 +874,13 @@ create procedure rowq.internal_push_ready(p_queue_id int, p_messages longtext)
 sql security definer
 modifies sql data
 begin
--- purpose   Append messages to lanes, in the order of the array, under new numbers.
--- locks     new ready and expiry rows; rows of lanes that are closed, passing over locked ones
+-- purpose   Append messages to their lanes, in the order of the array.
+-- locks     new ready and expiry rows; rows of closed lanes, skipping locked ones
     declare v_seq bigint;
     declare v_lane smallint default -1;
     declare v_expiring int;
 
-    -- One look finds the lanes that are closed, and the first one whether messages expire, or may,
+    -- Find the next closed lane. The first scan also counts messages that expire, or that may
     -- because an old snapshot does not show them.
     lanes: loop
         select min(if(j.lane > v_lane and not l.is_open, j.lane, null)),
@@ -931,14 +928,13 @@ create procedure rowq.internal_retake_dedup_keys(p_queue_id int, p_messages long
 sql security definer
 modifies sql data
 begin
--- purpose   Take the dedup keys of dead messages again, but not those that others have by now.
--- locks     new dedup rows, in key order; waits for another open enqueue of such a key
+-- purpose   Reserve the dedup keys of dead messages again, unless other messages own them now.
+-- locks     new dedup rows, in key order; waits for open enqueues of the same keys
 -- differs   part of reset on PostgreSQL
     declare v_rest, v_slice, v_keys longtext;
     declare v_count int;
 
-    -- Insert in key order, because enqueue_batch does, and slice by slice, because no text holds
-    -- the keys of many messages.
+    -- Insert in key order, as enqueue_batch does, and in slices: one text cannot hold many keys.
     select json_arrayagg(json_array(h.message_id, null, null)) into v_rest
     from (
         select m.message_id
@@ -950,13 +946,13 @@ begin
     ) h;
     while v_rest is not null do
         call rowq.internal_next_slice(v_rest, v_slice);
-        -- Keys are read first: an insert that reads as well would meet error 1020 at a key that was
-        -- taken while it waited, under innodb_snapshot_isolation.
+        -- Read the keys first: under innodb_snapshot_isolation an insert ... select that waited for
+        -- a key would fail with 1020.
         select json_arrayagg(json_array(m.message_id, hex(m.dedup_key))) into v_keys
         from json_table(v_slice, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
-        -- One whose row internal_release_dedup_keys has left has its key still. A lock on a row
-        -- that is not there would cover the gap around it.
+        -- If internal_release_dedup_keys has left a key's row, remove the mark. Check first:
+        -- locking a missing row locks the gap around it.
         select count(*) into v_count
         from json_table(v_keys, '$[*]' columns (dedup_key varchar(1600) path '$[1]')) j
         straight_join rowq.dedup k force index (primary)
@@ -991,12 +987,14 @@ create procedure rowq.internal_free_dedup_keys(p_queue_id int, out p_is_done boo
 sql security definer
 modifies sql data
 begin
--- purpose   Delete some dedup keys that internal_release_dedup_keys has left; p_is_done is false where there are others, or one is locked still. The transaction must be the call's own.
--- locks     dedup rows, tried only
+-- purpose   Delete up to 300 dedup keys that internal_release_dedup_keys has left.
+-- locks     dedup rows, without waiting; the transaction must be the call's own
+--
+-- p_is_done is false if more keys are left, or one is still locked.
     declare v_seen, v_free longtext;
 
-    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked. The
-    -- engine cuts an array of more than a megabyte, which as many keys in hex stay below.
+    -- Find rows without locks, then lock them by their full keys, so that no gap is locked. The
+    -- engine truncates arrays above 1 MB; 300 keys in hex stay below that.
     select json_arrayagg(json_array(h.message_id, hex(h.dedup_key))) into v_seen
     from (
         select k.message_id, substring(k.dedup_key, 2) as dedup_key
@@ -1025,8 +1023,8 @@ begin
     straight_join rowq.dedup k force index (primary)
         on k.queue_id = p_queue_id
        and k.dedup_key = unhex(j.dedup_key);
-    -- What is left of those that were seen is locked, unless a new message has taken the key. A
-    -- delete with a join would lock what it joins, and wait for it.
+    -- Keys that still have the ended message's row are locked. Find the others without a lock: a
+    -- delete with a join would lock the joined rows, and wait.
     select json_arrayagg(json_array(j.message_id, j.dedup_key)) into v_seen
     from json_table(
         v_seen,
@@ -1079,8 +1077,8 @@ create procedure rowq.internal_promote(
 sql security definer
 modifies sql data
 begin
--- purpose   Move up to p_limit due messages to the tails of their lanes, or into their groups, earliest first.
--- locks     delayed rows, passing over locked ones; new ready rows; as internal_try_take_group_slot
+-- purpose   Move up to p_limit due messages to their lanes or groups, earliest first.
+-- locks     delayed rows, skipping locked ones; new ready rows; as internal_try_take_group_slot
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_floor, v_first, v_seen, v_to bigint;
     declare v_since, v_now datetime(6);
@@ -1156,27 +1154,29 @@ create procedure rowq.internal_lock_due(
 sql security definer
 modifies sql data
 begin
--- purpose   Lock up to p_limit due messages, earliest first, but no more than fit into one text whatever their keys: [message_id, lane, attempt, due_at in microseconds, group key in hex or null].
--- locks     delayed rows, passing over locked ones
+-- purpose   Lock up to p_limit due messages, earliest first, that fit into one text.
+-- locks     delayed rows, skipping locked ones
 -- differs   elsewhere a range is locked without its gaps
-    -- A key of 800 bytes in hex, three numbers, and what stands between them.
+--
+-- A message is [message_id, lane, attempt, due_at in microseconds, group key in hex or null].
+    -- A key of 800 bytes in hex, 3 numbers and the separators.
     declare c_longest int default 1800;
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_from datetime(6) default p_since;
     declare v_after bigint default 0;
     declare v_seen, v_some longtext;
-    -- MariaDB cuts what json_arrayagg returns, too, and a dequeue pins no session for that.
+    -- MariaDB truncates json_arrayagg to group_concat_max_len, which a dequeue does not set.
     declare v_longest bigint default
         /*!80000 @@max_allowed_packet */
         /*M!100600 least(@@max_allowed_packet, @@group_concat_max_len) */;
     declare v_left int default least(p_limit, greatest(1, v_longest div c_longest));
-    declare v_look int default v_left + 50;
+    declare v_scan int default v_left + 50;
     set p_messages = null;
 
-    -- Find rows without locks, then lock them by their whole keys, as internal_lock_ready does in
-    -- the caller's transaction, so that no gap is locked where producers insert.
-    looks: while v_left > 0 do
+    -- Find rows without locks, then lock them by their full keys, so that no gap is locked where
+    -- producers insert.
+    scans: while v_left > 0 do
         select json_arrayagg(json_array(
                    h.message_id, h.attempt, timestampdiff(microsecond, '1970-01-01', h.due_at)
                ))
@@ -1189,10 +1189,10 @@ begin
               and d.due_at <= v_now
               and (d.due_at > v_from or d.message_id > v_after)
             order by d.queue_id, d.due_at, d.message_id
-            limit v_look
+            limit v_scan
         ) h;
         if v_seen is null then
-            leave looks;
+            leave scans;
         end if;
 
         select json_arrayagg(json_array(
@@ -1218,13 +1218,13 @@ begin
                 p_messages is null, v_some, json_merge_preserve(p_messages, v_some)
             );
         end if;
-        if json_length(v_seen) < v_look then
-            leave looks;
+        if json_length(v_seen) < v_scan then
+            leave scans;
         end if;
         set v_from = v_epoch
-                + interval json_extract(v_seen, concat('$[', v_look - 1, '][2]')) microsecond,
-            v_after = json_extract(v_seen, concat('$[', v_look - 1, '][0]')),
-            v_look = least(v_look * 2, 10000);
+                + interval json_extract(v_seen, concat('$[', v_scan - 1, '][2]')) microsecond,
+            v_after = json_extract(v_seen, concat('$[', v_scan - 1, '][0]')),
+            v_scan = least(v_scan * 2, 10000);
     end while;
 end//
 delimiter ;
@@ -1241,10 +1241,12 @@ create procedure rowq.internal_promote_group_waiting(
 sql security definer
 modifies sql data
 begin
--- purpose   Let due messages join their groups, as internal_lock_due returns them: p_messages are afterwards those for the caller to make ready, p_joined is how many of the others wait in their groups now.
+-- purpose   Let due messages join their groups; leave in p_messages those to make ready.
 -- locks     delayed rows, locked by the caller; as internal_try_take_group_slot; new group_waiting
 --           rows
--- differs   no such helper elsewhere: part of internal_promote
+-- differs   part of internal_promote elsewhere
+--
+-- Messages are as internal_lock_due returns them. p_joined counts those that wait in their groups.
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_due_at, v_later datetime(6);
     declare v_message_id, v_free_id bigint;
@@ -1276,7 +1278,7 @@ begin
         if v_is_end then
             leave messages;
         end if;
-        -- Wait for a producer once a call, and no longer than a moment.
+        -- Wait for a producer at most once per call; postpone the others by 0.5 seconds.
         set v_has_slot = null;
         if not v_is_late then
             call rowq.internal_try_take_group_slot(
@@ -1292,7 +1294,7 @@ begin
         if v_has_slot is null then
             set v_is_late = true;
             if p_owns_transaction then
-                -- A producer that has named the message as a predecessor holds its row, perhaps.
+                -- A producer that has named the message as a predecessor may hold its row.
                 set v_free_id = null;
                 select m.message_id into v_free_id
                 from rowq.message m force index (primary)

@@ -1,8 +1,8 @@
 -- Text: JSON, timestamps and lists of ids.
 --
--- Results and headers must be JSON that every reader accepts: no number of more than a hundred
--- digits, and no deep nesting. Times are UTC and microseconds; a text of a time is ISO 8601,
--- whatever the session's settings are.
+-- Results and headers must be JSON that every parser accepts: no number of more than 100 digits, no
+-- deep nesting. Times are UTC with microseconds. Texts of times are ISO 8601, regardless of the
+-- session's settings.
 --
 --   enqueue_batch, publish_batch, retry_later, ... -> check_text
 --   next_slice, archive -> cut_slice
@@ -19,11 +19,11 @@ create procedure rowq.internal_check_text(p_name longtext, p_text longtext)
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse a text that no client can read; call it only for a text with a byte ED.
+-- purpose   Refuse a text with an unpaired surrogate; call it only for a text with a byte ED.
 -- errors    RQ711
 -- differs   elsewhere the engine refuses it
-    -- MariaDB accepts half of a surrogate pair (ED A0 80 to ED BF BF) as a character of UTF-8. On
-    -- the way to UTF-16 and back it becomes a question mark, so that the texts differ.
+    -- MariaDB accepts an unpaired surrogate (ED A0 80 to ED BF BF) as a UTF-8 character. Converting
+    -- to UTF-16 and back makes it a question mark, so the texts differ.
     if convert(convert(p_text using utf16) using utf8mb4) <> p_text then
         call rowq.internal_refuse(concat(p_name, ' contains an unpaired surrogate'));
     end if;
@@ -41,8 +41,8 @@ create procedure rowq.internal_cut_slice(
 sql security definer
 reads sql data
 begin
--- purpose   Take up to p_most messages from the head of an array; p_messages are the others, or null.
--- differs   elsewhere an array has slices
+-- purpose   Move the first p_most messages of an array to p_slice; leave the others or null.
+-- differs   only here: elsewhere arrays have slices
     declare v_all longtext default p_messages;
 
     set p_slice = p_messages, p_messages = null;
@@ -87,18 +87,19 @@ create procedure rowq.internal_json_error(
 sql security definer
 modifies sql data
 begin
--- purpose   Return what is wrong with headers or results: p_kind is what they must be, p_deepest how deep 20 levels are, from the outside; null means nothing.
-    -- This finds a number of more than 100 digits, or with an exponent above 200.
+-- purpose   Return the error in headers or results, or null.
+--
+-- p_kind is the type that they must have, p_deepest the depth of their level 20.
+    -- Matches a number of more than 100 digits, or with an exponent above 200.
     declare c_hard varchar(200) default '(?:[0-9.]{102}|[0-9]{101}'
         '|[0-9.]++[eE][-+]?0*+(?:20[1-9]|2[1-9][0-9]|[3-9][0-9][0-9]|[1-9][0-9]{3}))';
     declare c_short int default 65536;
     declare v_found boolean;
-    -- MySQL raises 3157 for JSON that is nested more than 100 deep, MariaDB 4040 for more than 31.
+    -- MySQL raises 3157 for JSON nested more than 100 deep, MariaDB 4040 for more than 31.
     declare exit handler for 3157, 4040
         set p_error = concat(p_name, ' must be a JSON ', lower(p_kind), ' nested at most 20 deep');
 
-    -- For MariaDB, JSON that is nested more than 31 deep is not valid, so the first text names the
-    -- depth too.
+    -- To MariaDB, JSON nested more than 31 deep is not valid, so the first text names the depth.
     set p_error = case
         when not json_valid(p_value)
             then concat(p_name, ' must be a JSON ', lower(p_kind), ' nested at most 20 deep')
@@ -108,8 +109,7 @@ begin
             then concat(p_name, ' must be at most ', p_max_length, ' characters')
         when json_depth(p_value) > p_deepest
             then concat(p_name, ' must be nested at most 20 deep')
-        -- The first pattern seldom finds anything. Where it does, the second one looks again and
-        -- passes over the strings in the value.
+        -- If the first pattern matches, the second one checks again outside strings.
         when char_length(p_value) <= c_short
             and p_value regexp c_hard
             and p_value regexp concat(
@@ -139,13 +139,13 @@ create procedure rowq.internal_find_outside_strings(
 sql security definer
 modifies sql data
 begin
--- purpose   Look in long JSON, but not in its strings, for a pattern that a number in 210 characters matches.
--- differs   no such helper elsewhere: MySQL gives up a regular expression in a long text (3699)
+-- purpose   Find a pattern outside the strings of long JSON; a match has at most 210 characters.
+-- differs   only here: in a long text MySQL aborts a regular expression (3699)
     declare c_inside varchar(40) default '"(?:[^"\\\\]++|\\\\.)*+';
     declare c_before varchar(80) default concat('^(?:[^"]++|', c_inside, '")*+');
     declare c_size int default 10000;
-    -- Only bytes are found without counting all characters before them, and no byte of a longer
-    -- character is one of those that the patterns name.
+    -- Work on bytes: finding the nth character means counting all before it. No byte of a multibyte
+    -- character is in the patterns.
     declare v_bytes longblob default cast(p_value as binary);
     declare v_at bigint default 1;
     declare v_piece, v_rest longtext;
@@ -155,7 +155,7 @@ begin
     while not p_found and v_at <= length(v_bytes) do
         set v_piece = concat(v_kept, convert(substring(v_bytes, v_at, c_size) using latin1)),
             v_at = v_at + c_size;
-        -- A string that does not end here goes on in the next piece, perhaps after half an escape.
+        -- A string that does not end here continues in the next piece, possibly amid an escape.
         set v_rest = case
             when v_piece regexp concat(c_before, c_inside, '\\\\$') then '"\\'
             when v_piece regexp concat(c_before, '"') then '"'
@@ -175,15 +175,15 @@ create procedure rowq.internal_json_length(p_value longtext, out p_length bigint
 sql security definer
 modifies sql data
 begin
--- purpose   Return the length of a JSON value where a character that was written as an escape of six counts once.
--- differs   no such helper elsewhere: MariaDB keeps JSON as it was written
+-- purpose   Return the length of a JSON value, counting an escape such as \u0041 as 1 character.
+-- differs   only here: MariaDB stores JSON as it was written
     declare c_size int default 10000;
     declare v_bytes longblob default cast(p_value as binary);
     declare v_at bigint default 1;
     declare v_piece varbinary(10001);
     set p_length = char_length(p_value);
-    -- In a long text the time that replace takes grows with the square of what it finds. A piece
-    -- has one byte of the next one, so that an escape that begins in it is whole.
+    -- Replace takes quadratic time in a long text, so work in pieces. A piece includes one byte of
+    -- the next, so that an escape that begins in it is complete.
     while v_at <= length(v_bytes) do
         set v_piece = substring(v_bytes, v_at, c_size + 1), v_at = v_at + c_size;
         set p_length = p_length
@@ -195,29 +195,29 @@ delimiter ;
 drop procedure if exists rowq.internal_parse_timestamp;
 
 delimiter //
-create procedure rowq.internal_parse_timestamp(p_text longtext, out p_moment datetime(6))
+create procedure rowq.internal_parse_timestamp(p_text longtext, out p_timestamp datetime(6))
 sql security definer
 no sql
 begin
--- purpose   Read a moment in ISO 8601, UTC without a zone; null when it is none.
-    -- The patterns mean the same whatever default_regex_flags says.
+-- purpose   Parse an ISO 8601 timestamp, UTC if it has no zone; return null if it is invalid.
+    -- The patterns do not depend on default_regex_flags.
     declare v_zone varchar(6) default coalesce(
         regexp_substr(p_text, '(Z|[+-][0-9]{2}:?[0-9]{2})\\z'), ''
     );
     declare v_minutes int default 0;
-    set p_moment = null;
+    set p_timestamp = null;
 
     if p_text regexp concat(
         '\\A[0-9]{4}-[0-9]{2}-[0-9]{2}[T\\x20][0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?',
         '(Z|[+-][0-9]{2}:?[0-9]{2})?\\z'
     ) then
-        set p_moment = cast(
+        set p_timestamp = cast(
             replace(left(p_text, char_length(p_text) - char_length(v_zone)), 'T', ' ')
             as datetime(6)
         );
         if char_length(v_zone) > 1 then
             set v_minutes = substr(v_zone, 2, 2) * 60 + right(v_zone, 2);
-            set p_moment = p_moment
+            set p_timestamp = p_timestamp
                 - interval if(left(v_zone, 1) = '-', -v_minutes, v_minutes) minute;
         end if;
     end if;

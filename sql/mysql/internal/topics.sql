@@ -1,10 +1,9 @@
 -- Topics: publish, and the patterns that queues are bound to.
 --
--- A published message goes to every queue with a matching pattern, once a queue, in the order of
--- queue names, in the caller's transaction, or in one of the call's own. A pattern is found by the
--- words before its first wildcard, which are the key of an index; only those found are compared. A
--- batch reads once which shapes of patterns exist and looks up one pattern of each shape, instead
--- of comparing each with each. Arguments are checked whether a queue is bound or not.
+-- A published message goes once to every queue with a matching pattern, in the order of queue
+-- names, in one transaction. An index finds patterns by their prefix, the words before the first
+-- wildcard. A batch reads once which shapes of patterns exist, and looks up one pattern per shape
+-- instead of comparing every pair. Arguments are checked even if no queue is bound.
 --
 --   bind_topic, unbind_topic, publish, ... -> topic_error
 --   publish, publish_batch -> bound_queues
@@ -24,9 +23,9 @@ create procedure rowq.internal_topic_error(
 sql security definer
 no sql
 begin
--- purpose   Return what is wrong with a topic or a pattern; null means nothing.
-    -- Without the count of bytes, letters of other alphabets would pass whose small letters are
-    -- ours, where default_regex_flags asks to ignore case.
+-- purpose   Return the error in a topic or pattern, or null.
+    -- The byte count refuses non-ASCII letters that match a-z when default_regex_flags ignores
+    -- case.
     set p_error = case
         when p_topic is null
             then concat(p_name, ' is required')
@@ -57,18 +56,20 @@ create procedure rowq.internal_bound_queues(p_messages longtext, out p_queues lo
 sql security definer
 modifies sql data
 begin
--- purpose   Return the queues that are bound to the topics of messages, in the order of their names, and keep them from being dropped: [queue_id, name in hex, max_body_length, places of the messages].
--- locks     their rows in queue_lock, shared; waits for a drop that is under way
-    declare v_queue_id, v_last_queue_id, v_there, v_max_body_length, v_place int;
+-- purpose   Return the queues that are bound to topics, by name; protect them from drop_queue.
+-- locks     their rows in queue_lock, shared; waits for a running drop_queue
+--
+-- A queue is [queue_id, name in hex, max_body_length, positions of its messages].
+    declare v_queue_id, v_last_queue_id, v_found_id, v_max_body_length, v_position int;
     declare v_queue_name varbinary(400);
     declare v_chunk longtext default '';
     declare v_is_end boolean default false;
     declare v_is_batch boolean default json_length(p_messages) > 1;
     declare v_cut_at bigint unsigned default @@group_concat_max_len;
-    -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
-    -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
-    -- have the same number of them. An array of as many zeros as a topic has heads counts these.
-    -- No column is JSON or a long text, which would put the temporary tables on disk.
+    -- A pattern matches if its prefix begins the topic, and if the same number of words of the
+    -- topic is like the pattern. "%" cannot match a dot: both sides have the same number of dots.
+    -- An array with a zero per prefix of the topic generates their ordinals. JSON or long text
+    -- columns would put the temporary tables on disk.
     declare each_match_of_one cursor for
         select q.queue_id, q.queue_name, q.max_body_length, h.place
         from (
@@ -100,10 +101,9 @@ begin
         ) h
         straight_join rowq.queue q force index (primary) on q.queue_id = h.queue_id
         order by q.queue_name, h.place;
-    -- Many topics beside many patterns that begin alike would be too many pairs to compare. But a
-    -- topic matches at most one pattern of each shape. So each pattern that begins as a topic does
-    -- is read once for its shape, however many topics there are; the patterns that a topic would
-    -- match are then put together from its words, and looked up.
+    -- Many topics times many patterns are too many pairs to compare, but a topic matches at most
+    -- one pattern of each shape. So read the shapes below each prefix once, build the patterns that
+    -- a topic would match from its words, and look them up.
     declare each_match cursor for
         select q.queue_id, q.queue_name, q.max_body_length, h.place
         from (
@@ -136,7 +136,7 @@ begin
                     select distinct b.literal_prefix, b.shape
                     from (
                         select distinct
-                               cast(substring_index(t.topic, '.', n.place - 1) as binary) as head
+                               cast(substring_index(t.topic, '.', n.place - 1) as binary) as prefix
                         from json_table(
                             p_messages, '$[*]' columns (topic varchar(200) path '$.topic')
                         ) t
@@ -153,7 +153,7 @@ begin
                         ) n
                     ) d
                     straight_join rowq.topic_binding b force index (topic_binding_prefix_ix)
-                        on b.literal_prefix = d.head
+                        on b.literal_prefix = d.prefix
                 ) s on s.literal_prefix = cast(substring_index(t.topic, '.', n.place - 1) as binary)
                 straight_join json_table(
                     concat('[0', repeat(',0', length(s.shape) - 1), ']'),
@@ -184,7 +184,7 @@ begin
     if not v_is_batch then
         open each_match_of_one;
     else
-        -- The engine cuts the result of group_concat to this length, which is the caller's.
+        -- The caller's value truncates the results of group_concat.
         if v_cut_at < 1024 then
             set session group_concat_max_len = 1024;
         end if;
@@ -195,31 +195,32 @@ begin
     end if;
     matches: loop
         if v_is_batch then
-            fetch each_match into v_queue_id, v_queue_name, v_max_body_length, v_place;
+            fetch each_match into v_queue_id, v_queue_name, v_max_body_length, v_position;
         else
-            fetch each_match_of_one into v_queue_id, v_queue_name, v_max_body_length, v_place;
+            fetch each_match_of_one into v_queue_id, v_queue_name, v_max_body_length, v_position;
         end if;
         if v_is_end then
             leave matches;
         end if;
         if v_last_queue_id is null or v_queue_id <> v_last_queue_id then
-            -- Leave a queue out that was dropped since the look.
-            set v_last_queue_id = v_queue_id, v_there = null;
-            select p.queue_id into v_there
+            -- Skip a queue that was dropped since the cursor was opened.
+            set v_last_queue_id = v_queue_id, v_found_id = null;
+            select p.queue_id into v_found_id
             from rowq.queue_lock p
             where p.queue_id = v_queue_id
             lock in share mode;
             set v_is_end = false;
-            if v_there is not null then
+            if v_found_id is not null then
                 set v_chunk = concat(
                     v_chunk, if(p_queues = '' and v_chunk = '', '[', ']],'),
-                    '[', v_queue_id, ',"', hex(v_queue_name), '",', v_max_body_length, ',[', v_place
+                    '[', v_queue_id, ',"', hex(v_queue_name), '",', v_max_body_length, ',[',
+                    v_position
                 );
             end if;
-        elseif v_there is not null then
-            set v_chunk = concat(v_chunk, ',', v_place);
+        elseif v_found_id is not null then
+            set v_chunk = concat(v_chunk, ',', v_position);
         end if;
-        -- Build the text in pieces, because a long one is copied each time something is added.
+        -- Build the text in chunks: each concat copies the whole text.
         if length(v_chunk) > 5000 then
             set p_queues = concat(p_queues, v_chunk), v_chunk = '';
         end if;
@@ -241,9 +242,9 @@ create procedure rowq.internal_check_unbound(p_messages longtext, p_queues longt
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse the messages of publish_batch where one is bad that no queue is bound to, as internal_store_batch does with the others.
+-- purpose   Refuse a batch of publish_batch with an invalid message that no queue is bound to.
 -- errors    RQ711
-    declare v_place int;
+    declare v_position int;
     declare v_message longtext;
     declare v_error varchar(120);
     declare v_is_end boolean default false;
@@ -263,13 +264,13 @@ begin
 
     open each_message;
     messages: loop
-        fetch each_message into v_place, v_message;
+        fetch each_message into v_position, v_message;
         if v_is_end then
             leave messages;
         end if;
         call rowq.internal_parsed_error(v_message, v_error);
         if v_error is not null then
-            call rowq.internal_refuse(concat(left(v_error, 80), ' (message ', v_place, ')'));
+            call rowq.internal_refuse(concat(left(v_error, 80), ' (message ', v_position, ')'));
         end if;
         set v_is_end = false;
     end loop;
@@ -289,12 +290,14 @@ create procedure rowq.internal_pick_messages(
 sql security definer
 modifies sql data
 begin
--- purpose   Return the messages at these places of a batch as a batch of their own; and the places once more, five digits each, in its order, or '' where they are all.
--- differs   no such helper elsewhere: part of publish_batch
-    declare v_place int;
+-- purpose   Return the messages at some positions of a batch as a new batch.
+-- differs   part of publish_batch elsewhere
+--
+-- p_picked_places has their positions, 5 digits each, or '' if the whole batch was picked.
+    declare v_position int;
     declare v_message, v_chunk longtext;
     declare v_is_end boolean default false;
-    -- The limit makes MySQL sort what was cast to text, as in internal_store_batch.
+    -- The limit makes MySQL sort the texts by reference, as in internal_store_batch.
     declare each_message cursor for
         select h.place, h.message
         from (
@@ -317,13 +320,13 @@ begin
     else
         open each_message;
         messages: loop
-            fetch each_message into v_place, v_message;
+            fetch each_message into v_position, v_message;
             if v_is_end then
                 leave messages;
             end if;
-            -- Build the text in pieces, because a long one is copied each time something is added.
+            -- Build the text in chunks: each concat copies the whole text.
             set v_chunk = concat(v_chunk, if(p_picked_places = '', '', ','), v_message),
-                p_picked_places = concat(p_picked_places, lpad(v_place, 5, '0'));
+                p_picked_places = concat(p_picked_places, lpad(v_position, 5, '0'));
             if length(v_chunk) > 100000 then
                 set p_picked = concat(p_picked, v_chunk), v_chunk = '';
             end if;
@@ -346,17 +349,17 @@ create procedure rowq.internal_store_published(
 sql security definer
 modifies sql data
 begin
--- purpose   Keep published messages that are plain but for their topics, in two inserts; returns [position, message_id, outcome] of each as internal_store_batch does, or null where it kept nothing.
--- locks     new rows only; the next number of message, until they are inserted
--- differs   internal_store_batch keeps every batch; this does what internal_store_plain does
+-- purpose   Store plain published messages in two inserts; return as internal_store_batch, or null.
+-- locks     new rows; the auto-increment lock of message during the insert
+-- differs   the counterpart of internal_store_plain; null if a message is not plain
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_count, v_plain_count int;
     declare v_first_id bigint;
     declare v_ordinals longtext;
     set p_results = null;
 
-    -- As in internal_store_plain. A topic of other characters, or with escapes, is left to
-    -- internal_store_batch.
+    -- As in internal_store_plain. internal_store_batch handles topics with other characters or
+    -- escapes.
     if @@global.innodb_autoinc_lock_mode < 2 and length(p_messages) < 1000000 then
         select count(*),
                sum(json_length(j.message) = 2

@@ -1,9 +1,9 @@
--- Transactions: whose transaction a call runs in.
+-- Transactions: the transaction that a call runs in.
 --
 -- A call joins the caller's open transaction behind a savepoint, and never commits it. With
--- autocommit and no open transaction it opens a READ COMMITTED one of its own, commits it, and
--- retries after a deadlock. MariaDB and MySQL keep session variables that change what a statement
--- does, so each call sets those it depends on and restores them.
+-- autocommit and no open transaction it opens a READ COMMITTED one, commits it, and retries after a
+-- deadlock. Session variables change what statements do, so each call sets those it depends on and
+-- restores them.
 --
 --   create_queue, alter_queue, drop_queue, ... -> begin_work -> set_session
 --   create_queue, purge_queue, peek, ... -> set_session -> restore_session
@@ -19,16 +19,15 @@ create procedure rowq.internal_begin_work(out p_owns_transaction boolean)
 sql security definer
 modifies sql data
 begin
--- purpose   Open a read committed transaction, or a savepoint in the one that the caller has.
+-- purpose   Open a read committed transaction, or a savepoint in the caller's.
 -- differs   only engines whose procedures open transactions need it
-    declare v_moment double default @@timestamp;
-    -- Where a transaction is open, "set transaction" fails with 1568 and so finds it, but "start
-    -- transaction" would commit it.
+    declare v_clock double default @@timestamp;
+    -- Inside a transaction "set transaction" fails with 1568; "start transaction" would commit it.
     declare continue handler for 1568 set p_owns_transaction = false;
 
     /*!80000
-    -- On MySQL only the next insert takes insert_id away again; set to 0, it is the number 0.
-    -- Refuse it before a transaction is opened that nobody would end.
+    -- On MySQL only the next insert unsets insert_id; 0 is a value. Refuse it before opening a
+    -- transaction that no session would end.
     if @@insert_id <> 0 then
         call rowq.internal_refuse(
             'insert_id is set in this session and cannot be unset; reconnect'
@@ -36,18 +35,17 @@ begin
     end if;
     */
 
-    -- With autocommit off, the transaction belongs to the caller and has the isolation level of the
-    -- session.
+    -- With autocommit off, the transaction and its isolation level are the caller's.
     set p_owns_transaction = @@autocommit;
     if p_owns_transaction then
         set transaction isolation level read committed;
     end if;
 
-    -- Reading these variables costs less than setting them, and few sessions need that. A statement
-    -- that sql_safe_updates refuses is left to internal_roll_back. If @@timestamp does not move on,
-    -- the caller has set it.
+    -- Reading these variables costs less than setting them, and few sessions need it set.
+    -- internal_roll_back handles sql_safe_updates. If @@timestamp stands still, the caller has set
+    -- it.
     if /*M!100600 @@insert_id <> 0 or */
-       @@timestamp = v_moment
+       @@timestamp = v_clock
        or not @@unique_checks
        or not @@sql_big_selects
        or @@sort_buffer_size < 262144
@@ -56,7 +54,7 @@ begin
        /*M!100600 or @@skip_replication */
        /*M!110602 or (@@innodb_snapshot_isolation and not p_owns_transaction) */
     then
-        call rowq.internal_set_session(v_moment);
+        call rowq.internal_set_session(v_clock);
     end if;
 
     if p_owns_transaction then
@@ -70,17 +68,19 @@ delimiter ;
 drop procedure if exists rowq.internal_set_session;
 
 delimiter //
-create procedure rowq.internal_set_session(p_moment double)
+create procedure rowq.internal_set_session(p_clock double)
 sql security definer
 modifies sql data
 begin
--- purpose   Set the variables of the session that the routines depend on; p_moment was its time just before.
--- differs   elsewhere no session can set the clock, or the numbers that rows get
-    -- The caller's values are kept in variables of the session until internal_restore_session. A
-    -- killed call leaves them there, so give them back before the values are read again.
+-- purpose   Set the session variables that the routines depend on; save the caller's values.
+-- differs   only here a session can set the clock, or the ids of new rows
+--
+-- p_clock is @@timestamp at the start of the call.
+    -- The caller's values are in session variables until internal_restore_session. A killed call
+    -- leaves them there: restore them before reading the values again.
     if @rowq_pinned then
         call rowq.internal_restore_session();
-        set p_moment = @@timestamp;
+        set p_clock = @@timestamp;
     end if;
     set @rowq_pinned = true,
         /*M!100600 @rowq_insert_id = @@insert_id, */
@@ -100,10 +100,10 @@ begin
         @rowq_timestamp = null;
 
     -- Without unique checks InnoDB locks an empty table for the first session that inserts. A sort
-    -- or a temporary table with too little room fails with an error that no handler sees, so that
-    -- the transaction would stay open. MySQL asks for a right to set max_error_count, which the
-    -- account that the routines run as has not, and shows numbers of tables that are a day old
-    -- unless told not to. What aggregates return is cut to max_allowed_packet in any case.
+    -- or temporary table without enough memory raises an error that no handler catches, which would
+    -- leave the transaction open. MySQL requires a privilege for max_error_count, which the
+    -- routines' account lacks, and by default shows table statistics that are a day old. Results of
+    -- aggregates are truncated to max_allowed_packet in any case.
     set session unique_checks = 1,
         sql_safe_updates = 0,
         sql_big_selects = 1,
@@ -115,9 +115,9 @@ begin
         /*!80000 information_schema_stats_expiry = 0, */
         sort_buffer_size = cast(greatest(@@sort_buffer_size, 262144) as unsigned);
 
-    -- Set these one by one and only where they differ, because some versions ask for a right to set
-    -- them. insert_id would be the number of the next row that is inserted. A cluster sets the
-    -- other two for all its sessions, so take the global values.
+    -- Set these one by one, and only if they differ: some versions require a privilege. insert_id
+    -- is the id of the next inserted row. A cluster sets the other two globally, so use the global
+    -- values.
     /*M!100600
     if @@insert_id <> 0 then
         set session insert_id = 0;
@@ -135,12 +135,11 @@ begin
     end if;
     */
 
-    -- A clock may show the same moment twice, but not for 20 milliseconds: then the caller has set
-    -- it.
-    if @@timestamp = p_moment then
+    -- A clock may return the same time twice, but not for 20 ms: then the caller has set it.
+    if @@timestamp = p_clock then
         do sleep(0.02);
-        if @@timestamp = p_moment then
-            set @rowq_timestamp = p_moment;
+        if @@timestamp = p_clock then
+            set @rowq_timestamp = p_clock;
             set session timestamp = default;
         end if;
     end if;
@@ -154,8 +153,8 @@ create procedure rowq.internal_restore_session()
 sql security definer
 modifies sql data
 begin
--- purpose   Give the session back the values that internal_set_session has put aside.
--- differs   elsewhere nothing is pinned
+-- purpose   Restore the session variables that internal_set_session has saved.
+-- differs   only here
     if @rowq_pinned then
         set @rowq_pinned = null;
         set session unique_checks = @rowq_unique_checks,
@@ -198,7 +197,7 @@ create procedure rowq.internal_commit_work(p_owns_transaction boolean)
 sql security definer
 modifies sql data
 begin
--- purpose   End what internal_begin_work opened.
+-- purpose   Commit the transaction, or release the savepoint, of internal_begin_work.
 -- commits   the transaction that internal_begin_work opened, never the caller's
 -- differs   only engines whose procedures open transactions need it
     if p_owns_transaction then
@@ -220,11 +219,10 @@ create procedure rowq.internal_roll_back(
 sql security definer
 modifies sql data
 begin
--- purpose   Take back what was done since internal_begin_work; p_tries_left above 0 asks to do it again.
--- commits   never; rolls back to where internal_begin_work was called
+-- purpose   Roll back to internal_begin_work; if p_tries_left stays above 0, retry.
+-- commits   never
 -- differs   only engines whose procedures open transactions need it
-    -- A deadlock rolls back the whole transaction and removes its savepoint, so that "rollback to"
-    -- fails with 1305.
+    -- A deadlock rolls back the transaction with its savepoint; "rollback to" then fails with 1305.
     declare continue handler for 1305 begin end;
 
     if p_owns_transaction then
@@ -233,12 +231,11 @@ begin
         rollback to savepoint rowq_call;
     end if;
 
-    -- After a deadlock (1213), or where a row has changed since it was read (1020), nothing has
-    -- happened: try again.
+    -- Retry after a deadlock (1213), or if a row has changed since it was read (1020).
     if p_owns_transaction and p_errno in (1213, 1020) then
         set p_tries_left = p_tries_left - 1;
     elseif p_errno = 1175 and @rowq_pinned is null then
-        -- sql_safe_updates has refused a statement (1175): switch it off and try again.
+        -- sql_safe_updates has refused a statement (1175): switch it off and retry.
         call rowq.internal_set_session(@@timestamp);
         set p_tries_left = p_tries_left - 1;
     else

@@ -11,7 +11,7 @@ begin
 -- purpose   Bind a queue to the topics that match a pattern.
 -- promise   P15 P35
 -- locks     the queue, shared; a new topic_binding row
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;

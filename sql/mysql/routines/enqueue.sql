@@ -25,10 +25,10 @@ begin
 -- version   1
 -- purpose   Enqueue a message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
--- locks     new rows; the queue, shared; with a dedup key, waits for another open enqueue of it;
---           with a group key, for one that has opened the group, and for what is closing it; the
---           row of a predecessor, tried only
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     new rows; the queue, shared; the rows of predecessors, without waiting; with a dedup
+--           key, waits for open enqueues of it; with a group key, waits for sessions that open or
+--           close the group
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction, v_is_plain, v_is_failed boolean;
@@ -64,9 +64,8 @@ begin
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
 
-            -- A plain message has a text body and nothing else, and internal_message_error would
-            -- refuse no such body. So it is stored here, in two inserts: the time of a call is the
-            -- number of its kinds of statement. The lane of the default priority is always open.
+            -- Fast path: a plain message has only a text body that internal_message_error accepts.
+            -- The lane of the default priority is always open.
             set v_is_plain = v_queue_id is not null
                 and coalesce(length(p_body) <= v_usual_length, false)
                 and locate(x'ED', cast(p_body as binary)) = 0

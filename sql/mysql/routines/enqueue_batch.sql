@@ -10,9 +10,8 @@ begin
 -- version   1
 -- purpose   Enqueue many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P36
--- locks     new rows; the queue, shared; with keys, waits as enqueue does, in the order of the
---           keys; rows of predecessors, tried only
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     as enqueue; dedup and group keys in key order
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -35,18 +34,15 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             begin
-                -- MySQL raises 3157 for JSON that is nested more than 100 deep.
+                -- MySQL raises 3157 for JSON nested more than 100 deep.
                 declare exit handler for 3157
                     call rowq.internal_refuse(
                         'messages must be JSON nested less than 100 deep'
                     );
                 if p_queue_name is null then
                     call rowq.internal_refuse_queue(p_queue_name);
-                elseif coalesce(not json_valid(p_messages), true) then
-                    call rowq.internal_refuse(
-                        'messages must be a JSON array of at most 10000 objects'
-                    );
-                elseif left(p_messages, 1) <> '[' and json_type(p_messages) <> 'ARRAY'
+                elseif coalesce(not json_valid(p_messages), true)
+                       or left(p_messages, 1) <> '[' and json_type(p_messages) <> 'ARRAY'
                        or json_length(p_messages) > 10000 then
                     call rowq.internal_refuse(
                         'messages must be a JSON array of at most 10000 objects'

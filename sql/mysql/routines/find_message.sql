@@ -13,7 +13,7 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a message that ends while it is looked for may be returned as one that has ended
+-- differs   may return a message that ends during the call
     declare v_queue_id int;
     declare v_message_id bigint;
     declare v_key varbinary(800);
@@ -29,7 +29,7 @@ begin
     end if;
     call rowq.internal_require_queue(p_queue_name, v_queue_id);
 
-    -- No message has a longer key, and none has the id 0.
+    -- No key is longer, and no message has the id 0.
     if char_length(p_dedup_key) <= 200 then
         set v_key = p_dedup_key;
         select d.message_id into v_message_id

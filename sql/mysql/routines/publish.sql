@@ -23,9 +23,8 @@ begin
 -- version   1
 -- purpose   Enqueue a message to each queue bound to a topic.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
--- locks     as internal_bound_queues; new rows, and with keys waits as enqueue does, queue by queue
---           in the order of their names
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     as internal_bound_queues; as enqueue, in the order of queue names
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ711
 -- differs   nothing
     declare v_owns_transaction, v_is_failed boolean;
@@ -58,8 +57,7 @@ begin
             call rowq.internal_bound_queues(
                 json_array(json_object('topic', p_topic)), v_queues
             );
-            -- Each queue must take the body. What else is wrong is refused where none is bound,
-            -- too.
+            -- Check the arguments even if no queue is bound. Every queue must accept the body.
             select coalesce(min(j.max_body_length), 33554432) into v_max_body_length
             from json_table(v_queues, '$[*]' columns (max_body_length int path '$[2]')) j;
             call rowq.internal_message_error(

@@ -10,9 +10,8 @@ begin
 -- version   1
 -- purpose   Publish many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
--- locks     as internal_bound_queues; new rows, and with keys waits as enqueue_batch does, queue by
---           queue in the order of their names
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     as internal_bound_queues; as enqueue_batch, in the order of queue names
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -35,16 +34,14 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             begin
-                -- MySQL raises 3157 for JSON that is nested more than 100 deep.
+                -- MySQL raises 3157 for JSON nested more than 100 deep.
                 declare exit handler for 3157
                     call rowq.internal_refuse(
                         'messages must be JSON nested less than 100 deep'
                     );
-                if coalesce(not json_valid(p_messages), true) then
-                    call rowq.internal_refuse(
-                        'messages must be a JSON array of at most 10000 objects'
-                    );
-                elseif json_type(p_messages) <> 'ARRAY' or json_length(p_messages) > 10000 then
+                if coalesce(not json_valid(p_messages), true)
+                   or json_type(p_messages) <> 'ARRAY'
+                   or json_length(p_messages) > 10000 then
                     call rowq.internal_refuse(
                         'messages must be a JSON array of at most 10000 objects'
                     );
@@ -54,7 +51,7 @@ begin
             end;
 
             begin
-                -- No function returns a text that is longer than max_allowed_packet.
+                -- Error 1301: a function's result would exceed max_allowed_packet.
                 declare exit handler for 1301
                     call rowq.internal_refuse(
                         'the batch exceeds max_allowed_packet; use fewer messages'
@@ -93,8 +90,7 @@ begin
         end;
     end loop;
 
-    -- The names are looked up by their places, because a join with them would sort wide rows, which
-    -- are too many for memory.
+    -- Look up names by position: a join would sort wide rows, which exceed the memory of a sort.
     select j.place as `position`,
            convert(
                unhex(rtrim(substring(v_names, j.queue_number * 800 - 799, 800))) using utf8mb4

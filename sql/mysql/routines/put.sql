@@ -11,9 +11,9 @@ begin
 -- purpose   Enqueue a text body with default options: the short form of enqueue.
 -- promise   P01 P05 P15 P20
 -- locks     as enqueue, which it calls
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   MariaDB and MySQL only: a parameter has no default there
+-- differs   MariaDB and MySQL only: their parameters have no defaults
     call rowq.enqueue(
         p_queue_name, p_body, null, null, null, null, null, null, null, null, null, null, null,
         null

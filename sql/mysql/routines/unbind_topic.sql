@@ -11,7 +11,7 @@ begin
 -- purpose   Remove a queue's pattern; messages already enqueued stay.
 -- promise   P15 P35
 -- locks     the queue, shared; the topic_binding row
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;

@@ -1,9 +1,8 @@
 -- Arguments: what a call may pass.
 --
--- A routine checks all of its arguments before it locks or writes anything, so a refused call
--- changes nothing. A *check* raises RQ711; an *error* helper returns what is wrong, or null, so
--- that a batch can name the message at fault. Bodies are compared by bytes first: counting bytes
--- costs nothing, and no text has more characters than bytes.
+-- A routine checks all arguments before it locks or writes, so a refused call changes nothing.
+-- A *check* raises RQ711; an *error* helper returns the error or null, so that a batch can add the
+-- position of the message. The length of a body is first taken in UTF-16 units, which is free.
 --
 --   create_queue, alter_queue -> check_settings -> check_name, check_whole, check_range, refuse
 --   check_schedule -> check_name -> refuse
@@ -39,7 +38,7 @@ procedure internal_check_settings(
     p_history_days         in number
 )
 is
--- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
+-- purpose   Refuse an invalid queue name or setting; a null setting is valid.
 -- errors    RQ711
 begin
     internal_check_name('queue_name', p_queue_name);
@@ -52,7 +51,7 @@ begin
     internal_check_whole('archive_days', p_archive_days, 0, 36500);
     internal_check_whole('max_body_length', p_max_body_length, 1, 33554432);
     internal_check_whole('group_limit', p_group_limit, 1, 100);
-    -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
+    -- Compare bytes: NLS_COMP and NLS_SORT change how texts compare.
     if utl_raw.cast_to_raw(p_group_after_dead) not in (
         utl_raw.cast_to_raw('continue'), utl_raw.cast_to_raw('hold')
     ) then
@@ -70,7 +69,7 @@ end internal_check_settings;
 
 procedure internal_check_name(p_name in varchar2, p_value in varchar2)
 is
--- purpose   Refuse a bad name of a queue or a schedule; p_name is that of the parameter.
+-- purpose   Refuse an invalid name of a queue or schedule; p_name is the parameter.
 -- errors    RQ711
 begin
     if p_value is null or length(p_value) > 100 or regexp_like(p_value, '[[:cntrl:]]') then
@@ -82,7 +81,7 @@ procedure internal_refuse(p_error in varchar2)
 is
 -- purpose   Raise the error for an invalid argument.
 -- errors    RQ711
--- differs   no such helper elsewhere: other engines raise with an expression
+-- differs   PostgreSQL raises with an expression
 begin
     raise_application_error(-20711, 'RQ711 invalid_argument: ' || substr(p_error, 1, 400));
 end internal_refuse;
@@ -95,9 +94,9 @@ procedure internal_check_whole(
     p_is_required in boolean default false
 )
 is
--- purpose   Refuse a number outside its range, or with a fraction, or missing where it is required.
+-- purpose   Refuse a number outside its range or with a fraction, or a null that is required.
 -- errors    RQ711
--- differs   elsewhere the type of a parameter keeps fractions out
+-- differs   elsewhere the type of a parameter excludes fractions
 begin
     if p_value is null and p_is_required then
         internal_refuse(
@@ -120,7 +119,7 @@ procedure internal_check_range(
     p_high  in number
 )
 is
--- purpose   Refuse a number outside its range; null passes.
+-- purpose   Refuse a number outside its range; null is valid.
 -- errors    RQ711
 begin
     if p_value not between p_low and p_high then
@@ -138,14 +137,14 @@ function internal_body_error(
 )
 return varchar2
 is
--- purpose   Return what is wrong with the length of a body; null means nothing.
+-- purpose   Return the error if a body is too long, or null.
     e_never_stored exception;
     pragma exception_init(e_never_stored, -22275);
     v_length number;
 begin
     v_length := coalesce(dbms_lob.getlength(p_body), dbms_lob.getlength(p_body_binary), 0);
-    -- getlength counts an emoji as two. Counting it as one takes long, so do it only where the body
-    -- seems too long.
+    -- getlength counts an emoji as 2. Counting characters is slow: do it only if the body seems too
+    -- long.
     if p_body is not null and v_length > p_max_length then
         v_length := internal_text_length(p_body);
     end if;
@@ -156,15 +155,15 @@ begin
     return null;
 exception
     when e_never_stored then
-        -- An empty_clob() or empty_blob() of the caller's is a locator of no LOB: it has no length.
+        -- The caller's empty_clob() or empty_blob() is a locator without a LOB, and has no length.
         return null;
 end internal_body_error;
 
 function internal_is_id_list(p_list in clob, p_ids out nocopy rowq_ids)
 return boolean
 is
--- purpose   Read the ids in a JSON array; return false where the text is no array of at most 10000 ids, none of them null.
--- differs   other engines read the list where they need it
+-- purpose   Read the ids in a JSON array; return false unless it has at most 10000 ids, no nulls.
+-- differs   elsewhere a list is read when it is needed
     v_list    json_element_t;
     v_array   json_array_t;
     v_element json_element_t;
@@ -190,7 +189,7 @@ begin
             return false;
         end if;
         v_id := v_array.get_number(i - 1);
-        -- A number greater than any that NUMBER holds is read as null.
+        -- A number beyond the range of NUMBER is read as null.
         if v_id is null or v_id <> trunc(v_id) or abs(v_id) >= 1e19 then
             return false;
         end if;
@@ -201,9 +200,9 @@ end internal_is_id_list;
 
 procedure internal_check_claim(p_claim_id in number)
 is
--- purpose   Refuse a claim_id that is missing.
+-- purpose   Refuse a null claim_id.
 -- errors    RQ711
--- differs   no such helper elsewhere: part of the routines
+-- differs   part of the routines elsewhere
 begin
     if p_claim_id is null then
         internal_refuse('claim_id is missing');
@@ -213,9 +212,9 @@ end internal_check_claim;
 function internal_read_id_list(p_message_ids in clob)
 return rowq_ids
 is
--- purpose   Return the ids in a JSON array; null stays null, anything else is refused.
+-- purpose   Return the ids in a JSON array, or null for null; refuse any other text.
 -- errors    RQ711
--- differs   other engines check a list in check_ids and read it where they need it
+-- differs   elsewhere check_ids checks a list, which is read when it is needed
     v_ids     rowq_ids;
     v_is_good boolean;
 begin
@@ -233,18 +232,17 @@ end internal_read_id_list;
 
 procedure internal_check_header_name(p_name in varchar2)
 is
--- purpose   Refuse a bad name of a header to look for; null passes.
+-- purpose   Refuse an invalid header_name; null is valid.
 -- errors    RQ711
--- differs   no such helper elsewhere: part of cancel_many
+-- differs   part of cancel_many elsewhere
     v_code    pls_integer;
     v_is_good boolean := true;
 begin
-    -- The code of a character of four bytes may be greater than any integer of PL/SQL.
+    -- The code of a 4-byte character may exceed a pls_integer.
     if length(p_name) > 200 or lengthb(p_name) <> length(p_name) then
         v_is_good := false;
     else
-        -- Compare the codes of characters, because regular expressions follow the session's
-        -- NLS_SORT.
+        -- Compare character codes: regular expressions depend on NLS_SORT.
         for i in 1 .. coalesce(length(p_name), 0) loop
             v_code := ascii(substr(p_name, i, 1));
             v_is_good := v_is_good
@@ -262,7 +260,7 @@ end internal_check_header_name;
 
 procedure internal_check_batch_size(p_batch_size in number)
 is
--- purpose   Refuse a housekeeping batch_size outside 1 to 10000.
+-- purpose   Refuse a maintenance batch_size outside 1 to 10000.
 -- errors    RQ711
 begin
     internal_check_whole('batch_size', p_batch_size, 1, 10000, p_is_required => true);

@@ -1,10 +1,10 @@
--- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
+-- Store: new messages, dedup keys, and delayed messages that are due.
 --
--- A message is one row of message and one row of the place where it waits: ready, delayed,
--- group_waiting or blocked. A batch takes a few statements, not a few for each message. A dedup key
--- is a row of dedup while its message is unfinished. A producer of the same key waits for that row
--- and gets the first message's id back as a duplicate. promote moves what is due from delayed to
--- ready, or into its group.
+-- A message is one row of message and one row of the table where it waits: ready, delayed,
+-- group_waiting or blocked. A batch takes a few statements, not a few per message. An unfinished
+-- message with a dedup key has a row in dedup. A producer of the same key waits for that row and
+-- gets the first message's id back as a duplicate. promote moves due messages from delayed to
+-- ready, or into their groups.
 --
 --   enqueue, publish, check_schedule -> message_error
 --   enqueue, publish, enqueue_tick -> new_message
@@ -36,7 +36,7 @@ function internal_message_error(
 )
 return varchar2
 is
--- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
+-- purpose   Return the first error in the arguments of enqueue, or null.
     v_cuts  t_numbers;
     v_error varchar2(32767);
 begin
@@ -58,7 +58,7 @@ begin
             then 'run_at must be within the next 10 years'
         when length(p_dedup_key) > 200
             then 'dedup_key must be 1 to 200 characters'
-        -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
+        -- Compare bytes: NLS_COMP and NLS_SORT change how texts compare.
         when utl_raw.cast_to_raw(substr(p_dedup_key, 1, 9)) = utl_raw.cast_to_raw('schedule:')
             then 'dedup_key must not begin with schedule:, which is reserved'
         when length(p_group_key) > 200
@@ -101,8 +101,8 @@ function internal_new_message(
 )
 return t_new_message
 is
--- purpose   Return a message as it will be stored, from arguments that are already checked.
--- differs   no such helper elsewhere: part of store
+-- purpose   Return a new message, from checked arguments.
+-- differs   part of store elsewhere
     v_new t_new_message;
 begin
     v_new.body := p_body;
@@ -133,7 +133,7 @@ function internal_parse_messages(
 )
 return t_new_messages
 is
--- purpose   Read and check the messages of enqueue_batch, or of publish_batch, where p_max_length is null.
+-- purpose   Parse and check a batch of enqueue_batch or, with p_max_length null, of publish_batch.
 -- errors    RQ711
     c_error constant varchar2(100 char) :=
         'messages must be a JSON array of at most 10000 objects';
@@ -148,9 +148,9 @@ begin
     if not internal_is_json(p_messages) then
         internal_refuse(c_error);
     end if;
-    -- A JSON object would round a number of many digits or with an exponent, so cut the headers out
-    -- as text. That looks at each character, so do it only where there are headers. The pattern
-    -- lists the digits, because a range would follow the session's NLS_SORT, as instr does.
+    -- A JSON object would round a number with many digits or an exponent, so cut the headers out as
+    -- text. That scans each character, so do it only if needed. The pattern lists the digits
+    -- because a range depends on NLS_SORT, as instr does.
     if dbms_lob.instr(p_messages, '"headers"') > 0
        and regexp_like(p_messages, '[[:space:],:[]-?[0123456789.]+[eE]|[0123456789.]{38}')
     then
@@ -188,14 +188,14 @@ function internal_parse_message(
 )
 return t_new_message
 is
--- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors; p_error is what is wrong with it, or null.
+-- purpose   Parse and check one message of enqueue_batch or, with a topic, of publish_batch.
     c_keys constant varchar2(300 char) := '|body|body_base64|message_type|headers|priority'
         || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|expire_seconds|'
         || case
             when p_is_published then 'topic|'
             else 'predecessor_ids|predecessor_positions|on_predecessor_dead|'
         end;
-    c_places constant varchar2(100 char) :=
+    c_meaning constant varchar2(100 char) :=
         ' must be a list of earlier positions in the batch';
     v_object  json_object_t;
     v_keys    json_key_list;
@@ -211,11 +211,11 @@ is
     v_on_dead varchar2(32767);
     v_ids     rowq_ids;
     v_places  rowq_ids;
-    v_moment  varchar2(32767);
+    v_time    varchar2(32767);
     v_numbers t_numbers;
     v_run_at  timestamp(6);
 
-    -- has says whether a key is there and not null. It counts each key that is there as known.
+    -- Return whether a key is present and not null. Count every present key as known.
     function has(p_key in varchar2)
     return boolean
     is
@@ -227,7 +227,7 @@ is
         return not v_object.get(p_key).is_null();
     end has;
 
-    function text_of(p_key in varchar2)
+    function read_text(p_key in varchar2)
     return varchar2
     is
     begin
@@ -238,11 +238,11 @@ is
             p_error := p_key || ' must be a JSON string';
             return null;
         end if;
-        -- No valid text here is longer than 200 characters, so 201 are enough to refuse it.
+        -- No valid text is longer than 200 characters, so 201 are enough to refuse it.
         return substr(internal_clob_part(v_object.get_clob(p_key), 1, 402), 1, 201);
-    end text_of;
+    end read_text;
 
-    function list_of(p_key in varchar2, p_meaning in varchar2)
+    function read_list(p_key in varchar2, p_meaning in varchar2)
     return rowq_ids
     is
         v_list    rowq_ids;
@@ -256,13 +256,13 @@ is
             p_error := p_key || p_meaning;
         end if;
         return v_list;
-    end list_of;
+    end read_list;
 
-    -- key_of refuses an empty text, which Oracle takes as null.
-    function key_of(p_key in varchar2)
+    -- Refuse an empty text, which is null to Oracle.
+    function read_key(p_key in varchar2)
     return varchar2
     is
-        v_text varchar2(32767) := text_of(p_key);
+        v_text varchar2(32767) := read_text(p_key);
     begin
         if v_text is null and v_object.has(p_key) then
             if v_object.get(p_key).is_string() then
@@ -270,9 +270,9 @@ is
             end if;
         end if;
         return v_text;
-    end key_of;
+    end read_key;
 
-    function number_of(p_key in varchar2, p_default in number default null)
+    function read_number(p_key in varchar2, p_default in number default null)
     return number
     is
         v_number number;
@@ -286,11 +286,11 @@ is
         end if;
         v_number := v_object.get_number(p_key);
         if v_number is null then
-            -- The number is greater than any that NUMBER holds.
+            -- The number exceeds the range of NUMBER.
             p_error := p_key || ' is out of range';
         end if;
         return v_number;
-    end number_of;
+    end read_number;
 begin
     p_error := null;
     if not p_message.is_object() then
@@ -300,8 +300,8 @@ begin
     v_object := treat(p_message as json_object_t);
 
     if has('body') then
-        -- A value that is no string is kept as JSON text. An empty text is not a missing one, but
-        -- Oracle takes '' as null: keep an empty CLOB.
+        -- Store a value that is not a string as JSON text. Store an empty CLOB for an empty text,
+        -- because '' is null to Oracle.
         v_body := case
             when v_object.get('body').is_string() then v_object.get_clob('body')
             else v_object.get('body').to_clob()
@@ -317,37 +317,37 @@ begin
         end if;
     end if;
     if has('headers') then
-        -- p_headers is given if the headers were cut out of the message (internal_cut_headers).
+        -- p_headers is set if internal_cut_headers has cut them out of the message.
         v_headers := coalesce(p_headers, v_object.get('headers').to_clob());
     end if;
-    v_type := text_of('message_type');
-    v_key := key_of('dedup_key');
-    v_group := key_of('group_key');
+    v_type := read_text('message_type');
+    v_key := read_key('dedup_key');
+    v_group := read_key('group_key');
     if p_is_published then
-        v_topic := text_of('topic');
+        v_topic := read_text('topic');
         p_error := coalesce(p_error, internal_topic_error('topic', v_topic, false));
         v_type := coalesce(v_type, v_topic);
     else
-        v_ids := list_of(
+        v_ids := read_list(
             'predecessor_ids', ' must be a list of at most 10000 ids without nulls'
         );
-        v_places := list_of('predecessor_positions', c_places);
-        v_on_dead := text_of('on_predecessor_dead');
+        v_places := read_list('predecessor_positions', c_meaning);
+        v_on_dead := read_text('on_predecessor_dead');
         if v_on_dead is null and v_object.has('on_predecessor_dead') then
             if v_object.get('on_predecessor_dead').is_string() then
                 p_error := 'on_predecessor_dead must be hold, continue or fail';
             end if;
         end if;
     end if;
-    v_moment := text_of('run_at');
-    v_run_at := internal_parse_timestamp(v_moment);
-    if v_moment is not null and v_run_at is null then
-        p_error := 'run_at must be an ISO 8601 timestamp, got ' || substr(v_moment, 1, 40);
+    v_time := read_text('run_at');
+    v_run_at := internal_parse_timestamp(v_time);
+    if v_time is not null and v_run_at is null then
+        p_error := 'run_at must be an ISO 8601 timestamp, got ' || substr(v_time, 1, 40);
     end if;
-    v_numbers(1) := number_of('priority', 5);
-    v_numbers(2) := number_of('delay_seconds');
-    v_numbers(3) := number_of('max_attempts');
-    v_numbers(4) := number_of('expire_seconds');
+    v_numbers(1) := read_number('priority', 5);
+    v_numbers(2) := read_number('delay_seconds');
+    v_numbers(3) := read_number('max_attempts');
+    v_numbers(4) := read_number('expire_seconds');
 
     if v_known < v_object.get_size() then
         p_error := 'unknown key';
@@ -360,14 +360,14 @@ begin
             end loop;
         exception
             when value_error then
-                -- ORA-06502: json_key_list holds no key of more than 4000 bytes.
+                -- ORA-06502: json_key_list cannot hold a key of more than 4000 bytes.
                 p_error := 'unknown key of more than 4000 bytes';
         end;
     end if;
     if v_places is not null and p_error is null then
         for i in 1 .. v_places.count loop
             if v_places(i) not between 1 and p_place - 1 then
-                p_error := 'predecessor_positions' || c_places;
+                p_error := 'predecessor_positions' || c_meaning;
             end if;
         end loop;
         if v_ids is null then
@@ -399,9 +399,8 @@ procedure internal_store(
     p_new        in out nocopy t_new_messages
 )
 is
--- purpose   Store messages that are already checked in the places where they belong.
--- locks     new rows; with dedup keys, waits for open enqueues of the same keys, in key order; with
---           group keys as internal_join_groups; with predecessors as internal_block_batch
+-- purpose   Store checked messages in the tables where they wait.
+-- locks     new rows; as internal_reserve_dedup_keys, internal_join_groups and internal_block_batch
 -- errors    RQ701 RQ711
     -- ORA-02291 (parent key not found): the queue was dropped while this insert waited for it.
     e_no_queue exception;
@@ -466,9 +465,9 @@ end internal_store;
 
 procedure internal_reserve_dedup_keys(p_queue_id in number, p_new in out nocopy t_new_messages)
 is
--- purpose   Give each message an id and reserve its dedup key; where another message has the key, return that one's id.
+-- purpose   Assign ids and reserve dedup keys; a duplicate gets the id of its key's owner.
 -- locks     new dedup rows; waits for open enqueues of the same keys, in key order; the bucket of a
---           schedule's key, passed over when locked
+--           schedule's key, without waiting
     c_most_tries constant pls_integer := 100;
     v_count      constant pls_integer := p_new.count;
     v_ids        t_numbers;
@@ -479,7 +478,7 @@ is
     v_tries      pls_integer;
     v_other      rowq_dedup.message_id%type;
 begin
-    -- One statement takes all numbers, because each statement is a change from PL/SQL to SQL.
+    -- Take all ids in one statement, to switch from PL/SQL to SQL only once.
     select rowq_message_seq.nextval
     bulk collect into v_ids
     from dual
@@ -493,12 +492,12 @@ begin
         end if;
     end loop;
 
-    -- Reserve the keys in key order, so that batches with the same keys cannot wait for each other.
+    -- Reserve in key order, so that two batches with the same keys cannot deadlock.
     v_at := v_order.first;
     while v_at is not null loop
         v_key := utl_raw.cast_to_raw(p_new(v_order(v_at)).dedup_key);
         if instr(p_new(v_order(v_at)).dedup_key, 'schedule:') = 1 then
-            -- This session goes on without the bucket: it may wait for the key.
+            -- Continue without the bucket if it is locked: the insert may wait for the key.
             v_has_bucket := internal_lock_bucket(p_queue_id, v_key);
         end if;
         v_tries := 0;
@@ -509,8 +508,7 @@ begin
                 exit;
             exception
                 when dup_val_on_index then
-                    -- Another producer had the key before, or has committed it while this one
-                    -- waited for it.
+                    -- Another producer owns the key, or has committed it while this one waited.
                     select max(d.message_id) into v_other
                     from rowq_dedup d
                     where d.queue_id = p_queue_id
@@ -520,8 +518,8 @@ begin
                         p_new(v_order(v_at)).outcome := 'duplicate';
                         exit;
                     end if;
-                    -- The key is free by now, so try again. The tries are limited for a
-                    -- serializable transaction, which never sees the row that it collides with.
+                    -- The key is free again: retry. Limit the tries, because a serializable
+                    -- transaction never sees the row that it collides with.
                     v_tries := v_tries + 1;
                     if v_tries = c_most_tries then
                         raise;
@@ -535,12 +533,12 @@ end internal_reserve_dedup_keys;
 function internal_dedup_order(p_dedup_key in varchar2, p_number in number)
 return varchar2
 is
--- purpose   Return the place of a dedup key among others, as an index of t_positions; p_number tells equal keys apart.
--- differs   no such helper elsewhere: there no session chooses the order of texts
+-- purpose   Return a key's sort key, as an index of t_positions; p_number separates equal keys.
+-- differs   only here a session chooses the order of texts
     v_hex varchar2(1600 char);
 begin
-    -- Use digits only: two sessions that reserve the same keys must do so in the same order, and
-    -- each session's NLS_SORT decides where letters stand.
+    -- Use digits only: all sessions must reserve keys in the same order, and NLS_SORT changes the
+    -- order of letters.
     v_hex := rawtohex(utl_raw.cast_to_raw(p_dedup_key));
     return translate(v_hex, 'ABCDEF', '999999')
         || translate(v_hex, '0123456789ABCDEF', '0000000000123456')
@@ -553,27 +551,27 @@ procedure internal_store_group_waiting(
     p_ready    in out nocopy t_numbers
 )
 is
--- purpose   Let new messages of groups be ready, or wait behind others; p_ready has the places of those that are due, and keeps those that are ready.
+-- purpose   Let new messages join their groups, and remove those that wait from p_ready.
 -- locks     as internal_join_groups
--- differs   PostgreSQL joins groups in enqueue and enqueue_batch
+-- differs   part of enqueue and enqueue_batch on PostgreSQL
     v_messages t_messages;
     v_waiting  t_numbers;
-    v_place    pls_integer := p_ready.first;
+    v_position pls_integer := p_ready.first;
 begin
-    while v_place is not null loop
-        if p_new(v_place).group_key is not null then
-            v_messages(v_place).message_id := p_new(v_place).message_id;
-            v_messages(v_place).lane := p_new(v_place).lane;
-            v_messages(v_place).group_key := p_new(v_place).group_key;
+    while v_position is not null loop
+        if p_new(v_position).group_key is not null then
+            v_messages(v_position).message_id := p_new(v_position).message_id;
+            v_messages(v_position).lane := p_new(v_position).lane;
+            v_messages(v_position).group_key := p_new(v_position).group_key;
         end if;
-        v_place := p_ready.next(v_place);
+        v_position := p_ready.next(v_position);
     end loop;
     internal_join_groups(p_queue_id, v_messages, v_waiting);
 
-    v_place := v_waiting.first;
-    while v_place is not null loop
-        p_ready.delete(v_place);
-        v_place := v_waiting.next(v_place);
+    v_position := v_waiting.first;
+    while v_position is not null loop
+        p_ready.delete(v_position);
+        v_position := v_waiting.next(v_position);
     end loop;
 end internal_store_group_waiting;
 
@@ -584,8 +582,8 @@ procedure internal_push_delayed(
     p_error    in clob
 )
 is
--- purpose   Let messages wait for their time; those that are due are ready at once.
--- locks     message rows, waited for; new delayed, ready and expiry rows
+-- purpose   Delay messages until they are due; make those that are already due ready.
+-- locks     message rows, waiting for them; new delayed, ready and expiry rows
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_later      t_messages;
     v_timestamps t_timestamps;
@@ -621,7 +619,7 @@ end internal_push_delayed;
 
 procedure internal_push_ready(p_queue_id in number, p_messages in t_messages)
 is
--- purpose   Append messages to lanes, in their order, under new places.
+-- purpose   Append messages to their lanes, in their order.
 -- locks     new ready and expiry rows
     v_seq    constant number := internal_microseconds(sys_extract_utc(systimestamp));
     v_places t_numbers;
@@ -641,9 +639,8 @@ end internal_push_ready;
 function internal_promote(p_queue_id in number, p_limit in number)
 return number
 is
--- purpose   Move up to p_limit due messages to the tails of their lanes, or into their groups, earliest first.
--- locks     delayed rows, passing over locked ones; new ready rows; as
---           internal_promote_group_waiting
+-- purpose   Move up to p_limit due messages to their lanes or groups, earliest first.
+-- locks     delayed rows, skipping locked ones; new ready rows; as internal_promote_group_waiting
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_since constant timestamp(6) :=
         internal_from_microseconds(internal_read_floor(p_queue_id, -2 /* delayed */));
@@ -668,7 +665,7 @@ is
         order by d.queue_id, d.due_at, d.message_id
         for update skip locked;
 begin
-    -- Look without a lock first, so that a call that finds nothing begins no transaction.
+    -- Read without a lock first, so that a call that finds nothing opens no transaction.
     open due;
     fetch due into v_probe;
     close due;
@@ -691,9 +688,12 @@ procedure internal_promote_group_waiting(
     p_joined   out number
 )
 is
--- purpose   Let due messages join their groups: p_messages are afterwards those for the caller to make ready, p_joined is how many of the others wait in their groups now. What must not wait for a producer is due again in half a second.
+-- purpose   Let due messages join their groups; leave in p_messages those to make ready.
 -- locks     as internal_take_group_slot and internal_postpone; new group_waiting rows
--- differs   no such helper on PostgreSQL: part of internal_promote
+-- differs   part of internal_promote on PostgreSQL
+--
+-- p_joined counts the messages that wait in their groups. A message that would wait for a producer
+-- is postponed by 0.5 seconds.
     v_key      raw(800);
     v_has_slot boolean;
     v_ready    t_messages;
@@ -722,9 +722,9 @@ end internal_promote_group_waiting;
 
 procedure internal_postpone(p_queue_id in number, p_messages in t_messages)
 is
--- purpose   Let due messages that cannot join their groups yet be due again in half a second; those whose rows a producer holds stay due.
--- locks     message rows, passing over locked ones; new delayed rows
--- differs   no such helper elsewhere: part of internal_promote_group_waiting
+-- purpose   Delay messages by another 0.5 seconds, except for those with locked rows.
+-- locks     message rows, skipping locked ones; new delayed rows
+-- differs   part of internal_promote_group_waiting elsewhere
     v_later   constant timestamp(6) :=
         sys_extract_utc(systimestamp) + numtodsinterval(0.5, 'second');
     v_wanted     rowq_ids := internal_ids_of(p_messages);
@@ -739,8 +739,7 @@ begin
     if p_messages.count = 0 then
         return;
     end if;
-    -- A producer that has named one of them as a predecessor holds its row, and nobody waits for it
-    -- here.
+    -- A producer that has named one of them as a predecessor holds its row: do not wait for it.
     internal_lock_messages(p_queue_id, v_wanted, v_locked, v_held);
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id, m.due_at
     bulk collect into v_ids, v_due_ats

@@ -1,11 +1,11 @@
 -- Text: JSON, timestamps and lists of ids.
 --
--- Results and headers must be JSON that every reader accepts: no number of more than a hundred
--- digits, and no deep nesting. Times are UTC and microseconds; a text of a time is ISO 8601,
--- whatever the session's settings are.
+-- Results and headers must be JSON that every parser accepts: no number of more than 100 digits, no
+-- deep nesting. Times are UTC with microseconds. Texts of times are ISO 8601, regardless of the
+-- session's settings.
 --
--- SQL functions differ between sessions with other NLS settings, so texts and numbers are converted
--- here with formats of their own. A LOB is read in pieces that fit varchar2.
+-- SQL functions depend on the session's NLS settings, so these helpers convert texts and numbers
+-- with explicit formats. They read a LOB in pieces that fit varchar2.
 --
 --   dequeue_wait, wait_for_result, run_deferred, ... -> seconds_since -> microseconds
 --   report_worker, new_message, push_ready, ... -> microseconds
@@ -27,23 +27,23 @@
 --
 -- No table.
 
-function internal_seconds_since(p_moment in timestamp, p_now in timestamp)
+function internal_seconds_since(p_time in timestamp, p_now in timestamp)
 return number
 is
--- purpose   Return the seconds from a moment to p_now; null stays null.
--- differs   no such helper elsewhere: other engines have a function for it
+-- purpose   Return the seconds from p_time to p_now, or null for null.
+-- differs   a function elsewhere
 begin
-    return (internal_microseconds(p_now) - internal_microseconds(p_moment)) / 1000000;
+    return (internal_microseconds(p_now) - internal_microseconds(p_time)) / 1000000;
 end internal_seconds_since;
 
-function internal_microseconds(p_moment in timestamp)
+function internal_microseconds(p_time in timestamp)
 return number
 is
--- purpose   Return a moment as microseconds since 1970; null stays null.
--- differs   no such helper elsewhere: other engines have a function for it
+-- purpose   Convert a timestamp to microseconds since 1970; return null for null.
+-- differs   a function elsewhere
     v_since interval day(9) to second(6);
 begin
-    v_since := p_moment - timestamp '1970-01-01 00:00:00';
+    v_since := p_time - timestamp '1970-01-01 00:00:00';
     return extract(day from v_since) * 86400000000
         + extract(hour from v_since) * 3600000000
         + extract(minute from v_since) * 60000000
@@ -53,8 +53,8 @@ end internal_microseconds;
 function internal_ids_of(p_messages in t_messages)
 return rowq_ids
 is
--- purpose   Return the ids of messages, as SQL knows a list.
--- differs   no such helper elsewhere: other engines keep messages as a list already
+-- purpose   Return the ids of messages as an SQL collection.
+-- differs   only here: elsewhere messages are in a form that SQL can read
     v_ids rowq_ids := rowq_ids();
 begin
     v_ids.extend(p_messages.count);
@@ -67,8 +67,8 @@ end internal_ids_of;
 function internal_clob_part(p_text in clob, p_place in number, p_length in number)
 return varchar2
 is
--- purpose   Return up to p_length units of a text from a place on; null behind its end.
--- differs   no such helper elsewhere: place and length are UTF-16 units, in which a CLOB counts
+-- purpose   Return up to p_length units of a text from p_place on; null after its end.
+-- differs   only here: positions and lengths of a CLOB are UTF-16 units
     e_split exception;
     pragma exception_init(e_split, -22831);
     e_never_stored exception;
@@ -77,19 +77,19 @@ begin
     return dbms_lob.substr(p_text, p_length, p_place);
 exception
     when e_split then
-        -- The part would end inside an emoji, which is two units, so it ends one unit earlier. The
-        -- caller goes on after length2 of the part.
+        -- The part would end inside an emoji, which is 2 units: end it 1 unit earlier. The caller
+        -- continues after length2 of the part.
         return dbms_lob.substr(p_text, p_length - 1, p_place);
     when e_never_stored then
-        -- An empty_clob() of the caller's is a locator of no LOB: it has no text.
+        -- The caller's empty_clob() is a locator without a LOB, and has no text.
         return null;
 end internal_clob_part;
 
 function internal_has_header(p_headers in clob, p_name in varchar2, p_value in clob)
 return boolean
 is
--- purpose   Return whether headers have one of this name on their first level that is this text, or a whole number, true or false that is written so.
--- differs   no such helper elsewhere: part of cancel_many
+-- purpose   Return whether a top-level header has a value: a text, an integer, true or false.
+-- differs   part of cancel_many elsewhere
     v_object  json_object_t;
     v_element json_element_t;
     v_number  number;
@@ -101,7 +101,7 @@ begin
     if p_headers is null then
         return false;
     end if;
-    -- A path of JSON in SQL must be a literal, so only an object of JSON finds any name.
+    -- A JSON path in SQL must be a literal, so parse the object to find any name.
     v_object := json_object_t.parse(p_headers);
     if not v_object.has(p_name) then
         return false;
@@ -111,8 +111,8 @@ begin
         v_text := v_object.get_clob(p_name);
     elsif v_element.is_number() then
         v_number := v_object.get_number(p_name);
-        -- A number greater than any that NUMBER holds is read as null, and one of more than 38
-        -- digits is rounded.
+        -- A number beyond the range of NUMBER is read as null, one of more than 38 digits is
+        -- rounded.
         if v_number is null or v_number <> trunc(v_number) or abs(v_number) >= 1e38 then
             return false;
         end if;
@@ -125,7 +125,7 @@ begin
         return false;
     end if;
 
-    -- Compare bytes, part by part: two texts that end at the same place are equal, empty ones too.
+    -- Compare bytes, part by part: texts that end together are equal, also empty ones.
     loop
         v_part := internal_clob_part(v_text, v_place, 8000);
         v_other := internal_clob_part(p_value, v_place, 8000);
@@ -142,8 +142,8 @@ end internal_has_header;
 function internal_number_text(p_value in number)
 return varchar2
 is
--- purpose   Return a number as text, with a point whatever the session's NLS_NUMERIC_CHARACTERS are.
--- differs   no such helper elsewhere: other engines have no such setting
+-- purpose   Return a number as text with a decimal point, regardless of NLS_NUMERIC_CHARACTERS.
+-- differs   only here is there such a setting
 begin
     return coalesce(to_char(p_value, 'tm9', 'nls_numeric_characters=''.,'''), 'null');
 end internal_number_text;
@@ -151,8 +151,8 @@ end internal_number_text;
 function internal_random_fraction
 return number
 is
--- purpose   Return a number from 0 up to 1, a different one each time; not for secrets.
--- differs   no such helper elsewhere: hardened servers give no right to dbms_random
+-- purpose   Return a random number from 0 up to 1; not for secrets.
+-- differs   only here: hardened servers grant no execute on dbms_random
     c_parts constant number := 1000000;
 begin
     return dbms_utility.get_hash_value(rawtohex(sys_guid()), 0, c_parts) / c_parts;
@@ -161,11 +161,11 @@ end internal_random_fraction;
 function internal_from_microseconds(p_microseconds in number)
 return timestamp
 is
--- purpose   Return the moment that is so many microseconds after the beginning of 1970; null stays null.
--- differs   no such helper elsewhere: other engines have a function for it
+-- purpose   Convert microseconds since 1970 to a timestamp; return null for null.
+-- differs   a function elsewhere
 begin
-    -- Days are added by themselves, because numtodsinterval takes 2147483647 seconds at most and
-    -- for more gives that many: the moment would stand still from the year 2038 on.
+    -- Add days separately: numtodsinterval truncates to 2147483647 seconds, so times would stand
+    -- still from the year 2038 on.
     return timestamp '1970-01-01 00:00:00'
         + numtodsinterval(trunc(p_microseconds / 86400000000), 'day')
         + numtodsinterval(mod(p_microseconds, 86400000000) / 1000000, 'second');
@@ -177,8 +177,8 @@ procedure internal_cut_headers(
     p_rest     out nocopy clob
 )
 is
--- purpose   Cut the headers out of a batch as text; {} takes their place in p_rest.
--- differs   no such helper elsewhere: an object of JSON has values here, and rounds numbers
+-- purpose   Cut the headers out of a batch as text, and replace them by {} in p_rest.
+-- differs   only here: JSON objects round numbers
     c_quote     constant pls_integer := ascii('"');
     c_blanks    constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
     v_part      varchar2(32767);
@@ -204,7 +204,7 @@ is
     end put;
 begin
     p_rest := ' ';
-    -- Compare the codes of characters, because a session can have its own order (NLS_SORT).
+    -- Compare character codes: NLS_SORT changes how texts compare.
     loop
         v_part := internal_clob_part(p_messages, v_place, 500);
         exit when v_part is null;
@@ -225,7 +225,7 @@ begin
                     put(substr(v_part, v_from, i - v_from));
                     v_from := i;
                     v_is_inside := false;
-                    -- A value that begins with an n is null: the message has no headers.
+                    -- A value that begins with n is null: the message has no headers.
                     if instr(ltrim(p_headers(v_message), c_blanks), 'n') = 1 then
                         p_headers.delete(v_message);
                         put('null');
@@ -255,10 +255,9 @@ end internal_cut_headers;
 function internal_from_base64(p_text in clob)
 return blob
 is
--- purpose   Return the bytes of a base64 text, line breaks allowed; null when it is none.
--- differs   no such helper elsewhere: other engines have a function for it
-    -- 8000 letters are a whole number of groups of four, and few enough bytes even where a
-    -- character takes four.
+-- purpose   Decode a base64 text with optional line breaks; return null if it is invalid.
+-- differs   a function elsewhere
+    -- A multiple of 4, and few enough bytes even at 4 bytes per character.
     c_step constant pls_integer := 8000;
     c_alphabet constant varchar2(64 char) :=
         'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
@@ -278,7 +277,7 @@ begin
         v_chunk := internal_clob_part(v_text, v_place, c_step);
         v_place := v_place + length2(v_chunk);
         v_digits := case when v_place > v_length then rtrim(v_chunk, '=') else v_chunk end;
-        -- Use ltrim and not a regular expression, whose ranges follow the session's NLS_SORT.
+        -- Use ltrim: ranges of regular expressions depend on NLS_SORT.
         if ltrim(v_digits, c_alphabet) is not null
            or coalesce(length(v_digits), 0) < length(v_chunk) - 2
         then
@@ -293,25 +292,25 @@ end internal_from_base64;
 function internal_is_json(p_text in clob)
 return boolean
 is
--- purpose   Return whether a text is JSON in the strict sense; false for null.
--- differs   no such helper elsewhere: other engines have a function for it
+-- purpose   Return whether a text is strict JSON; false for null.
+-- differs   a function elsewhere
     v_count pls_integer;
 begin
-    -- Only SQL knows the condition "is json"; PL/SQL does not.
+    -- PL/SQL has no condition "is json".
     select count(*) into v_count
     from dual
     where p_text is json strict;
     return v_count = 1;
 end internal_is_json;
 
-function internal_iso_text(p_moment in timestamp)
+function internal_iso_text(p_time in timestamp)
 return varchar2
 is
--- purpose   Return a moment in ISO 8601, UTC, with microseconds; null stays null.
--- differs   no such helper elsewhere: other engines have a function for it
+-- purpose   Return a timestamp as ISO 8601 text in UTC; null for null.
+-- differs   a function elsewhere
 begin
-    return case when p_moment is not null then
-        to_char(p_moment, 'yyyy-mm-dd"T"hh24:mi:ss.ff6', 'nls_calendar=gregorian') || '+00:00'
+    return case when p_time is not null then
+        to_char(p_time, 'yyyy-mm-dd"T"hh24:mi:ss.ff6', 'nls_calendar=gregorian') || '+00:00'
     end;
 end internal_iso_text;
 
@@ -325,7 +324,10 @@ procedure internal_json_error(
     p_error   out varchar2
 )
 is
--- purpose   Return what is wrong with headers or results: p_kind is what they must be, p_deepest how deep 20 levels are, from the outside; null means nothing. p_cuts are the places of the brackets of the first level, and of the commas between.
+-- purpose   Return the error in headers or results, or null.
+--
+-- p_kind is the type that they must have, p_deepest the depth of their level 20. p_cuts returns the
+-- positions of the first level's brackets and commas.
 begin
     p_error := null;
     p_cuts.delete;
@@ -349,8 +351,8 @@ procedure internal_json_limit(
     p_error   out varchar2
 )
 is
--- purpose   Return what in valid JSON not every JSON reader would accept, or null; the rest is internal_json_error's.
--- differs   no such helper elsewhere: part of json_error
+-- purpose   Return the error in valid JSON that a parser may not accept, or null.
+-- differs   part of json_error elsewhere
     c_quote    constant pls_integer := ascii('"');
     c_opening  constant pls_integer := case p_kind when 'array' then ascii('[') else ascii('{') end;
     v_part     varchar2(32767);
@@ -366,9 +368,9 @@ is
     v_in_text  boolean := false;
     v_escaped  boolean := false;
 begin
-    -- Compare the codes of characters, because a session can have its own order (NLS_SORT).
+    -- Compare character codes: NLS_SORT changes how texts compare.
     loop
-        -- Read short parts, because substr counts from the start of a part each time.
+        -- Read short parts: substr counts from the start of a part.
         v_part := internal_clob_part(p_json, v_place, 500);
         exit when v_part is null;
         v_from := v_place;
@@ -380,7 +382,7 @@ begin
             return;
         end if;
         for i in 1 .. length(v_part) loop
-            -- For an emoji, ascii returns its four bytes as a number, too large for a pls_integer.
+            -- The code of a 4-byte character may exceed a pls_integer.
             v_char := substr(v_part, i, 1);
             v_code := case when lengthb(v_char) = 1 then ascii(v_char) else 128 end;
             if v_depth = 0 and v_code not in (9, 10, 13, 32, c_opening) then
@@ -416,8 +418,8 @@ begin
                     p_cuts(p_cuts.count + 1) := v_from + length2(substr(v_part, 1, i)) - 1;
                 end if;
             end if;
-            -- A value inside counts as one level deeper. The codes here are blanks, commas, colons
-            -- and brackets, which are no values.
+            -- A value counts as one level deeper. The codes are blanks, commas, colons and
+            -- brackets.
             if v_depth > p_deepest
                or v_depth = p_deepest
                   and v_code not in (9, 10, 13, 32, 44, 58, 91, 93, 123, 125) then
@@ -431,18 +433,18 @@ end internal_json_limit;
 function internal_parse_timestamp(p_text in varchar2)
 return timestamp
 is
--- purpose   Read a moment in ISO 8601, UTC without a zone; null when it is none.
+-- purpose   Parse an ISO 8601 timestamp, UTC if it has no zone; return null if it is invalid.
     c_shape constant varchar2(200 char) :=
         '^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(\.[0-9]{1,6})?'
         || '(Z|[+-][0-9]{2}:?[0-9]{2})?$';
     v_zone    varchar2(10 char);
     v_minutes pls_integer := 0;
-    v_moment  timestamp(6);
+    v_time  timestamp(6);
 begin
     if p_text is null or not regexp_like(p_text, c_shape, 'c') then
         return null;
     end if;
-    v_moment := to_timestamp(
+    v_time := to_timestamp(
         regexp_substr(p_text, c_shape, 1, 1, 'c', 1) || ' '
         || regexp_substr(p_text, c_shape, 1, 1, 'c', 2)
         || coalesce(regexp_substr(p_text, c_shape, 1, 1, 'c', 3), ':00')
@@ -453,16 +455,15 @@ begin
     if length(v_zone) > 1 then
         v_minutes := to_number(substr(v_zone, 2, 2), '99') * 60
             + to_number(substr(v_zone, -2), '99');
-        -- Compare the code of the sign: NLS_COMP and NLS_SORT may make '-' equal to '+'.
+        -- Compare the code: NLS_COMP and NLS_SORT may make '-' equal to '+'.
         if ascii(v_zone) = 45 then
             v_minutes := -v_minutes;
         end if;
     end if;
-    return v_moment - numtodsinterval(v_minutes, 'minute');
+    return v_time - numtodsinterval(v_minutes, 'minute');
 exception
     when others then
-        -- A date such as the thirtieth of February raises one of a dozen errors (ORA-018xx): it is
-        -- no moment.
+        -- A date such as February 30 raises one of a dozen errors, ORA-018xx.
         if sqlcode between -1899 and -1800 then
             return null;
         end if;
@@ -472,8 +473,8 @@ end internal_parse_timestamp;
 function internal_text_length(p_text in clob)
 return number
 is
--- purpose   Return how many characters a text has.
--- differs   no such helper elsewhere: dbms_lob.getlength counts an emoji as two
+-- purpose   Return the number of characters of a text.
+-- differs   only here: dbms_lob.getlength counts an emoji as 2
     v_part   varchar2(32767);
     v_place  number := 1;
     v_length number := 0;
@@ -490,9 +491,9 @@ end internal_text_length;
 function internal_to_base64(p_bytes in blob)
 return clob
 is
--- purpose   Return bytes as base64 in one line; null stays null.
--- differs   no such helper elsewhere: other engines have a function for it
-    -- 12000 bytes are a whole number of groups of three, so that only the last chunk is padded.
+-- purpose   Encode bytes as base64 in one line; return null for null.
+-- differs   a function elsewhere
+    -- A multiple of 3, so that only the last chunk is padded.
     c_step   constant pls_integer := 12000;
     v_length pls_integer := dbms_lob.getlength(p_bytes);
     v_place  pls_integer := 1;

@@ -1,64 +1,62 @@
 -- Topics: publish, and the patterns that queues are bound to.
 --
--- A published message goes to every queue with a matching pattern, once a queue, in the order of
--- queue names, in the caller's transaction. A pattern is found by the words before its first
--- wildcard, which are the key of an index; only those found are compared. A batch reads once which
--- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
--- each. Arguments are checked whether a queue is bound or not.
+-- A published message goes once to every queue with a matching pattern, in the order of queue
+-- names, in the caller's transaction. An index finds patterns by their prefix, the words before the
+-- first wildcard. A call reads once which shapes of patterns exist, and looks up one pattern per
+-- shape instead of comparing every pair. Arguments are checked even if no queue is bound.
 --
 --   bind_topic -> prefix_key
---   bind_topic -> read_pattern -> words_of
---   bind_topic, unbind_topic, parse_message -> topic_error -> words_of
+--   bind_topic -> read_pattern -> split_words
+--   bind_topic, unbind_topic, parse_message -> topic_error -> split_words
 --   publish_batch -> publish -> bound_queues, store_bound
 --   bound_queues -> topic_patterns
---   topic_patterns -> words_of, prefix_key
+--   topic_patterns -> split_words, prefix_key
 --
 -- Reads queue, topic_binding.
 
-function internal_prefix_key(p_head in varchar2)
+function internal_prefix_key(p_prefix in varchar2)
 return raw
 is
--- purpose   Return the first words of a topic or a pattern as bytes.
--- differs   no such helper elsewhere: there an empty text is not null
+-- purpose   Return a prefix of a topic or pattern as bytes.
+-- differs   only here an empty text is null
 begin
-    -- Where there is no such word, a dot stands for it, because an empty text is null. No head is a
-    -- dot.
-    return utl_raw.cast_to_raw(coalesce(p_head, '.'));
+    -- Use a dot, which is never a prefix, for the empty prefix.
+    return utl_raw.cast_to_raw(coalesce(p_prefix, '.'));
 end internal_prefix_key;
 
 procedure internal_read_pattern(
     p_pattern in varchar2,
-    p_head    out varchar2,
+    p_prefix  out varchar2,
     p_shape   out varchar2
 )
 is
--- purpose   Return the words of a pattern before its first * or #, and its shape: a digit for each word, 1 for *, 2 for #, 0 for any other.
--- differs   no such helper elsewhere: part of bind_topic
+-- purpose   Return a pattern's prefix and shape: a digit per word, 1 for *, 2 for #, else 0.
+-- differs   part of bind_topic elsewhere
     c_star constant pls_integer := ascii('*');
     c_hash constant pls_integer := ascii('#');
-    v_words constant t_texts := internal_words_of(p_pattern);
-    v_is_head boolean := true;
+    v_words constant t_texts := internal_split_words(p_pattern);
+    v_is_prefix boolean := true;
 begin
     for i in 1 .. v_words.count loop
-        v_is_head := v_is_head and ascii(v_words(i)) not in (c_star, c_hash);
+        v_is_prefix := v_is_prefix and ascii(v_words(i)) not in (c_star, c_hash);
         p_shape := p_shape
             || case ascii(v_words(i)) when c_star then '1' when c_hash then '2' else '0' end;
-        if v_is_head then
-            p_head := p_head || case when i > 1 then '.' end || v_words(i);
+        if v_is_prefix then
+            p_prefix := p_prefix || case when i > 1 then '.' end || v_words(i);
         end if;
     end loop;
 end internal_read_pattern;
 
-function internal_words_of(p_text in varchar2)
+function internal_split_words(p_text in varchar2)
 return t_texts
 is
--- purpose   Return the words of a topic or a pattern, which dots part; every character of it is one byte.
--- differs   no such helper elsewhere: other engines have a function for it
+-- purpose   Return the words of a topic or pattern, which must be ASCII.
+-- differs   a function elsewhere
     c_dot   constant pls_integer := ascii('.');
     v_words t_texts;
     v_from  pls_integer := 1;
 begin
-    -- Compare the codes of characters, because instr follows the session's NLS_COMP and NLS_SORT.
+    -- Compare character codes: instr depends on NLS_COMP and NLS_SORT.
     for i in 1 .. length(p_text) loop
         if ascii(substr(p_text, i, 1)) = c_dot then
             v_words(v_words.count + 1) := substr(p_text, v_from, i - v_from);
@@ -67,7 +65,7 @@ begin
     end loop;
     v_words(v_words.count + 1) := substr(p_text, v_from);
     return v_words;
-end internal_words_of;
+end internal_split_words;
 
 function internal_topic_error(
     p_name       in varchar2,
@@ -76,14 +74,14 @@ function internal_topic_error(
 )
 return varchar2
 is
--- purpose   Return what is wrong with a topic or a pattern; null means nothing.
+-- purpose   Return the error in a topic or pattern, or null.
     c_star    constant pls_integer := ascii('*');
     c_hash    constant pls_integer := ascii('#');
     v_words   t_texts;
     v_is_good boolean;
 
-    -- is_word says whether a text is one or more letters, digits, _ or -. It compares their codes,
-    -- because regular expressions follow the session's NLS_SORT.
+    -- Return whether a text is one or more letters, digits, _ or -. Compare character codes:
+    -- regular expressions depend on NLS_SORT.
     function is_word(p_text in varchar2)
     return boolean
     is
@@ -110,10 +108,10 @@ begin
         return p_name || ' must be at most 200 characters';
     end if;
 
-    -- The code of a character of four bytes may be greater than any integer of PL/SQL.
+    -- The code of a 4-byte character may exceed a pls_integer.
     v_is_good := lengthb(p_topic) = length(p_topic);
     if v_is_good then
-        v_words := internal_words_of(p_topic);
+        v_words := internal_split_words(p_topic);
     end if;
     for i in 1 .. v_words.count loop
         if p_is_pattern and length(v_words(i)) = 1
@@ -137,28 +135,28 @@ procedure internal_publish(
     p_sent out nocopy rowq_sent_list
 )
 is
--- purpose   Store messages, which are checked but for the lengths of their bodies, in each queue that is bound to their topics, queue by queue.
--- locks     as internal_bound_queues; as internal_store, queue by queue in the order of their names
+-- purpose   Store messages in the queues bound to their topics, after checking body lengths.
+-- locks     as internal_bound_queues; as internal_store, in the order of queue names
 -- errors    RQ711
--- differs   no such helper elsewhere: part of publish and publish_batch
-    v_bound t_bound_queues;
-    v_place pls_integer;
-    v_error varchar2(32767);
-    v_own   t_new_messages;
+-- differs   part of publish and publish_batch elsewhere
+    v_bound    t_bound_queues;
+    v_position pls_integer;
+    v_error    varchar2(32767);
+    v_own      t_new_messages;
 begin
     p_sent := rowq_sent_list();
     v_bound := internal_bound_queues(p_new);
-    -- Check all before anything is stored, because a trigger has no savepoint.
+    -- Check all before storing any, because a trigger has no savepoint.
     for i in 1 .. v_bound.count loop
-        v_place := v_bound(i).place;
+        v_position := v_bound(i).place;
         v_error := internal_body_error(
-            p_new(v_place).body, p_new(v_place).body_binary, v_bound(i).max_body_length
+            p_new(v_position).body, p_new(v_position).body_binary, v_bound(i).max_body_length
         );
         if v_error is not null then
             v_error := v_error || ' in queue ' || v_bound(i).queue_name;
-            -- What publish itself hands over has no place.
-            if p_new(v_place).place > 0 then
-                v_error := v_error || ' (message ' || internal_number_text(v_place) || ')';
+            -- A message of publish has place 0.
+            if p_new(v_position).place > 0 then
+                v_error := v_error || ' (message ' || internal_number_text(v_position) || ')';
             end if;
             internal_refuse(v_error);
         end if;
@@ -176,8 +174,8 @@ end internal_publish;
 function internal_bound_queues(p_new in t_new_messages)
 return t_bound_queues
 is
--- purpose   Return the queues that are bound to the topics of messages, in the order of their names, with the places of the messages; and keep them from being dropped.
--- locks     the table of messages against drop_queue; waits for one that is under way
+-- purpose   Return the queues that are bound to topics, by name; protect them from drop_queue.
+-- locks     the table message in row exclusive mode; waits for a running drop_queue
     v_found    t_bound_queues;
     v_topic    varchar2(400 char);
     v_first    t_positions;
@@ -186,12 +184,12 @@ is
     v_patterns rowq_keys;
     v_keys     rowq_topic_keys := rowq_topic_keys();
 begin
-    -- A drop_queue holds all tables. The statements after this one see what it has left, and no
-    -- other drop can begin before this transaction ends.
+    -- drop_queue locks all tables. The next statements see the queues that it left, and no other
+    -- drop_queue can start before this transaction ends.
     lock table rowq_message in row exclusive mode;
 
     for i in 1 .. p_new.count loop
-        -- The digits and letters of bytes are different ones to every NLS_SORT.
+        -- Hex digits differ from each other under every NLS_SORT.
         v_topic := rawtohex(utl_raw.cast_to_raw(p_new(i).topic));
         if not v_first.exists(v_topic) then
             v_first(v_topic) := i;
@@ -223,20 +221,22 @@ procedure internal_topic_patterns(
     p_patterns out rowq_keys
 )
 is
--- purpose   Return, as bytes, the patterns that a topic would match: one of each shape that there is among those which begin as it does. p_shapes keeps the shapes that were read.
--- differs   no such helper elsewhere: others compare one topic by like, which here follows NLS_SORT
-    v_words constant t_texts := internal_words_of(p_topic);
-    v_heads       rowq_keys := rowq_keys();
-    v_unread      rowq_keys := rowq_keys();
-    v_found_heads rowq_keys;
-    v_found       t_texts;
-    v_none        t_texts;
-    v_head        varchar2(200 char);
-    v_pattern     varchar2(400 char);
-    v_key         varchar2(4000);
+-- purpose   Return, as bytes, the patterns that a topic would match, one per existing shape.
+-- differs   elsewhere publish compares by like, which depends on NLS_SORT here
+--
+-- p_shapes keeps the shapes that were read.
+    v_words constant t_texts := internal_split_words(p_topic);
+    v_prefixes       rowq_keys := rowq_keys();
+    v_unread         rowq_keys := rowq_keys();
+    v_found_prefixes rowq_keys;
+    v_found          t_texts;
+    v_none           t_texts;
+    v_prefix         varchar2(200 char);
+    v_pattern        varchar2(400 char);
+    v_key            varchar2(4000);
 
-    -- pattern_of is null where a pattern of that shape has more or fewer words than the topic.
-    function pattern_of(p_shape in varchar2)
+    -- Return null if a pattern of that shape has too many or too few words for the topic.
+    function build_pattern(p_shape in varchar2)
     return varchar2
     is
         v_matches_rest constant boolean := to_number(substr(p_shape, -1), '9') = 2;
@@ -255,29 +255,29 @@ is
             v_text := v_text || case when v_count > 0 then '.' end || '#';
         end if;
         return v_text;
-    end pattern_of;
+    end build_pattern;
 begin
-    v_heads.extend(v_words.count + 1);
-    v_heads(1) := internal_prefix_key(null);
+    v_prefixes.extend(v_words.count + 1);
+    v_prefixes(1) := internal_prefix_key(null);
     for i in 1 .. v_words.count loop
-        v_head := v_head || case when i > 1 then '.' end || v_words(i);
-        v_heads(i + 1) := internal_prefix_key(v_head);
+        v_prefix := v_prefix || case when i > 1 then '.' end || v_words(i);
+        v_prefixes(i + 1) := internal_prefix_key(v_prefix);
     end loop;
 
-    -- A batch reads each pattern once, however many of its topics begin as the pattern does.
-    for i in 1 .. v_heads.count loop
-        if not p_shapes.exists(rawtohex(v_heads(i))) then
+    -- Read each prefix once per batch.
+    for i in 1 .. v_prefixes.count loop
+        if not p_shapes.exists(rawtohex(v_prefixes(i))) then
             v_unread.extend;
-            v_unread(v_unread.last) := v_heads(i);
+            v_unread(v_unread.last) := v_prefixes(i);
         end if;
     end loop;
     select /*+ leading(h b) use_nl(b) cardinality(h 4) index(b rowq_topic_binding_prefix_ix) */
            distinct b.prefix_key, b.shape
-    bulk collect into v_found_heads, v_found
+    bulk collect into v_found_prefixes, v_found
     from table(v_unread) h
     join rowq_topic_binding b on b.prefix_key = h.column_value;
     for i in 1 .. v_found.count loop
-        v_key := rawtohex(v_found_heads(i));
+        v_key := rawtohex(v_found_prefixes(i));
         if not p_shapes.exists(v_key) then
             p_shapes(v_key) := v_none;
         end if;
@@ -285,11 +285,11 @@ begin
     end loop;
 
     p_patterns := rowq_keys();
-    for i in 1 .. v_heads.count loop
-        v_key := rawtohex(v_heads(i));
+    for i in 1 .. v_prefixes.count loop
+        v_key := rawtohex(v_prefixes(i));
         if p_shapes.exists(v_key) then
             for n in 1 .. p_shapes(v_key).count loop
-                v_pattern := pattern_of(p_shapes(v_key)(n));
+                v_pattern := build_pattern(p_shapes(v_key)(n));
                 if v_pattern is not null then
                     p_patterns.extend;
                     p_patterns(p_patterns.last) := utl_raw.cast_to_raw(v_pattern);
@@ -305,11 +305,10 @@ procedure internal_store_bound(
     p_sent  in out nocopy rowq_sent_list
 )
 is
--- purpose   Store messages in a queue that is bound to their topics, and append a row for each to the result.
+-- purpose   Store messages in one bound queue, and append their rows to the result.
 -- locks     as internal_store
--- differs   no such helper elsewhere: other engines call enqueue or a helper of it
-    -- ORA-20701 (queue_not_found): the queue was dropped since a serializable transaction began,
-    -- which sees it still.
+-- differs   elsewhere publish calls enqueue, or a helper of it
+    -- ORA-20701 (queue_not_found): a serializable transaction still sees a queue that was dropped.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -20701);
     e_cannot_serialize exception;

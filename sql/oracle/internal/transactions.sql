@@ -1,8 +1,8 @@
--- Transactions: whose transaction a call runs in.
+-- Transactions: the transaction that a call runs in.
 --
--- Every call is in the caller's transaction. It sets the savepoint rowq_call and rolls back to it
--- if it is refused. In a trigger there can be no savepoint; then the statement that fired it is
--- undone.
+-- A call runs in the caller's transaction. It sets the savepoint rowq_call, and rolls back to it on
+-- an error. A trigger cannot set a savepoint; there an error rolls back the statement that fired
+-- it.
 --
 --   create_queue, alter_queue, drop_queue, ... -> begin_work, roll_back
 --
@@ -10,10 +10,10 @@
 
 procedure internal_begin_work(p_has_savepoint out boolean)
 is
--- purpose   Set a savepoint in the caller's transaction, unless the caller is a trigger or another database.
--- differs   needed where a procedure opens a transaction or, as here, a trigger may call it
-    -- ORA-04092: no savepoint in a trigger. ORA-02074: none in a session that another database has
-    -- opened. There the failing statement, or the other database, takes back what was done.
+-- purpose   Set a savepoint, unless the caller is a trigger or another database.
+-- differs   only here a trigger can call a routine with a savepoint
+    -- ORA-04092: no savepoint in a trigger. ORA-02074: none in a session of another database. There
+    -- the failing statement, or the other database, rolls back.
     e_in_trigger exception;
     pragma exception_init(e_in_trigger, -4092);
     e_distributed exception;
@@ -28,9 +28,8 @@ end internal_begin_work;
 
 procedure internal_roll_back(p_has_savepoint in boolean)
 is
--- purpose   Take back what was done since internal_begin_work, where it has set a savepoint.
--- commits   never; rolls back to where internal_begin_work was called
--- differs   needed where a procedure opens a transaction or, as here, a trigger may call it
+-- purpose   Roll back to the savepoint of internal_begin_work, if it has set one.
+-- differs   only here a trigger can call a routine with a savepoint
 begin
     if p_has_savepoint then
         rollback to savepoint rowq_call;

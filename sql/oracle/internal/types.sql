@@ -1,8 +1,7 @@
--- Subprograms of the package hand these to each other. seq is a place, in a lane or in a claim.
--- group_key is set only where a message is to join its group, and is_without_slot is 1 for one that
--- comes from a place where it had no slot. is_cancelled is 1 for one of a claim that was cancelled
--- meanwhile. place is that of a new message in its batch, or 0, and predecessor_ids is null for one
--- that names none. topic is null where it is not published.
+-- Types of the package's private subprograms. seq is a position in a lane or claim. group_key is
+-- set only if the message is to join its group. is_without_slot is 1 if it had no slot.
+-- is_cancelled is 1 if it was cancelled while leased. place is the position of a new message in its
+-- batch, or 0. predecessor_ids and topic are null if it has none.
 type t_queue is record (
     queue_id             rowq_queue.queue_id%type,
     lease_seconds        rowq_queue.lease_seconds%type,
@@ -83,7 +82,7 @@ type t_new_message is record (
     topic                 rowq_topic_binding.topic_pattern%type
 );
 type t_new_messages is table of t_new_message index by pls_integer;
--- place is that of a message, in its batch, whose topic the queue is bound to.
+-- place is the position in its batch of a message that the queue receives.
 type t_bound_queue is record (
     place           number(10),
     queue_id        rowq_queue.queue_id%type,
@@ -94,8 +93,7 @@ type t_bound_queue is record (
 );
 type t_bound_queues is table of t_bound_queue index by pls_integer;
 type t_numbers is table of number index by pls_integer;
--- Texts and numbers of a schedule are as long as a caller may pass them, so that they can be
--- checked before they are stored.
+-- As long as a caller may pass the values, so that they can be checked before they are stored.
 type t_schedule is record (
     queue_id         rowq_schedule.queue_id%type,
     schedule_key     rowq_schedule.schedule_key%type,
@@ -117,7 +115,7 @@ type t_schedule is record (
     body             clob,
     body_binary      blob
 );
--- first_id is the first of the messages that wait in the group; slots are numbers, by themselves.
+-- first_id is the first message that waits in the group; slots are the numbers of its slots.
 type t_group is record (
     group_limit   rowq_queue.group_limit%type,
     pause_seconds rowq_queue.group_pause_seconds%type,
@@ -133,8 +131,8 @@ type t_group_row is record (
     slot_no       rowq_group_slot.slot_no%type
 );
 type t_group_rows is table of t_group_row index by pls_integer;
--- A t_expiring is a row of expiry that is due. place is the table in which its message waits, or
--- 'later' where it expires later, and then later_at is the next look; null where it waits nowhere.
+-- A due row of expiry. place is the table in which its message waits, null if it does not wait, or
+-- 'later' if it is checked again at later_at.
 type t_expiring is record (
     expires_at rowq_expiry.expires_at%type,
     expiry_id  rowq_expiry.expiry_id%type,
@@ -153,7 +151,7 @@ type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;
 type t_key_lists is table of rowq_keys index by pls_integer;
 type t_texts is table of rowq_message.dedup_key%type index by pls_integer;
--- A t_shapes finds the shapes of the patterns that begin with some words, by these words in hex.
+-- The shapes of the patterns with a prefix, by that prefix in hex.
 type t_shapes is table of t_texts index by varchar2(4000);
--- A t_positions finds a position by the text of an id, or by what internal_dedup_order returns.
+-- Positions by the text of an id, or by a result of internal_dedup_order.
 type t_positions is table of pls_integer index by varchar2(4000);

@@ -8,18 +8,17 @@ is
 -- version   1
 -- purpose   Bind a queue to the topics that match a pattern.
 -- promise   P15 P35
--- locks     the table of bindings against drop_queue; a new topic_binding row; waits for a session
---           that is binding the same
+-- locks     the table topic_binding against drop_queue; a new row of it; waits for a session that
+--           inserts the same row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    -- ORA-02291 (parent key not found): the queue was dropped since a serializable transaction
-    -- began.
+    -- ORA-02291 (parent key not found): a serializable transaction still sees a dropped queue.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);
     v_error         varchar2(32767);
     v_queue         t_queue;
-    v_head          varchar2(200 char);
+    v_prefix        varchar2(200 char);
     v_shape         varchar2(100 char);
     v_key           raw(200);
     v_prefix_key    raw(200);
@@ -32,9 +31,9 @@ begin
         internal_refuse(v_error);
     end if;
     v_queue := internal_lock_bindings(p_queue_name);
-    internal_read_pattern(p_topic_pattern, v_head, v_shape);
+    internal_read_pattern(p_topic_pattern, v_prefix, v_shape);
     v_key := utl_raw.cast_to_raw(p_topic_pattern);
-    v_prefix_key := internal_prefix_key(v_head);
+    v_prefix_key := internal_prefix_key(v_prefix);
 
     begin
         insert into rowq_topic_binding (queue_id, pattern_key, topic_pattern, prefix_key, shape)

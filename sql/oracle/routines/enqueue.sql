@@ -20,8 +20,8 @@ is
 -- version   1
 -- purpose   Enqueue a message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
--- locks     new rows; with a dedup key, waits for another open enqueue of it; with a group key, for
---           one that has opened the group; the row of a predecessor, tried only
+-- locks     new rows; the rows of predecessors, without waiting; with a dedup key, waits for open
+--           enqueues of it; with a group key, waits for a session that opens the group
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   an empty text is null to Oracle: pass empty_clob() for an empty body

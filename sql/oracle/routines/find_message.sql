@@ -11,7 +11,7 @@ is
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a message that ends while it is looked for may be returned as one that has ended
+-- differs   may return a message that ends during the call
     -- No key is longer than 200 characters.
     v_key constant raw(804) := utl_raw.cast_to_raw(substr(p_dedup_key, 1, 201));
     v_queue      t_queue;

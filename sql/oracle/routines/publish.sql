@@ -18,7 +18,7 @@ is
 -- version   1
 -- purpose   Enqueue a message to each queue bound to a topic.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
--- locks     as internal_bound_queues; as enqueue, queue by queue in the order of their names
+-- locks     as internal_bound_queues; as enqueue, in the order of queue names
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   an empty text is null to Oracle: pass empty_clob() for an empty body
@@ -28,8 +28,7 @@ is
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);
-    -- What is wrong is refused where no queue is bound, too. The length of a body is for each queue
-    -- to judge.
+    -- Check the arguments even if no queue is bound. The length of a body depends on the queue.
     v_error := coalesce(
         internal_topic_error('topic', p_topic, false),
         internal_message_error(

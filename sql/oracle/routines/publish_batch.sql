@@ -7,7 +7,7 @@ is
 -- version   1
 -- purpose   Publish many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
--- locks     as internal_bound_queues; as enqueue_batch, queue by queue in the order of their names
+-- locks     as internal_bound_queues; as enqueue_batch, in the order of queue names
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing

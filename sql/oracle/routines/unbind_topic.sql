@@ -8,7 +8,7 @@ is
 -- version   1
 -- purpose   Remove a queue's pattern; messages already enqueued stay.
 -- promise   P15 P35
--- locks     the table of bindings against drop_queue; the topic_binding row
+-- locks     the table topic_binding against drop_queue; a row of it
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -1,9 +1,9 @@
 -- Arguments: what a call may pass.
 --
--- A routine checks all of its arguments before it locks or writes anything, so a refused call
--- changes nothing. A *check* raises RQ711; an *error* helper returns what is wrong, or null, so
--- that a batch can name the message at fault. Bodies are compared by bytes first: counting bytes
--- costs nothing, and no text has more characters than bytes.
+-- A routine checks all arguments before it locks or writes, so a refused call changes nothing.
+-- A *check* raises RQ711; an *error* helper returns the error or null, so that a batch can add the
+-- position of the message. Bodies are compared by bytes first: counting bytes is free, and a text
+-- never has more characters than bytes.
 --
 --   create_queue, alter_queue -> check_settings -> check_name, check_range
 --   check_schedule -> check_name
@@ -36,7 +36,7 @@ create or replace function rowq.internal_check_settings(
 returns void
 language plpgsql
 as $$
--- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
+-- purpose   Refuse an invalid queue name or setting; a null setting is valid.
 -- errors    RQ711
 begin
     perform rowq.internal_check_name('queue_name', p_queue_name);
@@ -68,7 +68,7 @@ create or replace function rowq.internal_check_name(p_name text, p_value text)
 returns void
 language plpgsql
 as $$
--- purpose   Refuse a bad name of a queue or a schedule; p_name is that of the parameter.
+-- purpose   Refuse an invalid name of a queue or schedule; p_name is the parameter.
 -- errors    RQ711
 begin
     if p_value is null
@@ -91,7 +91,7 @@ create or replace function rowq.internal_check_range(
 returns void
 language plpgsql
 as $$
--- purpose   Refuse a number outside its range; null passes.
+-- purpose   Refuse a number outside its range; null is valid.
 -- errors    RQ711
 begin
     if not p_value between p_low and p_high then
@@ -110,7 +110,7 @@ create or replace function rowq.internal_body_error(
 returns text
 language plpgsql
 as $$
--- purpose   Return what is wrong with the length of a body; null means nothing.
+-- purpose   Return the error if a body is too long, or null.
 declare
     v_length constant integer := greatest(char_length(p_body), octet_length(p_body_binary));
 begin
@@ -127,7 +127,7 @@ create or replace function rowq.internal_is_id_list(p_message_ids bigint[])
 returns boolean
 language plpgsql
 as $$
--- purpose   Return whether a list of messages is flat, not too long and without null; a null list passes.
+-- purpose   Return whether a list has at most 10000 ids and no nulls; null is valid.
 begin
     return p_message_ids is null
         or cardinality(p_message_ids) <= 10000
@@ -140,7 +140,7 @@ create or replace function rowq.internal_check_batch_size(p_batch_size integer)
 returns void
 language plpgsql
 as $$
--- purpose   Refuse a housekeeping batch_size outside 1 to 10000.
+-- purpose   Refuse a maintenance batch_size outside 1 to 10000.
 -- errors    RQ711
 begin
     if p_batch_size is null or p_batch_size not between 1 and 10000 then

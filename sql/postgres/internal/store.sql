@@ -1,10 +1,10 @@
--- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
+-- Store: new messages, dedup keys, and delayed messages that are due.
 --
--- A message is one row of message and one row of the place where it waits: ready, delayed,
--- group_waiting or blocked. A batch takes a few statements, not a few for each message; the plain
--- case has a path of its own. A dedup key is a row of dedup while its message is unfinished. A
--- producer of the same key waits for that row and gets the first message's id back as a duplicate.
--- promote moves what is due from delayed to ready, or into its group.
+-- A message is one row of message and one row of the table where it waits: ready, delayed,
+-- group_waiting or blocked. A batch takes a few statements, not a few per message; a plain batch
+-- has a fast path. An unfinished message with a dedup key has a row in dedup. A producer of the
+-- same key waits for that row and gets the first message's id back as a duplicate. promote moves
+-- due messages from delayed to ready, or into their groups.
 --
 --   enqueue, publish, refuse_predecessors, ... -> message_error
 --   publish_batch, store_unkeyed, store_keyed -> parse_messages -> message_error, refuse_bad_value
@@ -34,7 +34,7 @@ create or replace function rowq.internal_message_error(
 returns text
 language plpgsql
 as $$
--- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
+-- purpose   Return the first error in the arguments of enqueue, or null.
 begin
     return case
         when p_priority is null or p_priority not between 0 and 9
@@ -93,12 +93,12 @@ returns table (
 )
 language plpgsql
 as $$
--- purpose   Read and check the messages of enqueue_batch.
+-- purpose   Parse and check the messages of a batch.
 -- errors    RQ711
 #variable_conflict use_column
 declare
-    v_place integer;
-    v_error text;
+    v_position integer;
+    v_error    text;
 begin
     if p_messages is null
        or jsonb_typeof(p_messages) <> 'array'
@@ -108,13 +108,13 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    select e.place into v_place
+    select e.place into v_position
     from jsonb_array_elements(p_messages) with ordinality e (message, place)
     where jsonb_typeof(e.message) <> 'object'
     limit 1;
     if found then
         raise exception 'RQ711 invalid_argument: a message must be a JSON object (message %)',
-            v_place
+            v_position
             using errcode = 'RQ711';
     end if;
 
@@ -122,7 +122,7 @@ begin
                case when t.wanted is null then 'unknown key %I' else '%I must be a JSON %s' end,
                left(k.key, 100), t.wanted
            )
-    into v_place, v_error
+    into v_position, v_error
     from jsonb_array_elements(p_messages) with ordinality e (message, place)
     cross join lateral jsonb_each(e.message) k (key, value)
     left join (
@@ -138,7 +138,7 @@ begin
        or t.wanted not in ('value', jsonb_typeof(k.value)) and k.value <> 'null'
     limit 1;
     if found then
-        raise exception 'RQ711 invalid_argument: % (message %)', v_error, v_place
+        raise exception 'RQ711 invalid_argument: % (message %)', v_error, v_position
             using errcode = 'RQ711';
     end if;
 
@@ -176,7 +176,7 @@ begin
                 dedup_key, max_attempts, group_key, expire_seconds, place
             )
         loop
-            -- A short text with a good priority and a good delay has nothing else to check.
+            -- Most messages are a short text with at most a priority and a delay: skip the rest.
             if priority not between 0 and 9
                or delay_seconds not between 0 and 315360000
                or octet_length(body) > p_max_length
@@ -211,7 +211,7 @@ create or replace function rowq.internal_refuse_bad_value(p_message jsonb, p_pos
 returns void
 language plpgsql
 as $$
--- purpose   Refuse a message of enqueue_batch with a value that cannot be read, by key and position.
+-- purpose   Refuse a message of a batch that has an invalid value, and name its key and position.
 -- errors    RQ711
 declare
     v_key text;
@@ -252,17 +252,16 @@ create or replace function rowq.internal_reserve_dedup_keys(
 returns bigint[]
 language plpgsql
 as $$
--- purpose   Reserve dedup keys; return for each message its own id, or the id of the message that owns its key.
+-- purpose   Reserve dedup keys; return per message its own id, or the id of its key's owner.
 -- locks     new dedup rows, in key order; waits for other open enqueues of the same keys
 declare
     v_kept_ids bigint[];
 begin
     loop
-        -- The block is a subtransaction: what it has taken is given back before it begins anew.
+        -- The block is a subtransaction: a retry first rolls back the keys it has reserved.
         begin
-            -- Insert in key order, so that two batches with the same keys cannot wait for each
-            -- other. Whoever owned a key when the statement began is its owner also where it ends
-            -- meanwhile.
+            -- Insert in key order, so that two batches with the same keys cannot deadlock. The
+            -- owner of a key is the one at the start of the statement, even if it ends during it.
             with keys as materialized (
                 select distinct on (m.dedup_key) m.dedup_key, m.message_id
                 from unnest(p_message_ids, p_dedup_keys) m (message_id, dedup_key)
@@ -288,7 +287,7 @@ begin
                 message_id, dedup_key, place
             )
             left join added a on a.dedup_key = m.dedup_key
-            -- A stricter snapshot may show a former owner beside this transaction's own message.
+            -- Under repeatable read the snapshot may show a former owner and our own message.
             left join lateral (
                 select max(x.message_id) as message_id
                 from rowq.dedup x
@@ -297,7 +296,7 @@ begin
             ) d on true;
             exit when array_position(v_kept_ids, null) is null;
 
-            -- What others have committed while this call waited for them is seen by a new look.
+            -- A new statement sees the owners that were committed while this one waited.
             select array_agg(
                        coalesce(
                            v_kept_ids[m.place], (
@@ -313,8 +312,8 @@ begin
             from unnest(p_dedup_keys) with ordinality m (dedup_key, place);
             exit when array_position(v_kept_ids, null) is null;
 
-            -- A key whose owner was finished in between is free again. To wait for it now, with
-            -- later keys in hand, could end in a deadlock.
+            -- An owner has finished in between, so its key is free again. Waiting for it while
+            -- holding later keys could deadlock.
             raise sqlstate 'RQAGN';
         exception
             when sqlstate 'RQAGN' then
@@ -335,11 +334,11 @@ create or replace function rowq.internal_store_plain(
 )
 language plpgsql
 as $$
--- purpose   Store a batch whose messages have short bodies, good priorities and nothing else; return nulls for another one.
+-- purpose   Store a batch of short bodies and priorities only; return nulls for any other batch.
 -- locks     new rows only
--- differs   only here: most batches are such, and need no common table of their messages
+-- differs   PostgreSQL only: skips parse_messages for the usual batch
 begin
-    -- A value of a table's column may be compressed, and would be unpacked for each look into it.
+    -- Copy the value: one from a table may be compressed, and each access would decompress it.
     p_messages := p_messages #> '{}';
 
     if p_messages is null
@@ -351,8 +350,8 @@ begin
         where case
                   when jsonb_typeof(e.message) <> 'object' then true
                   when pg_column_size(e.message) > p_max_length then true
-                  -- A body that is no JSON string may be much longer as a text: 1e9999 has ten
-                  -- thousand digits.
+                  -- A body that is not a JSON string can be much longer as text: 1e9999 has 10000
+                  -- digits.
                   when jsonb_typeof(e.message -> 'body') <> 'string'
                        and octet_length(e.message ->> 'body') > p_max_length then true
                   when e.message - '{body,priority}'::text[] <> '{}' then true
@@ -366,7 +365,7 @@ begin
         return;
     end if;
 
-    -- Arrays of numbers and lanes cost less than rows that one insert returns to another.
+    -- Arrays of ids and lanes cost less than passing rows from one insert to another.
     select array_agg(nextval('rowq.message_seq')),
            array_agg((coalesce((e.message ->> 'priority')::integer, 5) * 2 + 1)::smallint)
     into o_message_ids, o_lanes
@@ -394,14 +393,14 @@ create or replace function rowq.internal_store_unkeyed(
 )
 language plpgsql
 as $$
--- purpose   Store the messages of a batch of which none has a dedup key.
+-- purpose   Store a batch without dedup keys, groups and predecessors.
 -- locks     new rows only
 -- errors    RQ711
--- differs   elsewhere part of enqueue_batch: here one statement writes all rows
+-- differs   part of enqueue_batch elsewhere; one statement writes all rows here
 declare
     v_expires boolean;
 begin
-    with given as materialized (
+    with input as materialized (
         select nextval('rowq.message_seq') as message_id, p.*,
                (p.priority * 2 + 1)::smallint as lane,
                coalesce(p.run_at, p_now + make_interval(secs => p.delay_seconds)) as due_at,
@@ -415,18 +414,18 @@ begin
         )
         select p_queue_id, g.max_attempts, g.message_id, p_now, g.message_type, g.headers, g.body,
                g.body_binary, g.expires_at
-        from given g
+        from input g
     ),
     postpone as (
         insert into rowq.delayed (queue_id, lane, message_id, due_at)
         select p_queue_id, g.lane, g.message_id, g.due_at
-        from given g
+        from input g
         where g.due_at > p_now
     ),
     queued as (
         insert into rowq.ready (queue_id, lane, seq, message_id)
         select p_queue_id, g.lane, g.message_id, g.message_id
-        from given g
+        from input g
         where g.due_at <= p_now
            or g.due_at is null
     ),
@@ -434,14 +433,14 @@ begin
         insert into rowq.expiry (queue_id, lane, expires_at, message_id, seq)
         select p_queue_id, g.lane, least(g.expires_at, p_now + interval '1 day'), g.message_id,
                g.message_id
-        from given g
+        from input g
         where g.expires_at is not null
     )
     select array_agg(g.message_id order by g.place),
            array_agg(g.lane) filter (where g.due_at <= p_now or g.due_at is null),
            bool_or(g.expires_at is not null)
     into o_message_ids, o_lanes, v_expires
-    from given g;
+    from input g;
     if v_expires then
         perform rowq.internal_open_lanes(p_queue_id, '{-6}'::smallint[] /* expiry */);
     end if;
@@ -458,11 +457,11 @@ create or replace function rowq.internal_store_keyed(
 returns table (place integer, message_id bigint, outcome text)
 language plpgsql
 as $$
--- purpose   Store a batch with dedup keys, groups or predecessors, and notify the sessions that listen.
+-- purpose   Store a batch with dedup keys, groups or predecessors, and notify listeners.
 -- locks     new rows; waits as enqueue does, in the order of the keys; rows of predecessors, tried
 --           only
 -- errors    RQ701 RQ711
--- differs   elsewhere part of store_batch or store
+-- differs   part of store_batch or store elsewhere
 #variable_conflict use_column
 declare
     v_ids          bigint[];
@@ -482,8 +481,8 @@ declare
     v_blocked      bigint[];
     v_waiting      bigint[];
 begin
-    -- An array for each column: the row type of a table would have another column once an upgrade
-    -- adds one, which a call that is under way does not know.
+    -- Use an array per column: an upgrade that adds a column changes the row type of the table
+    -- under a running call.
     select array_agg(nextval('rowq.message_seq')), array_agg(p.max_attempts),
            array_agg(p.message_type), array_agg(p.dedup_key), array_agg(p.group_key),
            array_agg(p.headers), array_agg(p.body), array_agg(p.body_binary),
@@ -499,7 +498,7 @@ begin
 
     v_kept_ids := rowq.internal_reserve_dedup_keys(p_queue_id, v_ids, v_dedup_keys);
 
-    -- Messages of this batch that others of it wait for need no second write.
+    -- Find the messages that others of this batch wait for, to write has_successors at once.
     select array_agg(distinct v_kept_ids[p.place]) into v_awaited
     from (
         select e.position::integer as place
@@ -542,13 +541,13 @@ begin
         p_queue_id, p_messages, v_ids, v_group_keys, v_kept_ids, v_lanes, v_due_ats, p_now
     );
 
-    -- Enter groups before predecessors are held: whoever ends one of those waits for this
-    -- transaction, which must wait for nobody from then on.
+    -- Join groups before locking predecessors: a session that ends a predecessor waits for this
+    -- transaction, which must not wait for any session from then on.
     perform rowq.internal_open_lanes(p_queue_id, array_agg(m.lane))
     from unnest(v_lanes, v_due_ats) m (lane, due_at)
     where m.due_at <= p_now or m.due_at is null;
     if v_links <> '{}' then
-        -- The archive looks for messages that wait only where this lane is.
+        -- archive checks for blocked messages only if this lane exists.
         perform rowq.internal_open_lanes(p_queue_id, '{-4}'::smallint[] /* deferred */);
     end if;
     select rowq.internal_join_groups(
@@ -601,11 +600,10 @@ create or replace function rowq.internal_promote(p_queue_id integer, p_limit int
 returns integer
 language plpgsql
 as $$
--- purpose   Move up to p_limit due messages to the tails of their lanes, or into their groups, earliest first.
--- locks     delayed rows, passing over locked ones; as internal_try_take_group_slot
+-- purpose   Move up to p_limit due messages to their lanes or groups, earliest first.
+-- locks     delayed rows, skipping locked ones; as internal_try_take_group_slot
 declare
-    -- The moment is a constant, because a scan that compares with clock_timestamp() itself would
-    -- not stop at the last row that is due.
+    -- A constant: a scan that compares with clock_timestamp() would not stop at the last due row.
     v_now         constant timestamp with time zone := clock_timestamp();
     v_from        constant timestamp with time zone := rowq.internal_from_microseconds(
         rowq.internal_read_floor(p_queue_id, -2::smallint /* delayed */)
@@ -633,7 +631,7 @@ begin
     loop
         v_last_due_at := v_row.due_at;
         if v_row.group_key is not null then
-            -- Wait for a producer once a call, and no longer than a moment.
+            -- Wait for a producer at most once per call; postpone the others by 0.5 seconds.
             v_has_slot := case
                 when not v_is_late
                     then rowq.internal_try_take_group_slot(p_queue_id, v_row.group_key)
@@ -649,8 +647,8 @@ begin
             end if;
         end if;
 
-        -- Delete the rows one by one, because their ids may lie far apart, and the planner may make
-        -- "= any" a filter over all rows.
+        -- Delete one by one: ids may be far apart, and the planner may turn "= any" into a filter
+        -- over all rows.
         delete from rowq.delayed d
         where d.queue_id = p_queue_id
           and d.message_id = v_row.message_id;
@@ -690,16 +688,16 @@ create or replace function rowq.internal_push_ready(
 returns void
 language plpgsql
 as $$
--- purpose   Append messages to lanes, in the order of the arrays, under new numbers.
+-- purpose   Append messages to their lanes, in the order of the arrays.
 -- locks     new ready and expiry rows
--- differs   notifies the sessions that listen
+-- differs   notifies listeners
 begin
     -- Get the transaction id before the numbers: internal_move_floor relies on this order.
     perform pg_current_xact_id();
     perform rowq.internal_open_lanes(p_queue_id, p_lanes);
 
-    -- internal_expire looks for a message where this says. Only a queue that has had messages that
-    -- expire has that lane, and without it the messages are not looked up.
+    -- Record the new positions of expiring messages for internal_expire. A queue that never had an
+    -- expiring message has no lane -6, and skips the lookup.
     with pushed as (
         insert into rowq.ready as r (queue_id, lane, message_id, attempt, last_error)
         select p_queue_id, u.lane, u.message_id, u.attempt, u.last_error
@@ -745,7 +743,7 @@ create or replace function rowq.internal_push_delayed(
 returns void
 language plpgsql
 as $$
--- purpose   Let messages wait for their time; those that are due by p_now are ready at once.
+-- purpose   Delay messages until they are due; make those that are due by p_now ready.
 -- locks     new delayed, ready and expiry rows
 declare
     v_ready record;

@@ -1,8 +1,8 @@
 -- Text: JSON, timestamps and lists of ids.
 --
--- Results and headers must be JSON that every reader accepts: no number of more than a hundred
--- digits, and no deep nesting. Times are UTC and microseconds; a text of a time is ISO 8601,
--- whatever the session's settings are.
+-- Results and headers must be JSON that every parser accepts: no number of more than 100 digits, no
+-- deep nesting. Times are UTC with microseconds. Texts of times are ISO 8601, regardless of the
+-- session's settings.
 --
 --   list_delayed, promote, run_deferred, ... -> from_microseconds
 --   message_error, check_results -> json_error
@@ -15,8 +15,7 @@ returns timestamp with time zone
 language sql
 immutable
 as $$
--- purpose   Return the moment that is so many microseconds after the beginning of 1970.
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Convert microseconds since 1970 to a timestamp.
 select timestamp with time zone 'epoch' + p_microseconds * interval '1 microsecond'
 $$;
 
@@ -30,12 +29,13 @@ create or replace function rowq.internal_json_error(
 returns text
 language plpgsql
 as $$
--- purpose   Return what is wrong with headers or results: p_kind is what they must be, p_too_deep finds what is nested too deep; null means nothing.
--- differs   jsonb has no exponents: digits are counted as they come out
+-- purpose   Return the error in headers or results, or null.
+-- differs   jsonb stores no exponents: digits are counted as they are printed
+--
+-- p_kind is the type that they must have; p_too_deep finds values that are nested too deep.
 begin
-    -- The length of the text is checked last, because a short number such as 1e100000 is very long
-    -- as a text. A number that is still no integer after it was multiplied by 1e300 has more than
-    -- 300 digits after the point.
+    -- Check the length last: a short number such as 1e100000 is very long as text. A number that is
+    -- not an integer after multiplying by 1e300 has more than 300 decimal places.
     return case
         when jsonb_typeof(p_value) <> p_kind
             then format('%s must be a JSON %s', p_name, p_kind)
@@ -61,8 +61,8 @@ language plpgsql
 set timezone = 'GMT'
 set datestyle = 'ISO, YMD'
 as $$
--- purpose   Read a moment in ISO 8601, UTC without a zone, whatever the caller's settings say.
--- differs   a text that is none raises an error of the class 22
+-- purpose   Parse an ISO 8601 timestamp, UTC if it has no zone.
+-- differs   an invalid text raises an error of class 22
 begin
     return p_text::timestamp with time zone;
 end;

@@ -1,14 +1,13 @@
 -- Topics: publish, and the patterns that queues are bound to.
 --
--- A published message goes to every queue with a matching pattern, once a queue, in the order of
--- queue names, in the caller's transaction. A pattern is found by the words before its first
--- wildcard, which are the key of an index; only those found are compared. A batch reads once which
--- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
--- each. Arguments are checked whether a queue is bound or not.
+-- A published message goes once to every queue with a matching pattern, in the order of queue
+-- names, in the caller's transaction. An index finds patterns by their prefix, the words before the
+-- first wildcard. A batch reads once which shapes of patterns exist, and looks up one pattern per
+-- shape instead of comparing every pair. Arguments are checked even if no queue is bound.
 --
 --   bind_topic, unbind_topic, publish -> topic_error
 --   publish, publish_batch -> bound_queues
---   publish_batch -> take_topics -> topic_error
+--   publish_batch -> extract_topics -> topic_error
 --
 -- Reads queue, topic_binding.
 
@@ -20,7 +19,7 @@ create or replace function rowq.internal_topic_error(
 returns text
 language plpgsql
 as $$
--- purpose   Return what is wrong with a topic or a pattern; null means nothing.
+-- purpose   Return the error in a topic or pattern, or null.
 begin
     return case
         when p_topic is null
@@ -41,17 +40,16 @@ create or replace function rowq.internal_bound_queues(p_topics text[])
 returns table (topic text, queue_name text, max_body_length integer)
 language plpgsql
 as $$
--- purpose   Return the queues that are bound to topics, none twice for a topic, and keep them from being dropped.
--- locks     the table of messages against drop_queue; waits for one that is under way
+-- purpose   Return the queues that are bound to each topic, and protect them from drop_queue.
+-- locks     the table message in row exclusive mode; waits for a running drop_queue
 #variable_conflict use_column
 begin
-    -- A drop_queue holds all tables. The statement after this one sees what it has left, and no
-    -- other drop can begin before this transaction ends.
+    -- drop_queue locks all tables. The next statement sees the queues that it left, and no other
+    -- drop_queue can start before this transaction ends.
     lock table rowq.message in row exclusive mode;
 
-    -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
-    -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
-    -- have the same number of them.
+    -- A pattern matches if its prefix begins the topic, and if the same number of words of the
+    -- topic is like the pattern. "%" cannot match a dot: both sides have the same number of dots.
     if cardinality(p_topics) = 1 then
         return query
         select distinct t.topic, q.queue_name, q.max_body_length
@@ -61,15 +59,15 @@ begin
                 as texts
             from (select string_to_array(t.topic, '.') as words) w
             cross join generate_series(0, cardinality(w.words)) n (word_count)
-        ) head
+        ) prefix
         cross join lateral (
             select x.queue_id
             from rowq.topic_binding x
-            where x.literal_prefix = any (head.texts)
-              and (x.matches_rest or x.word_count = cardinality(head.texts) - 1)
+            where x.literal_prefix = any (prefix.texts)
+              and (x.matches_rest or x.word_count = cardinality(prefix.texts) - 1)
               and (
                   x.like_pattern is null
-                  or head.texts[x.word_count + 1] like x.like_pattern escape '!'
+                  or prefix.texts[x.word_count + 1] like x.like_pattern escape '!'
               )
             offset 0
         ) b
@@ -77,12 +75,11 @@ begin
         return;
     end if;
 
-    -- Many topics beside many patterns that begin alike would be too many pairs to compare. But a
-    -- topic matches at most one pattern of each shape. So each pattern that begins as some topic
-    -- does is read once for its shape, however many topics there are; the patterns that a topic
-    -- would match are then put together from its words, and looked up.
+    -- Many topics times many patterns are too many pairs to compare, but a topic matches at most
+    -- one pattern of each shape. So read the shapes below each prefix once, build the patterns that
+    -- a topic would match from its words, and look them up.
     return query
-    with head as materialized (
+    with prefix as materialized (
         select t.topic, t.words, array_to_string(t.words[:n.word_count], '.') as literal_prefix
         from (
             select u.topic, string_to_array(u.topic, '.') as words
@@ -93,7 +90,7 @@ begin
     ),
     shape as materialized (
         select distinct x.literal_prefix, x.shape
-        from (select distinct h.literal_prefix from head h) d
+        from (select distinct h.literal_prefix from prefix h) d
         join rowq.topic_binding x on x.literal_prefix = d.literal_prefix
     ),
     candidate as materialized (
@@ -108,7 +105,7 @@ begin
                    )
             from generate_series(1, length(s.shape)) w (place)
         ) as topic_pattern
-        from head h
+        from prefix h
         join shape s on s.literal_prefix = h.literal_prefix
         where length(s.shape) = cardinality(h.words)
            or (right(s.shape, 1) = '2' and length(s.shape) <= cardinality(h.words) + 1)
@@ -120,19 +117,19 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_take_topics(
+create or replace function rowq.internal_extract_topics(
     inout p_messages jsonb,
     out o_topics     text[]
 )
 language plpgsql
 as $$
--- purpose   Take the topics out of the messages of publish_batch, which get them as their types where they have none.
+-- purpose   Remove the topics from the messages of publish_batch, and use them as default types.
 -- errors    RQ711
 declare
-    v_place integer;
-    v_error text;
+    v_position integer;
+    v_error    text;
 begin
-    -- What is no array of objects is left as it is, for internal_parse_messages to refuse.
+    -- Leave anything but an array of objects for internal_parse_messages to refuse.
     if jsonb_typeof(p_messages) is distinct from 'array' or exists (
         select 1
         from jsonb_array_elements(p_messages) e (message)
@@ -141,7 +138,7 @@ begin
         return;
     end if;
 
-    select f.place, f.fault into v_place, v_error
+    select f.place, f.error into v_position, v_error
     from (
         select e.place,
                case
@@ -152,14 +149,14 @@ begin
                    when jsonb_typeof(e.message -> 'topic') not in ('string', 'null')
                        then 'topic must be a JSON string'
                    else rowq.internal_topic_error('topic', e.message ->> 'topic', false)
-               end as fault
+               end as error
         from jsonb_array_elements(p_messages) with ordinality e (message, place)
     ) f
-    where f.fault is not null
+    where f.error is not null
     order by f.place
     limit 1;
     if found then
-        raise exception 'RQ711 invalid_argument: % (message %)', v_error, v_place
+        raise exception 'RQ711 invalid_argument: % (message %)', v_error, v_position
             using errcode = 'RQ711';
     end if;
 

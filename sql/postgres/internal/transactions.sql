@@ -1,8 +1,8 @@
--- Transactions: whose transaction a call runs in.
+-- Transactions: the transaction that a call runs in.
 --
--- A call runs in the caller's transaction. After a refused call PostgreSQL lets that transaction do
--- nothing more, so a caller that wants to go on sets a savepoint first. dequeue_wait and
--- wait_for_result commit, so they refuse to be called inside a transaction.
+-- A call runs in the caller's transaction. An error aborts that transaction, so a caller that wants
+-- to continue sets a savepoint first. dequeue_wait and wait_for_result commit, and refuse to run
+-- inside a transaction.
 --
 --   dequeue_wait, wait_for_result -> require_autocommit
 --
@@ -11,11 +11,11 @@
 create or replace procedure rowq.internal_require_autocommit(p_routine text)
 language plpgsql
 as $$
--- purpose   Fail before anything is done when the caller of p_routine has a transaction open.
--- commits   yes; that is what it tries out
+-- purpose   Refuse a call of p_routine inside a transaction.
+-- commits   yes: committing fails inside a transaction
 -- errors    RQ713
--- differs   PostgreSQL gives no way to ask; where the open transaction has written nothing yet, the
---           error is its own 2D000 "invalid transaction termination", with this procedure's name
+-- differs   PostgreSQL cannot report an open transaction that has not written yet; its own error
+--           2D000 "invalid transaction termination" then names this procedure
 begin
     if pg_catalog.pg_current_xact_id_if_assigned() is not null then
         raise exception

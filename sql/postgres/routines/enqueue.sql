@@ -26,9 +26,8 @@ as $$
 -- version   1
 -- purpose   Enqueue a message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
--- locks     new rows; with a dedup key, waits for another open enqueue of that key; with a group
---           key, for one that has opened the group, and for what is closing it; the row of a
---           predecessor, tried only
+-- locks     new rows; the rows of predecessors, without waiting; with a dedup key, waits for open
+--           enqueues of it; with a group key, waits for sessions that open or close the group
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -44,7 +43,7 @@ declare
     v_now             timestamp with time zone;
     v_due_at          timestamp with time zone;
 begin
-    -- A message with only a text body and a good priority has nothing else to check.
+    -- Most messages have only a text body and a priority: skip the other checks.
     if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
         p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
         p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead,
@@ -69,8 +68,7 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- Compare bytes first, because counting them costs nothing and no text has more characters than
-    -- bytes.
+    -- Compare bytes first: counting characters costs more, and a text never has more of them.
     if octet_length(p_body) > v_max_body_length
        or octet_length(p_body_binary) > v_max_body_length then
         v_error := rowq.internal_body_error(p_body, p_body_binary, v_max_body_length);
@@ -101,7 +99,7 @@ begin
         on conflict (queue_id, dedup_key) do nothing;
         exit when found;
 
-        -- A stricter snapshot may show a former owner beside this transaction's own message.
+        -- Under repeatable read the snapshot may show a former owner and our own message.
         select max(d.message_id) into v_existing
         from rowq.dedup d
         where d.queue_id = v_queue_id
@@ -110,7 +108,7 @@ begin
             return query select v_existing, 'duplicate';
             return;
         end if;
-        -- A key whose owner was finished in between is free again: try once more.
+        -- The owner has finished in between, so the key is free again: retry.
     end loop;
 
     insert into rowq.message (
@@ -123,13 +121,11 @@ begin
     from rowq.limit_lock g
     where g.queue_id = v_queue_id;
     if not found then
-        -- The queue was dropped: the insert waited for drop_queue, and found no row of limit_lock
-        -- after that.
+        -- The queue was dropped: the insert waited for drop_queue, and then found no limit_lock.
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     if current_setting('transaction_isolation') <> 'read committed' then
-        -- An old snapshot still shows a queue that was dropped, but locking its row fails with
-        -- 40001.
+        -- An old snapshot still shows a dropped queue, but locking its row fails with 40001.
         perform rowq.internal_require_queue_row(v_queue_id, p_queue_name);
     end if;
 
@@ -155,7 +151,6 @@ begin
         order by f.queue_id, f.lane, f.generation
         limit 1;
         if not found then
-            -- The lane was never used before.
             perform rowq.internal_open_lanes(v_queue_id, array[v_lane]);
             insert into rowq.ready (queue_id, lane, seq, message_id)
             values (v_queue_id, v_lane, v_message_id, v_message_id);

@@ -11,8 +11,7 @@ as $$
 -- version   1
 -- purpose   Enqueue many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P36
--- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
---           rows of predecessors, tried only
+-- locks     as enqueue; dedup and group keys in key order
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -63,7 +63,7 @@ begin
            g.claim_id, g.worker_name, g.lease_until, g.finished_at, g.last_error,
            g.group_key, g.waits_for, g.expires_at, g.progress
     from rowq.get_message(p_queue_name, v_message_id) g
-    -- It may have ended since it was seen.
+    -- It may have ended after its key was found.
     where g.finished_at is null;
 end;
 $$;

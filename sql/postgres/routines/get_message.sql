@@ -41,7 +41,7 @@ as $$
 #variable_conflict use_column
 declare
     v_queue rowq.queue;
-    v_place record;
+    v_found record;
 begin
     if p_message_id is null then
         raise exception 'RQ711 invalid_argument: message_id is required'
@@ -49,21 +49,21 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_place := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
-    if v_place.state is not null then
+    v_found := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
+    if v_found.state is not null then
         return query
-        select m.message_id, v_place.state, v_place.lane / 2, v_place.attempt::integer,
+        select m.message_id, v_found.state, v_found.lane / 2, v_found.attempt::integer,
                coalesce(m.max_attempts, v_queue.max_attempts)::integer, m.message_type, m.headers,
-               m.body, m.body_binary, m.dedup_key, m.enqueued_at, v_place.due_at,
-               v_place.claim_id, v_place.worker_name, v_place.lease_until, v_place.finished_at,
-               v_place.last_error, m.group_key, v_place.waits_for, m.expires_at, v_place.progress
+               m.body, m.body_binary, m.dedup_key, m.enqueued_at, v_found.due_at,
+               v_found.claim_id, v_found.worker_name, v_found.lease_until, v_found.finished_at,
+               v_found.last_error, m.group_key, v_found.waits_for, m.expires_at, v_found.progress
         from rowq.message m
         where m.queue_id = v_queue.queue_id
           and m.message_id = p_message_id;
         if found then
             return;
         end if;
-        -- It has ended since it was located, so it may be in the archive.
+        -- It has ended since then, so it may be in the archive.
     end if;
 
     return query

@@ -24,7 +24,7 @@ as $$
 -- version   1
 -- purpose   Enqueue a message to each queue bound to a topic.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
--- locks     as internal_bound_queues; as enqueue, queue by queue in the order of their names
+-- locks     as internal_bound_queues; as enqueue, in the order of queue names
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing
@@ -33,7 +33,7 @@ declare
     v_error      text;
     v_queue_name text;
 begin
-    -- What is wrong is refused where no queue is bound, too.
+    -- Check the arguments even if no queue is bound.
     v_error := coalesce(
         rowq.internal_topic_error('topic', p_topic, false),
         rowq.internal_message_error(

@@ -11,34 +11,34 @@ as $$
 -- version   1
 -- purpose   Publish many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
--- locks     as internal_bound_queues; as enqueue_batch, queue by queue in the order of their names
+-- locks     as internal_bound_queues; as enqueue_batch, in the order of queue names
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_given   record;
+    v_input   record;
     v_lengths integer[];
     v_queue   record;
 begin
-    v_given := rowq.internal_take_topics(p_messages);
-    -- What is wrong is refused by its place in the whole batch, where no queue is bound, too. The
-    -- length of a body is for each queue to judge.
+    v_input := rowq.internal_extract_topics(p_messages);
+    -- Check all messages here, even if no queue is bound, so that errors name positions in the
+    -- whole batch. Only the length of a body depends on the queue.
     select array_agg(
                coalesce(char_length(p.body), octet_length(p.body_binary), 0) order by p.place
            )
     into v_lengths
-    from rowq.internal_parse_messages(v_given.p_messages, 2147483647) p;
+    from rowq.internal_parse_messages(v_input.p_messages, 2147483647) p;
 
     for v_queue in
         select b.queue_name, b.max_body_length,
                array_agg(e.place::integer order by e.place) as places,
                jsonb_agg(e.message order by e.place) as messages,
                min(e.place) filter (where e.body_length > b.max_body_length) as too_long_place
-        from rowq.internal_bound_queues(v_given.o_topics) b
+        from rowq.internal_bound_queues(v_input.o_topics) b
         join rows from (
-            jsonb_array_elements(v_given.p_messages),
-            unnest(v_given.o_topics),
+            jsonb_array_elements(v_input.p_messages),
+            unnest(v_input.o_topics),
             unnest(v_lengths)
         ) with ordinality e (message, topic, body_length, place) on e.topic = b.topic
         group by b.queue_name, b.max_body_length

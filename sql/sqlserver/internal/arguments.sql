@@ -1,9 +1,9 @@
 -- Arguments: what a call may pass.
 --
--- A routine checks all of its arguments before it locks or writes anything, so a refused call
--- changes nothing. A *check* raises RQ711; an *error* helper returns what is wrong, or null, so
--- that a batch can name the message at fault. Bodies are compared by bytes first: counting bytes
--- costs nothing, and no text has more characters than bytes.
+-- A routine checks all arguments before it locks or writes, so a refused call changes nothing.
+-- A *check* raises RQ711; an *error* helper returns the error or null, so that a batch can add the
+-- position of the message. Bodies are compared by bytes first: counting bytes is free, and a text
+-- never has more characters than bytes.
 --
 --   create_queue, alter_queue -> check_settings -> check_name, check_range, refuse
 --   check_schedule -> check_name -> refuse
@@ -41,7 +41,7 @@ create or alter procedure rowq.InternalCheckSettings
     @history_days int
 as
 begin
--- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
+-- purpose   Refuse an invalid queue name or setting; a null setting is valid.
 -- errors    RQ711
     set nocount on;
     declare @error nvarchar(200);
@@ -79,9 +79,9 @@ create or alter procedure rowq.InternalCheckName
     @value nvarchar(max)
 as
 begin
--- purpose   Refuse a bad name of a queue or a schedule; @name is that of the parameter.
+-- purpose   Refuse an invalid name of a queue or schedule; @name is the parameter.
 -- errors    RQ711
--- differs   elsewhere a regular expression says it
+-- differs   elsewhere a regular expression
     set nocount on;
     declare @size int = len((@value + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
     declare @place int = 1;
@@ -113,7 +113,7 @@ begin
 -- differs   PostgreSQL raises with an expression
     set nocount on;
     declare @text nvarchar(2048) = concat(N'RQ711 invalid_argument: ', left(@error, 400));
-    -- throw reads %% as %, so each % of the text is doubled.
+    -- throw reads %% as %.
     set @text = replace(@text, N'%', N'%%');
     throw 52711, @text, 1;
 end
@@ -127,7 +127,7 @@ create or alter procedure rowq.InternalCheckRange
     @is_required bit = 0
 as
 begin
--- purpose   Refuse a number outside its range; null passes unless it is required.
+-- purpose   Refuse a number outside its range; null is valid unless it is required.
 -- errors    RQ711
     set nocount on;
     declare @input nvarchar(40);
@@ -135,14 +135,13 @@ begin
     if @value between @low and @high or @value is null and @is_required = 0
         return;
 
-    -- A float that becomes text directly loses digits: 315360000.5 would become 3.1536e+008.
+    -- Converting a float to text directly loses digits: 315360000.5 would become 3.1536e+008.
     set @input = N'null';
     if abs(@value) >= 1e15
         set @input = convert(nvarchar(40), @value);
     else if @value is not null
     begin
-        -- A caller may have numeric_roundabort on: then the rounding below would raise an error of
-        -- the engine instead of our refusal.
+        -- With the caller's numeric_roundabort on, the rounding below would raise an error.
         set numeric_roundabort off;
         set @input = convert(nvarchar(40), cast(@value as decimal(38, 6)));
         set @input = replace(rtrim(replace(@input, N'0', N' ')), N' ', N'0');
@@ -169,14 +168,14 @@ create or alter procedure rowq.InternalCheckBody
     @max_length int
 as
 begin
--- purpose   Refuse a body that is longer than its queue takes.
+-- purpose   Refuse a body that is longer than max_body_length.
 -- errors    RQ711
     set nocount on;
     declare @length bigint = datalength(@body_binary);
     declare @error nvarchar(200);
 
-    -- The collation counts an emoji as one character. It counts slowly, so use it only where the
-    -- body has more UTF-16 units than the queue allows characters.
+    -- The collation counts an emoji as one character, but slowly: use it only if the body has more
+    -- UTF-16 units than characters are allowed.
     if datalength(@body) / 2 > @max_length
         set @length = len((@body + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
     if @length > @max_length
@@ -194,9 +193,9 @@ create or alter procedure rowq.InternalCheckIds
     @name nvarchar(40) = N'message_ids'
 as
 begin
--- purpose   Refuse a list of messages that is no JSON array of ids, or too long; null passes.
+-- purpose   Refuse a text that is not a JSON array of at most 10000 ids; null is valid.
 -- errors    RQ711
--- differs   other engines that have arrays check only their length
+-- differs   PostgreSQL has arrays, and checks only their length
     set nocount on;
     declare @count int;
     declare @good int;
@@ -206,9 +205,9 @@ begin
     if @message_ids is null
         return;
 
-    -- openjson reports an array as type 4 and a number as type 2. It raises an error for text that
-    -- is not JSON or is nested more than 128 deep, so isjson looks first: at the list alone, and at
-    -- the list inside another array, as it is read here.
+    -- openjson reports an array as type 4 and a number as type 2. It raises an error for invalid
+    -- JSON or nesting above 128, so check isjson first: of the list, and of the list inside another
+    -- array, as it is read here.
     if isjson(@message_ids) = 1 and isjson(concat(N'[', @message_ids, N']')) = 1
     begin
         if 4 = (select top (1) j.[type] from openjson(concat(N'[', @message_ids, N']')) j)
@@ -230,9 +229,11 @@ create or alter procedure rowq.InternalCheckHeaders
     @deepest int = 20
 as
 begin
--- purpose   Refuse headers, in an array of messages, that not every JSON reader would accept. What else is to be looked at stands in headers, too, with its @name and the depth that makes for it.
+-- purpose   Refuse the headers in an array of messages that a JSON parser may not accept.
 -- errors    RQ711
--- differs   no such helper elsewhere: part of message_error
+-- differs   part of message_error elsewhere
+--
+-- Other values are passed as headers, with their @name and the depth of their level 20.
     set nocount on;
     declare @error nvarchar(200);
 
@@ -277,7 +278,7 @@ create or alter procedure rowq.InternalCheckBatchSize
     @batch_size int
 as
 begin
--- purpose   Refuse a housekeeping batch_size that is missing or outside 1 to 10000.
+-- purpose   Refuse a maintenance batch_size that is null or outside 1 to 10000.
 -- errors    RQ711
     set nocount on;
     exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 10000, @is_required = 1;

@@ -1,10 +1,10 @@
--- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
+-- Store: new messages, dedup keys, and delayed messages that are due.
 --
--- A message is one row of message and one row of the place where it waits: ready, delayed,
--- group_waiting or blocked. A batch takes a few statements, not a few for each message. A dedup key
--- is a row of dedup while its message is unfinished. A producer of the same key waits for that row
--- and gets the first message's id back as a duplicate. promote moves what is due from delayed to
--- ready, or into its group.
+-- A message is one row of message and one row of the table where it waits: ready, delayed,
+-- group_waiting or blocked. A batch takes a few statements, not a few per message. An unfinished
+-- message with a dedup key has a row in dedup. A producer of the same key waits for that row and
+-- gets the first message's id back as a duplicate. promote moves due messages from delayed to
+-- ready, or into their groups.
 --
 --   enqueue, publish, check_schedule -> check_message
 --   enqueue_batch -> check_input
@@ -51,9 +51,9 @@ begin
     if @expire_seconds not between 0.001e0 and 315360000
         exec rowq.InternalCheckRange N'expire_seconds', @expire_seconds, 0.001e0, 315360000;
 
-    -- openjson reports an object as type 5. It raises an error for text that is not JSON or is
-    -- nested more than 128 deep, so isjson looks first: at the headers alone, and at the headers as
-    -- deep inside other JSON as they are ever read.
+    -- openjson reports an object as type 5. It raises an error for invalid JSON or nesting above
+    -- 128, so check isjson first: of the headers, and of the headers as deep inside other JSON as
+    -- they are ever read.
     if isjson(@headers) = 1 and isjson(concat(N'[{"headers":', @headers, N'}]')) = 1
         select @is_object = iif(max(j.[type]) = 5, 1, 0)
         from openjson(concat(N'[', @headers, N']')) j;
@@ -106,13 +106,13 @@ create or alter procedure rowq.InternalCheckInput
     @is_published bit
 as
 begin
--- purpose   Refuse a batch with an invalid message, and say which one; topics of published ones are for InternalCheckTopics.
+-- purpose   Refuse a batch with an invalid message, except for its topic.
 -- errors    RQ711
     set nocount on;
     declare @error nvarchar(200);
 
     -- kind is openjson's type: 0 null, 1 text, 2 number, 3 boolean, 4 array, 5 object.
-    select top (1) @error = concat(left(f.fault, 100), N' (message ', g.position, N')')
+    select top (1) @error = concat(left(f.error, 100), N' (message ', g.position, N')')
     from @input g
     cross apply (
         select case
@@ -200,8 +200,8 @@ begin
             when g.name = N'run_at' and g.moment > dateadd(day, 3650, sysutcdatetime())
                 then N'run_at must be within the next 10 years'
         end
-    ) f (fault)
-    where f.fault is not null
+    ) f (error)
+    where f.error is not null
     order by g.position;
     if @error is not null
         exec rowq.InternalRefuse @error;
@@ -232,9 +232,9 @@ create or alter procedure rowq.InternalNextMessageId
     @message_id bigint output
 as
 begin
--- purpose   Return the number of a new message.
--- differs   elsewhere an expression: here its compilation may fail (error 11739) while the caller's
---           rowcount is set, and this is compiled only after the routine has set rowcount to 0
+-- purpose   Return the id of a new message.
+-- differs   elsewhere an expression: here it does not compile (error 11739) under the caller's
+--           rowcount; a helper is compiled after the routine has reset it
     set nocount on;
     set @message_id = next value for rowq.message_seq;
 end
@@ -247,8 +247,8 @@ create or alter procedure rowq.InternalReserveDedupKey
     @owner bigint output
 as
 begin
--- purpose   Reserve a dedup key for a message, or return the unfinished message that has it.
--- locks     the dedup row; waits for a session that is adding or freeing it
+-- purpose   Reserve a dedup key for a message, or return the unfinished message that owns it.
+-- locks     the dedup row; waits for sessions that insert or delete it
     set nocount on;
     declare @key varbinary(802) = convert(varbinary(802), @dedup_key + N'.');
     set @owner = null;
@@ -262,8 +262,8 @@ begin
         if @owner is not null
             break;
 
-        -- If another session has added the key meanwhile, this inserts no row and raises no error
-        -- (ignore_dup_key). Then look again, because the key may be gone already.
+        -- If another session has inserted the key, this inserts no row and raises no error
+        -- (ignore_dup_key): read again, because the key may be gone already.
         insert into rowq.dedup with (rowlock) (queue_id, dedup_key, message_id)
         values (@queue_id, @key, @message_id);
         if @@rowcount = 1
@@ -290,9 +290,9 @@ create or alter procedure rowq.InternalStore
     @outcome nvarchar(20) output
 as
 begin
--- purpose   Keep a message without predecessors that has been checked; the outcome is enqueue's.
--- locks     new rows; with a dedup key and with a group key, waits as enqueue does
--- differs   elsewhere enqueue does it, whose rows would come out of the caller here
+-- purpose   Store one checked message without predecessors.
+-- locks     as enqueue
+-- differs   elsewhere publish calls enqueue; here that would return enqueue's rows to the caller
     set nocount on;
     declare @now datetime2(6);
     declare @due_at datetime2(6);
@@ -326,7 +326,7 @@ begin
     if @group_key is not null and @due_at is null
     begin
         exec rowq.InternalTakeGroupSlot @queue_id, @group_bytes, @group_limit, @has_slot output;
-        -- That may have waited, and the place of a ready message is the moment of now.
+        -- Taking a slot may have waited; the position of a ready message is the current time.
         set @now = sysutcdatetime();
     end;
     set @expires_at = dateadd(
@@ -357,7 +357,7 @@ begin
     else
         insert into rowq.group_waiting with (rowlock) (queue_id, group_key, message_id, lane)
         values (@queue_id, @group_bytes, @message_id, @lane);
-    -- Where the message is not ready, maintain finds it by other keys.
+    -- If the message is not ready, maintain finds it by other keys.
     if @expires_at is not null
         insert into rowq.expiry with (rowlock)
             (queue_id, expires_at, expiry_id, message_id, lane, seq)
@@ -377,19 +377,17 @@ create or alter procedure rowq.InternalEnqueueBatch
     @is_published bit = 0
 as
 begin
--- purpose   Add the messages of a JSON array to a queue, or each to those that are bound to its topic, all of them or, on an error, none; returns the rows.
--- locks     new rows; the queue, shared; with dedup and group keys, waits as enqueue does, in the
---           order of the keys; as InternalStoreBatch; as InternalBoundQueues where published, and
---           then queue by queue in the order of their names
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Store a batch in a queue, or in the queues bound to its topics, and return the rows.
+-- locks     new rows; the queue, shared; dedup and group keys in key order, waiting as enqueue
+--           does; as InternalStoreBatch; if published, as InternalBoundQueues, in the order of
+--           queue names
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   no such helper elsewhere: as InternalNextMessageId, it is compiled only after the
---           routine has set rowcount to 0
+-- differs   only here: compiled after the routine has reset rowcount, as InternalNextMessageId
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -406,7 +404,7 @@ begin
     declare @new rowq.new_list;
     declare @queues nvarchar(max);
     declare @turn int;
-    -- turn is the place of a queue in @queues; of a message that is published to it there is a row.
+    -- turn is the index of a queue in @queues, and there is a row per message published to it.
     declare @bound table (
         turn     int not null,
         position int not null,
@@ -426,15 +424,13 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read opens the caller's transaction, at the caller's
+            -- isolation level. @begun keeps the value out of the caller's results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
-            -- Where no queue is given, each has a limit of its own, for which all bodies are
-            -- counted.
+            -- Published bodies are all counted, because each queue has its own limit.
             if @is_published = 0
             begin
                 exec rowq.InternalRequireQueue
@@ -442,9 +438,9 @@ begin
                     @group_limit = @group_limit output;
                 set @uncounted_length = @max_body_length;
             end;
-            -- openjson reports an array as type 4. It raises an error for text that is not JSON or
-            -- is nested more than 128 deep, so isjson looks first. The text is an array if it is
-            -- the one value inside another.
+            -- openjson reports an array as type 4. It raises an error for invalid JSON or nesting
+            -- above 128, so check isjson first. The text is an array if it is the only value inside
+            -- another.
             if isjson(concat(N'[', @messages, N']')) = 1
                 select @is_array = iif(count(*) = 1 and min(j.[type]) = 4, 1, 0)
                 from openjson(concat(N'[', @messages, N']')) j;
@@ -454,8 +450,7 @@ begin
             if @is_array = 0
                 exec rowq.InternalRefuse N'messages must be a JSON array of at most 10000 objects';
 
-            -- @input takes the short values, and of the long ones only what the checks need: these
-            -- stay in the JSON.
+            -- Read short values, and of long ones only what the checks need.
             insert into @input (position, name, kind, value, size, is_base64, moment)
             select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
                    iif(
@@ -470,8 +465,7 @@ begin
                            then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
                        when p.[key] in (N'body', N'headers')
                            then datalength(p.value) / 2
-                       -- Four letters of base64 are three bytes; each = at the end stands for a
-                       -- byte that is not there.
+                       -- 4 base64 characters are 3 bytes, less 1 for each = at the end.
                        when p.[key] = N'body_base64'
                            then datalength(p.value) / 8 * 3 - datalength(right(p.value, 2)) / 2
                                + len(replace(right(p.value, 2), N'=', N''))
@@ -486,9 +480,8 @@ begin
             from openjson(@messages) e
             outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
             outer apply (
-                -- A moment looks like 2030-12-31T23:59:59.123456+01:00. The zone may also be Z or
-                -- +0100, or missing, which means UTC.
-                -- The bounds leave room for the minutes.
+                -- 2030-12-31T23:59:59.123456+01:00; the zone may also be Z or +0100, or missing for
+                -- UTC. The bounds leave room for the minutes.
                 select iif(
                            t.minutes between -840 and 840
                                and t.moment between '19000102' and '99981231',
@@ -541,10 +534,9 @@ begin
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
                 max_attempts, group_key, on_dead, expire_seconds
             )
-            -- A value that is not given becomes one below all valid ones and not null: for a null
-            -- in an aggregate the engine sends a warning, which some drivers take for the result.
-            -- Texts get a dot at the end, so that an empty text differs from a missing one and
-            -- trailing blanks tell keys apart.
+            -- A missing value becomes an invalid one, not null: for nulls in an aggregate the
+            -- engine sends a warning, which some drivers take for the result. A dot at the end of
+            -- texts makes empty texts and trailing blanks count.
             select h.position, iif(h.priority < 0, 5, h.priority) * 2 + 1,
                    nullif(h.delay_seconds, -1), nullif(h.run_at, '19000101'),
                    left(h.message_type, len(nullif(h.message_type, N'')) - 1),
@@ -599,10 +591,9 @@ begin
                 exec rowq.InternalCheckBodies @input, @queues;
             end;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the transaction.
             set xact_abort on;
-            -- A sort of whole messages would get memory for one row, and go to tempdb.
+            -- Sort keys only: sorting whole messages would spill to tempdb.
             if exists (select 1 from @parsed p where p.dedup_key is not null)
                 update p
                 set key_place = f.place
@@ -643,8 +634,7 @@ begin
                 insert into @new (
                     position, message_id, key_bytes, key_place, lane, due_at, group_key, on_dead
                 )
-                -- The ids follow the order of the batch, because they order messages that are due
-                -- at the same moment.
+                -- Ids follow the order of the batch: they order messages of the same time.
                 select p.position, next value for rowq.message_seq over (order by p.position),
                        iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
                        p.key_place, p.lane, iif(d.due_at > @now, d.due_at, null),
@@ -667,7 +657,7 @@ begin
                        where b.turn = @turn
                          and b.position = p.position
                    );
-                -- The place of a key counts among the messages of this queue.
+                -- Number equal keys among the messages of this queue only.
                 if @is_published = 1
                     update n
                     set key_place = f.place
@@ -683,8 +673,7 @@ begin
                     option (hash join, maxdop 1, keepfixed plan);
 
                 -- Insert all keys at once, in key order, so that two batches with the same keys
-                -- cannot wait for each other. A key whose owner was finished in between is free
-                -- again: try once more.
+                -- cannot deadlock. A key whose owner has finished in between is free again: retry.
                 while exists (
                     select 1 from @new n where n.key_bytes is not null and n.owner is null
                 )
@@ -737,13 +726,11 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
@@ -785,14 +772,13 @@ create or alter procedure rowq.InternalStoreBatch
     @new rowq.new_list readonly
 as
 begin
--- purpose   Keep the messages of a batch that have their numbers and keys; those whose key another one holds are left out.
--- locks     new rows; with group keys, waits as enqueue does, in the order of the keys; as
---           InternalBlockBatch
--- differs   elsewhere it parses the batch, too, which here must be done before the call writes
+-- purpose   Store the messages of a batch, except for duplicates.
+-- locks     new rows; group keys in key order, waiting as enqueue does; as InternalBlockBatch
+-- differs   elsewhere it also parses the batch; here that must be done before the call writes
     set nocount on;
     declare @lane smallint = -1;
-    -- All messages have one moment, because the clock stands still for up to 16 milliseconds: one
-    -- of a later call must not lie before the end of this batch. Their numbers keep their order.
+    -- All messages have the same time, and their ids order them. The clock stands still for up to
+    -- 16 ms, so later times could pass the messages of a later call.
     declare @seq bigint = datediff_big(microsecond, '19700101', @now);
     declare @waiting table (
         message_id bigint not null primary key
@@ -888,7 +874,7 @@ begin
         exec rowq.InternalJoinGroups @queue_id, @group_limit, @joining;
     end;
 
-    -- Where a message is not ready, maintain finds it by other keys.
+    -- If a message is not ready, maintain finds it by other keys.
     if exists (select 1 from @parsed p where p.expire_seconds is not null)
         insert into rowq.expiry with (rowlock)
             (queue_id, expires_at, expiry_id, message_id, lane, seq)
@@ -912,8 +898,8 @@ create or alter procedure rowq.InternalPushDelayed
     @error nvarchar(max)
 as
 begin
--- purpose   Let messages wait for their due_at; those that are due are ready at once.
--- locks     message rows, waited for; new delayed, ready and expiry rows
+-- purpose   Delay messages until they are due; make those that are already due ready.
+-- locks     message rows, waiting for them; new delayed, ready and expiry rows
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
@@ -932,7 +918,7 @@ begin
     from @messages j
     where j.due_at > @now
     option (maxdop 1, keepfixed plan);
-    -- One that is ready at once has another note after this one, which counts.
+    -- InternalPushReady below writes a newer row for those that are ready.
     exec rowq.InternalRecordExpiry @queue_id, @messages;
 
     insert into @due (message_id, lane, place, attempt)
@@ -951,15 +937,15 @@ create or alter procedure rowq.InternalPushReady
     @spent smallint = 0
 as
 begin
--- purpose   Append messages to their lanes, or to the front of their priority, @spent attempts fewer.
+-- purpose   Append messages to their lanes or to the front; subtract @spent from their attempts.
 -- locks     new ready and expiry rows
     set nocount on;
     declare @seq bigint = datediff_big(microsecond, '19700101', sysutcdatetime());
     declare @placed rowq.message_list;
 
-    -- The clock stands still for up to 16 milliseconds, and message_id decides between messages of
-    -- one moment. So a message gets a later moment than the one before it only if its number is
-    -- lower: more of them would lie behind what comes in while the clock stands still.
+    -- The clock stands still for up to 16 ms, and message_id orders messages of the same time. So
+    -- give a message a later time than the one before it only if its id is lower: later times would
+    -- put it behind messages that are enqueued while the clock stands still.
     insert into @placed (message_id, lane, place, attempt)
     select h.message_id, h.to_lane,
            @seq + sum(iif(h.last_id > h.message_id, 1, 0)) over (
@@ -996,10 +982,10 @@ create or alter procedure rowq.InternalPromote
     @promoted int output
 as
 begin
--- purpose   Move up to @limit due messages to the tails of their lanes, or into their groups, earliest first.
--- locks     delayed rows, passing over locked ones; new ready rows; lane -22; as
+-- purpose   Move up to @limit due messages to their lanes or groups, earliest first.
+-- locks     delayed rows, skipping locked ones; new ready rows; lane -22 (callers); as
 --           InternalPromoteGroupWaiting
--- differs   in the caller's transaction those that are to join a group are left to others
+-- differs   in the caller's transaction, leaves messages with groups to other calls
     set nocount on;
     declare @callers_lane smallint;
     declare @floor bigint;
@@ -1022,9 +1008,8 @@ begin
         primary key (due_at, message_id)
     );
 
-    -- A call in the caller's transaction holds lane -22 shared to the end of the caller's
-    -- transaction, so that no floor moves up past rows that a rollback would put back.
-    -- @callers_lane only takes what this read returns.
+    -- In the caller's transaction, hold lane -22 shared until it ends, so that no floor passes rows
+    -- that a rollback restores. @callers_lane keeps the value out of the caller's results.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
@@ -1082,9 +1067,8 @@ begin
     end;
     exec rowq.InternalPushReady @queue_id, @due;
 
-    -- Moving the floor costs a write, so only some calls do it. The floor moves up to the first
-    -- message taken, but stays half a second behind now, because messages of the last moments may
-    -- not be committed yet.
+    -- Moving the floor costs a write, so only some calls do it. It moves to the first promoted
+    -- message, but stays 0.5 seconds behind, because newer messages may not be committed yet.
     if @owns_transaction = 1 and abs(cast(checksum(newid()) as bigint)) % 12 < @promoted
     begin
         select top (1) @first = j.due_at from @moved j order by j.due_at;
@@ -1105,10 +1089,12 @@ create or alter procedure rowq.InternalPromoteGroupWaiting
     @has_slot bit output
 as
 begin
--- purpose   Let a due message join its group: with a slot it is for the caller to make ready, with 0 it waits there, and with null it is delayed by another half second.
--- locks     as InternalTryJoinGroup; the message row, tried; new delayed and expiry
---           rows
--- differs   no such helper on PostgreSQL: part of internal_promote
+-- purpose   Let a due message join its group.
+-- locks     as InternalTryJoinGroup; the message row, without waiting; new delayed and expiry rows
+-- differs   part of internal_promote on PostgreSQL
+--
+-- @has_slot is 1 if the caller must make the message ready, 0 if it waits in its group, null if it
+-- is delayed by another 0.5 seconds.
     set nocount on;
     declare @due_at datetime2(6) = dateadd(millisecond, 500, sysutcdatetime());
     declare @delayed rowq.message_list;
@@ -1118,8 +1104,8 @@ begin
     if @has_slot is not null
         return;
 
-    -- message.due_at finds a delayed message, so the two change together. Where a producer holds
-    -- the row, because it names the message, both stay as they are.
+    -- message.due_at finds a delayed message, so change both. If a producer that has named the
+    -- message as a predecessor holds the row, change neither.
     update m
     set due_at = @due_at
     from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -1133,7 +1119,7 @@ begin
           and m.message_id = @message_id;
     insert into rowq.delayed with (rowlock) (queue_id, due_at, message_id, lane, group_key)
     values (@queue_id, @due_at, @message_id, @lane, @group_key);
-    -- Without a note, who has just read its old time would not find it by the new one.
+    -- Record it, so that a session that has read the old time finds the message by the new one.
     insert into @delayed (message_id, lane, place, attempt) values (@message_id, @lane, 0, 0);
     exec rowq.InternalRecordExpiry @queue_id, @delayed;
 end

@@ -1,7 +1,7 @@
 -- Text: timestamps.
 --
--- Times are UTC, and microseconds since 1970 in floors and lanes. JSON, and lists of ids, are
--- checked in the family arguments.
+-- Times are UTC; floors and lanes have them as microseconds since 1970. The family arguments checks
+-- JSON and lists of ids.
 --
 --   list_delayed, purge_step, promote, ... -> from_microseconds
 --
@@ -13,15 +13,15 @@ go
 
 create or alter procedure rowq.InternalFromMicroseconds
     @microseconds bigint,
-    @moment datetime2(6) output
+    @time datetime2(6) output
 as
 begin
--- purpose   Return the moment that is so many microseconds after the beginning of 1970.
--- differs   other engines have an expression for it
+-- purpose   Convert microseconds since 1970 to a datetime2.
+-- differs   an expression elsewhere
     set nocount on;
-    -- dateadd takes an int, so the moment is built in three steps. A literal beyond int would make
-    -- the division a numeric one, which fails under numeric_roundabort.
-    set @moment = dateadd(
+    -- dateadd takes an int, so add in three steps. A literal beyond int would make the division
+    -- numeric, which fails under numeric_roundabort.
+    set @time = dateadd(
         microsecond, cast(@microseconds % 1000000 as int),
         dateadd(
             second, cast(@microseconds / 1000000 % 86400 as int),

@@ -1,10 +1,9 @@
 -- Topics: publish, and the patterns that queues are bound to.
 --
--- A published message goes to every queue with a matching pattern, once a queue, in the order of
--- queue names, in the caller's transaction, or in one of the call's own. A pattern is found by the
--- words before its first wildcard, which are the key of an index; only those found are compared. A
--- batch reads once which shapes of patterns exist and looks up one pattern of each shape, instead
--- of comparing each with each. Arguments are checked whether a queue is bound or not.
+-- A published message goes once to every queue with a matching pattern, in the order of queue
+-- names, in one transaction. An index finds patterns by their prefix, the words before the first
+-- wildcard. A batch reads once which shapes of patterns exist, and looks up one pattern per shape
+-- instead of comparing every pair. Arguments are checked even if no queue is bound.
 --
 --   bind_topic, unbind_topic, publish -> topic_error
 --   publish, enqueue_batch -> bound_queues
@@ -24,10 +23,10 @@ create or alter procedure rowq.InternalTopicError
     @error nvarchar(200) output
 as
 begin
--- purpose   Return what is wrong with a topic or a pattern; null means nothing.
--- differs   elsewhere a regular expression says it
+-- purpose   Return the error in a topic or pattern, or null.
+-- differs   elsewhere a regular expression
     set nocount on;
-    -- Two dots between words give each word its own, so that every * becomes a letter at once.
+    -- Double the dots, so that each word has its own pair and one replace finds every *.
     declare @words nvarchar(max) = concat(
         N'.', replace(@topic collate Latin1_General_100_BIN2, N'.', N'..'), N'.'
     );
@@ -62,8 +61,10 @@ create or alter procedure rowq.InternalBoundQueues
     @queues nvarchar(max) output
 as
 begin
--- purpose   Return the queues that are bound to the topics of messages, in the order of their names, with the places of the messages, as JSON, and keep them from being dropped.
--- locks     their rows in queue_lock, shared, to the end of the transaction; waits for a drop
+-- purpose   Return the queues that are bound to topics, by name; protect them from drop_queue.
+-- locks     their rows in queue_lock, shared, to the end of the transaction; waits for drop_queue
+--
+-- @queues is a JSON array of queues, each with the positions of its messages (places).
     set nocount on;
     declare @turn int = 0;
     declare @topic_count int;
@@ -74,9 +75,8 @@ begin
         topic      nvarchar(200) collate Latin1_General_100_BIN2 not null,
         word_count int not null
     );
-    -- A head is the first words of a topic, as many as it says, and so many characters long; word
-    -- is the last of them.
-    declare @heads table (
+    -- The first word_count words of a topic, size characters long; word is the last of them.
+    declare @prefixes table (
         place      int not null,
         word_count int not null,
         size       int not null,
@@ -107,7 +107,7 @@ begin
     cross apply (select cast(json_value(e.value, N'$.topic') as nvarchar(200))) t (topic)
     option (maxdop 1, keepfixed plan);
     set @topic_count = @@rowcount;
-    insert into @heads (place, word_count, size, word)
+    insert into @prefixes (place, word_count, size, word)
     select t.place, 0, 0, N''
     from @topics t
     union all
@@ -120,16 +120,15 @@ begin
     cross apply openjson(concat(N'["', replace(t.topic, N'.', N'","'), N'"]')) w
     option (maxdop 1, keepfixed plan);
 
-    -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
-    -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
-    -- have the same number of them.
+    -- A pattern matches if its prefix begins the topic, and if the same number of words of the
+    -- topic is like the pattern. "%" cannot match a dot: both sides have the same number of dots.
     if @topic_count <= 1
         insert into @matches (queue_id, place)
         select distinct b.queue_id, t.place
         from @topics t
-        inner join @heads h on h.place = t.place
+        inner join @prefixes h on h.place = t.place
         inner join rowq.topic_binding b with (forceseek) on b.literal_prefix = left(t.topic, h.size)
-        inner join @heads w
+        inner join @prefixes w
             on w.place = t.place
            and w.word_count = b.word_count
         where (b.matches_rest = 1 or b.word_count = t.word_count)
@@ -137,18 +136,17 @@ begin
         option (loop join, force order, maxdop 1, keepfixed plan);
     else
     begin
-        -- Many topics beside many patterns that begin alike would be too many pairs to compare. But
-        -- a topic matches at most one pattern of each shape. So each pattern that begins as some
-        -- topic does is read once for its shape, however many topics there are; the patterns that a
-        -- topic would match are then put together from its words, and looked up.
+        -- Many topics times many patterns are too many pairs to compare, but a topic matches at
+        -- most one pattern of each shape. So read the shapes below each prefix once, build the
+        -- patterns that a topic would match from its words, and look them up.
         insert into @shapes (literal_prefix, shape)
         select distinct b.literal_prefix, b.shape
         from (
-            select distinct left(t.topic, h.size) as head
+            select distinct left(t.topic, h.size) as prefix
             from @topics t
-            inner join @heads h on h.place = t.place
+            inner join @prefixes h on h.place = t.place
         ) d
-        inner join rowq.topic_binding b with (forceseek) on b.literal_prefix = d.head
+        inner join rowq.topic_binding b with (forceseek) on b.literal_prefix = d.prefix
         option (loop join, force order, maxdop 1, keepfixed plan);
         insert into @matches (queue_id, place)
         select distinct b.queue_id, m.place
@@ -161,14 +159,14 @@ begin
                                   iif(
                                       substring(s.shape, w.word_count, 1) = '1', N'*', w.word
                                   ) as word
-                           from @heads w
+                           from @prefixes w
                            where w.place = t.place
                              and w.word_count between 1 and len(s.shape) - s.matches_rest
                        ) x
                    ) as words,
                    case when s.matches_rest = 1 then N'#' end as rest
             from @topics t
-            inner join @heads h on h.place = t.place
+            inner join @prefixes h on h.place = t.place
             inner join (
                 select x.literal_prefix, x.shape, iif(right(x.shape, 1) = '2', 1, 0) as matches_rest
                 from @shapes x
@@ -181,8 +179,8 @@ begin
         option (loop join, force order, maxdop 1, keepfixed plan);
     end;
 
-    -- The bindings are read by a statement of their own, so that nobody holds one while it waits
-    -- for the row of a queue. Names that differ in trailing blanks are equal to the engine.
+    -- A separate statement reads the bindings, so that none is locked while this waits for a
+    -- queue's row. To the engine, names that differ only in trailing blanks are equal.
     insert into @bound (turn, queue_id, queue_name, max_body_length, group_limit)
     select row_number() over (order by q.queue_name, datalength(q.queue_name)), q.queue_id,
            q.queue_name, q.max_body_length, q.group_limit
@@ -195,7 +193,7 @@ begin
         select @queue_id = f.queue_id from @bound f where f.turn = @turn;
         if @@rowcount = 0
             break;
-        -- Leave a queue out that another session has dropped since the look.
+        -- Skip a queue that was dropped since then.
         set @found_queue_id = null;
         select @found_queue_id = p.queue_id
         from rowq.queue_lock p with (rowlock, repeatableread, forceseek)
@@ -233,9 +231,9 @@ create or alter procedure rowq.InternalCheckBodies
     @queues nvarchar(max)
 as
 begin
--- purpose   Refuse the messages of publish_batch where a queue that is to get one does not take its body.
+-- purpose   Refuse a batch of publish_batch with a body that is too long for one of its queues.
 -- errors    RQ711
--- differs   no such helper elsewhere: each queue refuses it in its turn
+-- differs   elsewhere each queue is checked in its turn
     set nocount on;
     declare @shortest int;
     declare @error nvarchar(400);
@@ -291,9 +289,9 @@ create or alter procedure rowq.InternalCheckTopics
     @input rowq.input_list readonly
 as
 begin
--- purpose   Refuse the messages of publish_batch where one has no topic or a bad one, and say which.
+-- purpose   Refuse a batch of publish_batch with a missing or invalid topic.
 -- errors    RQ711
--- differs   no such helper elsewhere: topics are checked with the rest of a message
+-- differs   elsewhere topics are checked with the other values of a message
     set nocount on;
     declare @turn int = 0;
     declare @place int;
@@ -313,7 +311,7 @@ begin
     if @error is not null
         exec rowq.InternalRefuse @error;
 
-    -- Ask once for each topic, and not for each message.
+    -- Check each topic once, not once per message.
     insert into @topics (turn, place, topic)
     select row_number() over (order by t.place), t.place, t.topic
     from (

@@ -1,7 +1,7 @@
--- Transactions: whose transaction a call runs in.
+-- Transactions: the transaction that a call runs in.
 --
--- A call runs in the caller's transaction, or in one of its own, which it runs again after a
--- deadlock. The frame is in each routine; here is only the pause in it.
+-- A call runs in the caller's transaction or, if there is none, in its own, which it retries after
+-- a deadlock. That code is in each routine; this file has only the pause before a retry.
 --
 --   create_queue, alter_queue, drop_queue, ... -> pause_before_retry
 --
@@ -14,11 +14,10 @@ go
 create or alter procedure rowq.InternalPauseBeforeRetry
 as
 begin
--- purpose   Wait 5 to 40 milliseconds, at random, before a transaction that was the victim of a deadlock begins again.
--- locks     none: its transaction is rolled back
--- differs   no such helper elsewhere, where the caller tries again
+-- purpose   Wait 5 to 40 ms, at random, before a deadlocked transaction is retried.
+-- differs   only here: elsewhere the caller retries, or the engine does not repeat the deadlock
     set nocount on;
-    -- Sessions that begin again at once, in the same order, meet again.
+    -- Sessions that retry at once, in the same order, would deadlock again.
     declare @milliseconds int = 5 + abs(cast(checksum(newid()) as bigint)) % 36;
     declare @pause char(12) = concat(
         '00:00:00.0', right(concat('0', @milliseconds), 2)

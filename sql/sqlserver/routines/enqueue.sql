@@ -22,18 +22,17 @@ begin
 -- version   1
 -- purpose   Enqueue a message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
--- locks     new rows; the queue, shared; with a dedup key, waits for another open enqueue of it;
---           with a group key, for one that has opened the group, and for what is closing it; the
---           message row of a predecessor, shared, tried only
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     new rows; the queue, shared; message rows of predecessors, shared, without waiting;
+--           with a dedup key, waits for open enqueues of it; with a group key, waits for sessions
+--           that open or close the group
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -60,9 +59,8 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read opens the caller's transaction, at the caller's
+            -- isolation level. @begun keeps the value out of the caller's results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -91,8 +89,7 @@ begin
                 )
                 exec rowq.InternalRefuse N'predecessor_ids must name existing messages';
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the transaction.
             set xact_abort on;
             if @dedup_key is not null
                 exec rowq.InternalReserveDedupKey @queue_id, @dedup_key, @message_id, @owner output;
@@ -122,7 +119,8 @@ begin
                     if @due_at is null and @state = N'free'
                         exec rowq.InternalTakeGroupSlot
                             @queue_id, @group_bytes, @group_limit, @has_slot output;
-                    -- That may have waited, and the place of a ready message is the moment of now.
+                    -- Taking a slot may have waited; a ready message's position is the current
+                    -- time.
                     set @now = sysutcdatetime();
                 end;
                 set @expires_at = dateadd(
@@ -167,7 +165,7 @@ begin
                     insert into rowq.delayed with (rowlock)
                         (queue_id, due_at, message_id, lane, group_key)
                     values (@queue_id, @due_at, @message_id, @lane, @group_bytes);
-                -- Where the message is not ready, maintain finds it by other keys.
+                -- If the message is not ready, maintain finds it by other keys.
                 if @expires_at is not null
                     insert into rowq.expiry with (rowlock)
                         (queue_id, expires_at, expiry_id, message_id, lane, seq)
@@ -187,13 +185,11 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );

@@ -10,11 +10,11 @@ begin
 -- version   1
 -- purpose   Return the unfinished message with a dedup key, as get_message does.
 -- promise   P12 P20
--- locks     rows, shared while they are read, passing over locked ones
+-- locks     rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   what another open transaction has changed is not seen until it ends; a message that
---           ends while it is looked for may be returned as one that has ended
+-- differs   changes of open transactions are not visible; may return a message that ends during the
+--           call
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -28,15 +28,13 @@ begin
     begin try
         if @dedup_key is null
             exec rowq.InternalRefuse N'dedup_key is required';
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- Under implicit_transactions this read opens the caller's transaction, at the caller's
+        -- isolation level. @begun keeps the value out of the caller's results.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
-        -- A longer text is no key of a message, but the conversion below would cut it off, and it
-        -- could look like one.
+        -- No key is longer, and the conversion below would truncate a longer text to a key.
         if datalength(@dedup_key) <= 800
         begin
             set @key_bytes = convert(varbinary(802), @dedup_key + N'.');

@@ -10,10 +10,10 @@ begin
 -- version   1
 -- purpose   Return the state of a message and all its data, or no row if unknown.
 -- promise   P20
--- locks     rows, shared while they are read, passing over locked ones
+-- locks     rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   what another open transaction has changed is not seen until it ends
+-- differs   changes of open transactions are not visible
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -38,9 +38,8 @@ begin
     begin try
         if @message_id is null
             exec rowq.InternalRefuse N'message_id is required';
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- Under implicit_transactions this read opens the caller's transaction, at the caller's
+        -- isolation level. @begun keeps the value out of the caller's results.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue

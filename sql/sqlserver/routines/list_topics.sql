@@ -21,9 +21,8 @@ begin
     declare @queue_id int;
 
     begin try
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- Under implicit_transactions this read opens the caller's transaction, at the caller's
+        -- isolation level. @begun keeps the value out of the caller's results.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @queue_name is not null

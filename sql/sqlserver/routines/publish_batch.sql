@@ -9,8 +9,8 @@ begin
 -- version   1
 -- purpose   Publish many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
--- locks     as InternalBoundQueues; as enqueue_batch, queue by queue in the order of their names
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     as InternalBoundQueues; as enqueue_batch, in the order of queue names
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ711
 -- differs   nothing
     set nocount on;

@@ -11,15 +11,14 @@ begin
 -- purpose   Remove a queue's pattern; messages already enqueued stay.
 -- promise   P15 P35
 -- locks     the queue, shared; the topic_binding row
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -34,9 +33,8 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read opens the caller's transaction, at the caller's
+            -- isolation level. @begun keeps the value out of the caller's results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -50,8 +48,7 @@ begin
             exec rowq.InternalEnterQueue @queue_name, @queue_id output;
             set @pattern = @topic_pattern;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the transaction.
             set xact_abort on;
             delete b
             from rowq.topic_binding b with (rowlock, forceseek)
@@ -65,13 +62,11 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
