@@ -492,8 +492,8 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return the unfinished message that has a dedup key, or null.
--- locks     the dedup row, shared; deletes one that internal_release_dedup_keys has left, and waits
---           for a producer that holds it
+-- locks     the dedup row, shared; deletes a row that internal_release_dedup_keys has left, and
+--           waits for a producer that holds it
     declare v_ended_id bigint;
     set p_message_id = null;
     if not p_is_there then

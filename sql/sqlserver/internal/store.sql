@@ -476,7 +476,7 @@ begin
                        when p.value like N'%=[^=]%' or p.value like N'%===' then 0
                        else iif(len(p.value) % 4 = 0, 1, 0)
                    end,
-                   m.moment
+                   m.run_at
             from openjson(@messages) e
             outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
             outer apply (
@@ -484,9 +484,9 @@ begin
                 -- UTC. The bounds leave room for the minutes.
                 select iif(
                            t.minutes between -840 and 840
-                               and t.moment between '19000102' and '99981231',
-                           dateadd(minute, -t.minutes, t.moment), null
-                       ) as moment
+                               and t.local_time between '19000102' and '99981231',
+                           dateadd(minute, -t.minutes, t.local_time), null
+                       ) as run_at
                 from (
                     select left(p.value, 60) as value,
                            case
@@ -505,7 +505,7 @@ begin
                     select try_cast(
                                stuff(left(z.value, len(z.value) - z.length), 11, 1, N' ')
                                as datetime2(6)
-                           ) as moment,
+                           ) as local_time,
                            iif(left(right(z.value, z.length), 1) = N'-', -1, 1)
                            * iif(
                                z.length < 5, 0,
