@@ -12,7 +12,7 @@ from tests.helpers.queues import elsewhere, queue, second
 __all__ = ["elsewhere", "queue", "second"]
 
 SHARING = {"postgres", "mysql"}
-"""Engines on which a session is used again: a new one reads every routine that it calls anew."""
+"""Engines whose tests share a session, because a new one compiles every routine it calls."""
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def owner(server: Server, empty_database: str) -> Iterator[Connection]:
 
 @pytest.fixture(scope="module")
 def sessions_of_file() -> Iterator[dict[str, Connection]]:
-    """Return the session that the tests of a file share on a server, by the server's name."""
+    """Return the session that the tests of a file share, by server."""
     kept: dict[str, Connection] = {}
     yield kept
     for session in kept.values():
@@ -37,7 +37,7 @@ def sessions_of_file() -> Iterator[dict[str, Connection]]:
 def connection(
     server: Server, database_url: str, sessions_of_file: dict[str, Connection]
 ) -> Iterator[Connection]:
-    """Return a session in autocommit: a new one for each file, or for each test."""
+    """Return a session in autocommit, new per file or per test."""
     session = sessions_of_file.pop(server.name, None) or server.connect(database_url)
     yield session
     if server.engine in SHARING and _is_usable(session):
@@ -47,7 +47,7 @@ def connection(
 
 
 def _is_usable(session: Connection) -> bool:
-    """End what a test has left open; return whether the next one may go on in the session."""
+    """End open transactions; return whether the next test can use the session."""
     try:
         dialect_of(session).reset(session)
     except dialect_of(session).database_error:

@@ -23,7 +23,7 @@ GOOD_PATTERNS = [
 
 
 @pytest.mark.promise("P35")
-def test_a_binding_is_made_once(queue: CheckedQueue, word: str) -> None:
+def test_bind_topic_binds_once(queue: CheckedQueue, word: str) -> None:
     row = queue.call_one("bind_topic", topic_pattern=f"{word}.*")
     assert (row.queue_name, row.topic_pattern, row.outcome) == (queue.name, f"{word}.*", "bound")
     assert bind(queue, f"{word}.*", f"{word}.#") == ["exists", "bound"]
@@ -31,7 +31,7 @@ def test_a_binding_is_made_once(queue: CheckedQueue, word: str) -> None:
 
 
 @pytest.mark.promise("P35")
-def test_case_matters_in_patterns(queue: CheckedQueue, word: str) -> None:
+def test_patterns_are_case_sensitive(queue: CheckedQueue, word: str) -> None:
     assert bind(queue, f"{word}.a", f"{word}.A") == ["bound", "bound"]
     patterns = [row.topic_pattern for row in queue.call("list_topics")]
     assert sorted(patterns) == sorted([f"{word}.a", f"{word}.A"])
@@ -39,7 +39,7 @@ def test_case_matters_in_patterns(queue: CheckedQueue, word: str) -> None:
 
 @pytest.mark.promise("P15")
 @together("pattern", BAD_PATTERNS)
-def test_what_is_no_pattern_is_refused(queue: CheckedQueue, pattern: str | None) -> None:
+def test_bind_topic_refuses_an_invalid_pattern(queue: CheckedQueue, pattern: str | None) -> None:
     assert "topic_pattern" in queue.refused("RQ711", "bind_topic", topic_pattern=pattern)
     queue.refused("RQ711", "unbind_topic", topic_pattern=pattern)
     assert queue.call("list_topics") == []
@@ -47,14 +47,15 @@ def test_what_is_no_pattern_is_refused(queue: CheckedQueue, pattern: str | None)
 
 @pytest.mark.promise("P35")
 @together("pattern", GOOD_PATTERNS)
-def test_a_pattern_comes_out_as_it_went_in(queue: CheckedQueue, pattern: str) -> None:
-    with rolled_back(queue.connection):  # Other tests publish in the same database.
+def test_list_topics_returns_patterns_unchanged(queue: CheckedQueue, pattern: str) -> None:
+    # Roll back, because other tests publish in the same database.
+    with rolled_back(queue.connection):
         assert bind(queue, pattern) == ["bound"]
         assert [row.topic_pattern for row in queue.call("list_topics")] == [pattern]
 
 
 @pytest.mark.promise("P15", "P35")
-def test_a_binding_that_is_rolled_back_never_existed(queue: CheckedQueue, word: str) -> None:
+def test_rolled_back_binding_has_no_effect(queue: CheckedQueue, word: str) -> None:
     with rolled_back(queue.connection):
         bind(queue, word)
         assert names(publish(queue.connection, word)) == [queue.name]
@@ -63,7 +64,7 @@ def test_a_binding_that_is_rolled_back_never_existed(queue: CheckedQueue, word: 
 
 
 @pytest.mark.promise("P35")
-def test_a_queue_of_the_same_name_starts_without_bindings(queue: CheckedQueue, word: str) -> None:
+def test_new_queue_of_the_same_name_has_no_bindings(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     queue.call("drop_queue")
     assert publish(queue.connection, word) == []

@@ -1,4 +1,4 @@
-"""max_body_length: a body that could not be given out again is refused."""
+"""max_body_length: a body that could not be delivered is refused."""
 
 import pytest
 
@@ -11,26 +11,26 @@ pytestmark = pytest.mark.slow("bodies of megabytes", on="mariadb")
 
 DEFAULT = 1_048_576
 LONGEST_HEADERS = 65_536
-# Each of these characters counts as one, and takes more room than that between two quotes of JSON.
+# Each counts as 1 character, and takes more bytes inside a JSON string.
 WORST_TEXTS = {"control characters": "\x01", "quotes": '"', "three bytes": "日", "accents": "é"}
 
 
 @pytest.fixture
 def short(connection: Connection, queue_name: str) -> CheckedQueue:
-    """Return a queue that takes ten characters or bytes."""
+    """Return a queue that accepts 10 characters or bytes."""
     return new_queue(connection, queue_name, max_body_length=10)
 
 
 TOO_LONG = {
     "text": {"body": "é" * 11},
     "binary": {"body_binary": b"\xff" * 11},
-    "text beside other things": {"body": "é" * 11, "message_type": "t"},
+    "text and a type": {"body": "é" * 11, "message_type": "t"},
 }
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("body", TOO_LONG.values(), ids=TOO_LONG)
-def test_a_body_that_is_too_long_is_refused(short: CheckedQueue, body: dict[str, object]) -> None:
+def test_enqueue_refuses_a_too_long_body(short: CheckedQueue, body: dict[str, object]) -> None:
     text = short.refused("RQ711", "enqueue", **body)
     assert "max_body_length" in text
     assert "11" in text
@@ -41,14 +41,14 @@ TOO_LONG_IN_A_BATCH = {
     "text": {"body": "é" * 11},
     "binary": {"body_base64": "/////////////////w=="},
     "json": {"body": {"number": 12345}},
-    "text beside other things": {"body": "é" * 11, "message_type": "t"},
+    "text and a type": {"body": "é" * 11, "message_type": "t"},
     "with a key": {"body": "é" * 11, "dedup_key": "k"},
 }
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("message", TOO_LONG_IN_A_BATCH.values(), ids=TOO_LONG_IN_A_BATCH)
-def test_one_body_that_is_too_long_refuses_the_batch_and_is_named(
+def test_enqueue_batch_refuses_a_too_long_body_by_position(
     short: CheckedQueue, message: dict[str, object]
 ) -> None:
     messages = [{"body": "a"}, message, {"body": "b"}]
@@ -59,9 +59,7 @@ def test_one_body_that_is_too_long_refuses_the_batch_and_is_named(
 
 
 @pytest.mark.promise("P15")
-def test_a_body_of_json_counts_as_the_text_that_it_becomes(
-    connection: Connection, queue_name: str
-) -> None:
+def test_json_body_counts_as_its_text(connection: Connection, queue_name: str) -> None:
     call(connection, "create_queue", queue_name=queue_name, max_body_length=100)
     messages = [{"body": "a"}, {"body": ["\x01" * 30]}]
     text = refused(connection, "RQ711", "enqueue_batch", queue_name=queue_name, messages=messages)
@@ -71,7 +69,7 @@ def test_a_body_of_json_counts_as_the_text_that_it_becomes(
 
 
 @pytest.mark.promise("P20")
-def test_characters_of_a_text_count_and_bytes_of_a_binary_body(short: CheckedQueue) -> None:
+def test_body_length_is_in_characters_or_bytes(short: CheckedQueue) -> None:
     short.enqueue("日" * 10)
     short.call_one("enqueue", body_binary=b"\xff" * 10)
     batch = [{"body": "日" * 10}, {"body_base64": "/////////////w=="}]
@@ -81,7 +79,7 @@ def test_characters_of_a_text_count_and_bytes_of_a_binary_body(short: CheckedQue
     assert [row.body_binary for row in rows] == [None, b"\xff" * 10, None, b"\xff" * 10]
 
 
-def test_a_limit_that_is_lowered_is_for_what_comes_afterwards(queue: CheckedQueue) -> None:
+def test_lowered_max_body_length_applies_to_new_messages(queue: CheckedQueue) -> None:
     queue.enqueue("a" * 20)
     queue.call("alter_queue", max_body_length=10)
     queue.refused("RQ711", "enqueue", body="a" * 20)
@@ -90,7 +88,7 @@ def test_a_limit_that_is_lowered_is_for_what_comes_afterwards(queue: CheckedQueu
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("character", WORST_TEXTS.values(), ids=WORST_TEXTS)
-def test_the_longest_text_of_a_usual_queue_comes_out_of_every_routine(
+def test_longest_text_is_returned_by_every_routine(
     queue: CheckedQueue, elsewhere: CheckedQueue, character: str
 ) -> None:
     body = character * DEFAULT
@@ -106,7 +104,7 @@ def test_the_longest_text_of_a_usual_queue_comes_out_of_every_routine(
 
 
 @pytest.mark.promise("P20")
-def test_the_longest_binary_body_of_a_usual_queue_comes_out_of_every_routine(
+def test_longest_binary_body_is_returned_by_every_routine(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     body = b"\xff" * DEFAULT
@@ -123,7 +121,7 @@ def test_the_longest_binary_body_of_a_usual_queue_comes_out_of_every_routine(
 
 @pytest.mark.slow("long messages", ci="mariadb")
 @pytest.mark.promise("P02", "P05")
-def test_dequeue_wait_takes_as_many_long_messages_as_go_together_and_leaves_the_others(
+def test_dequeue_wait_limits_a_batch_of_long_messages(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     count = 80
@@ -144,7 +142,7 @@ def test_dequeue_wait_takes_as_many_long_messages_as_go_together_and_leaves_the_
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("character", ["é", "🐘"])
-def test_headers_that_are_too_long_are_refused(queue: CheckedQueue, character: str) -> None:
+def test_enqueue_refuses_too_long_headers(queue: CheckedQueue, character: str) -> None:
     long = f'{{"k": "{character * (LONGEST_HEADERS - 8)}"}}'
     assert len(long) == LONGEST_HEADERS + 1
     text = queue.refused("RQ711", "enqueue", body="a", headers=JsonText(long))

@@ -1,4 +1,4 @@
-"""The server's catalog describes the installed routines as the contract does."""
+"""Installed routines: the server's catalog agrees with the contract."""
 
 import pytest
 
@@ -15,8 +15,8 @@ each_routine = pytest.mark.parametrize(
 )
 
 
-def as_there(connection: Connection, routine: Routine) -> Routine:
-    """Return a routine as the connection's engine has it; skips the test where it has not."""
+def on_engine(connection: Connection, routine: Routine) -> Routine:
+    """Return a routine as on the connection's engine; skip the test if the engine lacks it."""
     engine = engine_for_connection(connection).name
     if engine not in (routine.engines or [engine]):
         pytest.skip(
@@ -26,22 +26,20 @@ def as_there(connection: Connection, routine: Routine) -> Routine:
 
 
 @each_routine
-def test_parameters_have_the_contract_s_names_types_and_defaults(
-    connection: Connection, routine: Routine
-) -> None:
-    dialect, routine = dialect_of(connection), as_there(connection, routine)
+def test_parameters_agree_with_the_contract(connection: Connection, routine: Routine) -> None:
+    dialect, routine = dialect_of(connection), on_engine(connection, routine)
     found = dialect.installed_parameters(connection, routine)
     assert found == dialect.contract_parameters(routine)
 
 
 @each_routine
-def test_a_call_returns_the_contract_s_columns(queue: CheckedQueue, routine: Routine) -> None:
-    dialect, routine = dialect_of(queue.connection), as_there(queue.connection, routine)
+def test_result_columns_agree_with_the_contract(queue: CheckedQueue, routine: Routine) -> None:
+    dialect, routine = dialect_of(queue.connection), on_engine(queue.connection, routine)
     found = dialect.result_columns(queue.connection, routine, queue.name)
     assert found == dialect.contract_columns(routine)
 
 
-def test_the_schema_has_the_contract_s_routines_and_private_helpers_only(
+def test_schema_has_only_contract_routines_and_helpers(
     connection: Connection,
 ) -> None:
     names = dialect_of(connection).routine_names(connection)

@@ -1,4 +1,4 @@
-"""The dedup key of enqueue: one unfinished message per key, even of producers at the same time."""
+"""The dedup key of enqueue: one unfinished message per key, also with concurrent producers."""
 
 from concurrent.futures import Future
 
@@ -11,23 +11,24 @@ from tests.helpers.queues import CheckedQueue, SecondSession
 pytestmark = pytest.mark.promise("P12")
 
 
-def test_a_key_of_an_unfinished_message_returns_that_message(queue: CheckedQueue) -> None:
+def test_enqueue_returns_the_unfinished_owner_of_a_key(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first", dedup_key="key")
 
-    def again() -> Row:
-        return queue.call_one("enqueue", body="again", dedup_key="key")
+    def enqueue_is_duplicate() -> bool:
+        row = queue.call_one("enqueue", body="again", dedup_key="key")
+        return (row.message_id, row.outcome) == (first, "duplicate")
 
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # It is ready.
+    assert enqueue_is_duplicate(), "ready"
     claim = queue.dequeue_one().claim_id
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # It is leased.
+    assert enqueue_is_duplicate(), "leased"
     queue.call("retry_later", claim_id=claim, delay_seconds=60)
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # It is delayed.
+    assert enqueue_is_duplicate(), "delayed"
     assert queue.stored()["message"] == 1
 
 
 @pytest.mark.parametrize("finish", ["complete", "fail_now", "cancel", "purge_queue"])
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_key_is_free_again_when_its_message_is_finished(
+def test_key_is_free_again_when_its_message_ends(
     queue: CheckedQueue, finish: str, archive_days: int
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
@@ -43,7 +44,7 @@ def test_a_key_is_free_again_when_its_message_is_finished(
     assert row.message_id != first
 
 
-def test_keys_are_exact_and_belong_to_their_queue(queue: CheckedQueue) -> None:
+def test_keys_are_compared_as_bytes_per_queue(queue: CheckedQueue) -> None:
     other = queue.another()
     keys = ["key", "Key", "key ", " key", "k\u00e9y", "ke\u0301y", "ß", "ss", "🐘" * 200]
     for name in (queue.name, other.name):
@@ -55,14 +56,14 @@ def test_keys_are_exact_and_belong_to_their_queue(queue: CheckedQueue) -> None:
 
 
 def start_blocked(second: SecondSession, queue: CheckedQueue) -> Future[Row]:
-    """Enqueue with the key that another session's open transaction has taken."""
+    """Enqueue with a key that another session's open transaction has reserved."""
     return second.start_blocked(
         lambda own: queue.via(own).call_one("enqueue", body="second", dedup_key="key")
     )
 
 
 @pytest.mark.requires("genuine")
-def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_commits(
+def test_waiting_producer_gets_the_committed_message(
     connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
     with transaction(connection):
@@ -75,7 +76,7 @@ def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_com
 
 @pytest.mark.promise("P01", "P12")
 @pytest.mark.requires("genuine")
-def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
+def test_waiting_producer_enqueues_after_a_rollback(
     connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
     with rolled_back(connection):
@@ -88,7 +89,7 @@ def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
 
 
 @pytest.mark.requires("genuine")
-def test_a_producer_that_waited_for_a_completion_enqueues_anew(
+def test_waiting_producer_enqueues_after_a_completion(
     connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
     [first_id] = queue.enqueue("first", dedup_key="key")
@@ -102,7 +103,7 @@ def test_a_producer_that_waited_for_a_completion_enqueues_anew(
     assert row.message_id not in (first_id, third_id)
 
 
-def test_different_keys_do_not_wait_for_each_other(
+def test_different_keys_do_not_block_each_other(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     with transaction(queue.connection):

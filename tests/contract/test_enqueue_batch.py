@@ -23,7 +23,7 @@ def keyed(*keys: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.promise("P01")
-def test_each_message_gets_its_position_and_its_id_in_order(queue: CheckedQueue) -> None:
+def test_batch_returns_positions_and_ids_in_order(queue: CheckedQueue) -> None:
     rows = batch(queue, *({"body": str(number)} for number in range(20)))
     assert [row.position for row in rows] == list(range(1, 21))
     assert {row.outcome for row in rows} == {"enqueued"}
@@ -33,7 +33,7 @@ def test_each_message_gets_its_position_and_its_id_in_order(queue: CheckedQueue)
 
 
 @pytest.mark.promise("P20")
-def test_a_message_is_delivered_with_everything_it_was_given(queue: CheckedQueue) -> None:
+def test_batch_message_is_delivered_with_all_keys(queue: CheckedQueue) -> None:
     batch(
         queue,
         {
@@ -52,7 +52,7 @@ def test_a_message_is_delivered_with_everything_it_was_given(queue: CheckedQueue
 
 
 @pytest.mark.promise("P05")
-def test_null_and_absent_keys_mean_the_default(queue: CheckedQueue) -> None:
+def test_null_and_missing_keys_mean_the_default(queue: CheckedQueue) -> None:
     keys = [
         "body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
         "dedup_key", "max_attempts",
@@ -65,13 +65,13 @@ def test_null_and_absent_keys_mean_the_default(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P05")
-def test_priorities_of_a_batch_are_kept(queue: CheckedQueue) -> None:
-    batch(queue, *({"body": str(one_of), "priority": one_of} for one_of in (9, 0, 5)))
+def test_batch_messages_keep_their_priorities(queue: CheckedQueue) -> None:
+    batch(queue, *({"body": str(priority), "priority": priority} for priority in (9, 0, 5)))
     assert bodies(queue.dequeue(3)) == ["0", "5", "9"]
 
 
 @pytest.mark.promise("P11")
-def test_delayed_messages_of_a_batch_wait(queue: CheckedQueue) -> None:
+def test_batch_messages_keep_their_delays(queue: CheckedQueue) -> None:
     batch(
         queue,
         {"body": "delayed", "delay_seconds": 60},
@@ -86,11 +86,11 @@ def test_delayed_messages_of_a_batch_wait(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P05", "P11")
-def test_messages_of_a_batch_with_one_delay_go_out_in_their_order_whatever_their_keys(
+def test_batch_with_equal_delays_keeps_its_order(
     queue: CheckedQueue,
 ) -> None:
     keys = ["b", None, "a", None]
-    messages = [{"body": str(place), "dedup_key": key} for place, key in enumerate(keys)]
+    messages = [{"body": str(position), "dedup_key": key} for position, key in enumerate(keys)]
     batch(queue, *({**message, "delay_seconds": 1} for message in messages))
     queue.pass_seconds(2)
     queue.call("promote")
@@ -98,23 +98,18 @@ def test_messages_of_a_batch_with_one_delay_go_out_in_their_order_whatever_their
 
 
 @pytest.mark.promise("P11")
-def test_a_moment_without_a_time_zone_is_utc(queue: CheckedQueue) -> None:
+def test_run_at_without_time_zone_is_utc(queue: CheckedQueue) -> None:
     rows = batch(queue, {"run_at": "2030-01-01T00:00:00"}, {"run_at": "2030-01-01T00:00:00Z"})
     found = [queue.message(row.message_id).due_at for row in rows]
     assert found[0] == found[1]
 
 
 @pytest.mark.promise("P12")
-def test_keys_that_are_taken_are_told_for_each_message(queue: CheckedQueue) -> None:
+def test_batch_returns_duplicate_per_message(queue: CheckedQueue) -> None:
     [held] = queue.enqueue("held", dedup_key="b")
     rows = batch(queue, *keyed("a", "b", "c", "a"), {"body": "no key"})
-    assert [row.outcome for row in rows] == [
-        "enqueued",
-        "duplicate",
-        "enqueued",
-        "duplicate",
-        "enqueued",
-    ]
+    outcomes = ["enqueued", "duplicate", "enqueued", "duplicate", "enqueued"]
+    assert [row.outcome for row in rows] == outcomes
     assert rows[1].message_id == held
     assert rows[3].message_id == rows[0].message_id
     assert bodies(queue.dequeue(10)) == ["held", "a", "c", "no key"]
@@ -123,7 +118,7 @@ def test_keys_that_are_taken_are_told_for_each_message(queue: CheckedQueue) -> N
 
 @pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
-def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
+def test_batches_with_reversed_keys_do_not_deadlock(
     connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
     keys = [f"key {number:03}" for number in range(200)]
@@ -137,7 +132,7 @@ def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
 
 @pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
-def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
+def test_concurrent_batches_store_one_message_per_key(
     connect: Connect, queue: CheckedQueue
 ) -> None:
     keys = [f"key {number:03}" for number in range(100)]
@@ -159,7 +154,7 @@ def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
 
 @pytest.mark.promise("P01", "P12")
 @pytest.mark.requires("genuine")
-def test_a_batch_that_waited_enqueues_what_the_other_rolled_back(
+def test_waiting_batch_enqueues_keys_that_were_rolled_back(
     connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
     with rolled_back(connection):
@@ -170,7 +165,7 @@ def test_a_batch_that_waited_enqueues_what_the_other_rolled_back(
 
 
 @pytest.mark.promise("P01", "P17")
-def test_a_rolled_back_batch_never_happened(connection: Connection, queue: CheckedQueue) -> None:
+def test_rolled_back_batch_stores_nothing(connection: Connection, queue: CheckedQueue) -> None:
     with rolled_back(connection):
         batch(queue, *keyed("a", "b"), {"delay_seconds": 5})
     assert sum(queue.stored().values()) == 0
@@ -192,7 +187,7 @@ def test_a_rolled_back_batch_never_happened(connection: Connection, queue: Check
         (None, None),
     ],
 )
-def test_a_body_that_is_not_a_string_is_stored_as_json_text(
+def test_body_that_is_not_a_string_is_stored_as_json_text(
     queue: CheckedQueue, body: Any, stored: str | None
 ) -> None:
     batch(queue, {"body": body})
@@ -200,7 +195,7 @@ def test_a_body_that_is_not_a_string_is_stored_as_json_text(
 
 
 @pytest.mark.promise("P20")
-def test_texts_come_out_as_they_went_in(queue: CheckedQueue) -> None:
+def test_batch_returns_texts_unchanged(queue: CheckedQueue) -> None:
     batch(queue, *({"body": text, "message_type": text, "headers": {text: text}} for text in TEXTS))
     rows = queue.dequeue(100)
     assert bodies(rows) == TEXTS
@@ -209,30 +204,27 @@ def test_texts_come_out_as_they_went_in(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P05", "P20")
-def test_texts_that_are_all_a_batch_has_come_out_as_they_went_in_and_in_their_order(
-    queue: CheckedQueue,
-) -> None:
+def test_plain_batch_returns_texts_unchanged_in_order(queue: CheckedQueue) -> None:
     rows = batch(queue, *({"body": text} for text in TEXTS))
-    assert [row.position for row in rows] == list(range(1, len(TEXTS) + 1))
     assert [queue.message(row.message_id).body for row in rows] == TEXTS
     assert bodies(queue.dequeue(100)) == TEXTS
 
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), bytes(1000)])
-def test_binary_bodies_come_out_as_they_went_in(queue: CheckedQueue, binary: bytes) -> None:
+def test_batch_returns_binary_bodies_unchanged(queue: CheckedQueue, binary: bytes) -> None:
     batch(queue, {"body_base64": base64.b64encode(binary).decode()})
     row = queue.dequeue_one()
     assert (row.body, bytes(row.body_binary)) == (None, binary)
 
 
 @pytest.mark.promise("P01")
-def test_an_empty_batch_is_nothing(queue: CheckedQueue) -> None:
+def test_empty_batch_returns_no_rows(queue: CheckedQueue) -> None:
     assert batch(queue) == []
 
 
 @pytest.mark.promise("P01", "P15")
-def test_ten_thousand_messages_are_taken_and_one_more_is_refused(queue: CheckedQueue) -> None:
+def test_batch_accepts_10000_messages_and_refuses_10001(queue: CheckedQueue) -> None:
     rows = batch(queue, *({"body": "x"} for _ in range(10000)))
     assert [row.position for row in rows] == list(range(1, 10001))
     queue.refused("RQ711", "enqueue_batch", messages=[{}] * 10001)
@@ -241,9 +233,8 @@ def test_ten_thousand_messages_are_taken_and_one_more_is_refused(queue: CheckedQ
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("messages", [None, {}, "text", 1, True, {"body": "not in an array"}])
-def test_anything_but_an_array_is_refused(queue: CheckedQueue, messages: Any) -> None:
-    text = queue.refused("RQ711", "enqueue_batch", messages=messages)
-    assert "array" in text
+def test_enqueue_batch_refuses_anything_but_an_array(queue: CheckedQueue, messages: Any) -> None:
+    assert "array" in queue.refused("RQ711", "enqueue_batch", messages=messages)
 
 
 BEYOND_DOUBLE = {"delay_seconds": 10**400}
@@ -305,13 +296,13 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
 
 @pytest.mark.promise("P01", "P15")
 @together(("message", "named"), BAD_MESSAGES)
-def test_a_bad_message_is_refused_with_its_position_and_none_is_stored(
+def test_enqueue_batch_refuses_an_invalid_message_by_position(
     queue: CheckedQueue, server: Server, message: Any, named: str
 ) -> None:
     messages = [{"body": "good"}, {"body": "good"}, message, {"body": "good"}]
     text = queue.refused("RQ711", "enqueue_batch", messages=messages)
     if server.product == "mysql" and message == BEYOND_DOUBLE:
-        # For MySQL a number that no double holds is no JSON, wherever it stands.
+        # To MySQL a number beyond the range of a double is invalid JSON.
         assert "messages must be a JSON array" in text
     else:
         assert named in text

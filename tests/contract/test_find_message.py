@@ -10,9 +10,9 @@ def found(queue: CheckedQueue, key: str) -> list[int]:
 
 
 @pytest.mark.promise("P20")
-def test_a_message_is_found_by_its_key_with_all_that_get_message_says(queue: CheckedQueue) -> None:
-    given = {"dedup_key": "order 7", "headers": {"a": [1]}, "message_type": "t", "priority": 3}
-    [message_id] = queue.enqueue("body", **given)
+def test_find_message_returns_what_get_message_returns(queue: CheckedQueue) -> None:
+    values = {"dedup_key": "order 7", "headers": {"a": [1]}, "message_type": "t", "priority": 3}
+    [message_id] = queue.enqueue("body", **values)
     row = queue.call_one("find_message", dedup_key="order 7")
     assert (row.message_id, row.body, row.dedup_key) == (message_id, "body", "order 7")
     assert row == queue.message(message_id)
@@ -20,7 +20,7 @@ def test_a_message_is_found_by_its_key_with_all_that_get_message_says(queue: Che
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "retrying"])
-def test_a_message_is_found_wherever_it_waits(queue: CheckedQueue, state: str) -> None:
+def test_find_message_finds_every_unfinished_state(queue: CheckedQueue, state: str) -> None:
     delay = {"delay_seconds": 1000} if state == "delayed" else {}
     [message_id] = queue.enqueue("a", dedup_key="key", **delay)
     if state in {"leased", "retrying"}:
@@ -35,7 +35,7 @@ def test_a_message_is_found_wherever_it_waits(queue: CheckedQueue, state: str) -
 
 @pytest.mark.promise("P12")
 @pytest.mark.requires("groups")
-def test_a_message_is_found_behind_others_of_its_group(queue: CheckedQueue) -> None:
+def test_find_message_finds_a_message_that_waits_in_its_group(queue: CheckedQueue) -> None:
     queue.enqueue("first", group_key="g")
     [message_id] = queue.enqueue("second", group_key="g", dedup_key="key")
     row = queue.call_one("find_message", dedup_key="key")
@@ -44,7 +44,7 @@ def test_a_message_is_found_behind_others_of_its_group(queue: CheckedQueue) -> N
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("ending", ["complete", "fail_now"])
-def test_a_message_that_has_ended_has_its_key_no_more(queue: CheckedQueue, ending: str) -> None:
+def test_find_message_ignores_ended_messages(queue: CheckedQueue, ending: str) -> None:
     queue.call("alter_queue", archive_days=1)
     queue.enqueue("old", dedup_key="key")
     queue.finish_one(ending)
@@ -54,7 +54,7 @@ def test_a_message_that_has_ended_has_its_key_no_more(queue: CheckedQueue, endin
 
 
 @pytest.mark.promise("P12", "P20")
-def test_keys_are_compared_byte_by_byte(queue: CheckedQueue) -> None:
+def test_find_message_compares_keys_as_bytes(queue: CheckedQueue) -> None:
     keys = ["key", "Key", "key ", " key", "k\N{LATIN SMALL LETTER E WITH ACUTE}y", "k" * 200]
     keys += ["\N{ELEPHANT}" * 200, "ke\N{COMBINING ACUTE ACCENT}y", "%", "\\"]
     ids = {key: queue.enqueue("x", dedup_key=key)[0] for key in keys}
@@ -66,7 +66,7 @@ def test_keys_are_compared_byte_by_byte(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P12")
-def test_each_queue_has_its_own_keys(queue: CheckedQueue) -> None:
+def test_find_message_searches_one_queue(queue: CheckedQueue) -> None:
     other = queue.another()
     [own] = queue.enqueue("own", dedup_key="key")
     assert found(other, "key") == []
@@ -75,5 +75,5 @@ def test_each_queue_has_its_own_keys(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_a_missing_key_is_refused(queue: CheckedQueue) -> None:
+def test_find_message_refuses_a_null_key(queue: CheckedQueue) -> None:
     assert "dedup_key" in queue.refused("RQ711", "find_message", dedup_key=None)

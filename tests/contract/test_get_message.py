@@ -8,20 +8,16 @@ from tests.helpers.calls import Row, transaction
 from tests.helpers.queues import CheckedQueue
 
 
-def get(queue: CheckedQueue, message_id: int) -> Row:
-    return queue.message(message_id)
-
-
 def empty(row: Row, *names: str) -> bool:
     return all(getattr(row, name) is None for name in names)
 
 
 @pytest.mark.promise("P20")
-def test_a_ready_message_is_shown_with_everything_it_was_given(queue: CheckedQueue) -> None:
+def test_get_message_returns_all_values_of_a_ready_message(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue(
         "🐘", message_type="type", headers={"a": 1}, priority=7, dedup_key="key", max_attempts=3
     )
-    row = get(queue, message_id)
+    row = queue.message(message_id)
     assert (row.message_id, row.state, row.priority) == (message_id, "ready", 7)
     assert (row.attempt, row.max_attempts, row.last_error) == (0, 3, None)
     assert (row.body, row.message_type, row.headers) == ("🐘", "type", {"a": 1})
@@ -30,28 +26,28 @@ def test_a_ready_message_is_shown_with_everything_it_was_given(queue: CheckedQue
 
 
 @pytest.mark.promise("P10")
-def test_the_attempts_are_the_queues_unless_the_message_has_its_own(queue: CheckedQueue) -> None:
+def test_max_attempts_defaults_to_the_queue(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a")
-    assert get(queue, message_id).max_attempts == 10
+    assert queue.message(message_id).max_attempts == 10
     queue.call("alter_queue", max_attempts=4)
-    assert get(queue, message_id).max_attempts == 4
+    assert queue.message(message_id).max_attempts == 4
 
 
 @pytest.mark.promise("P11")
-def test_a_delayed_message_is_shown_with_its_time(queue: CheckedQueue) -> None:
+def test_get_message_returns_the_due_time_of_a_delayed_message(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a", delay_seconds=100)
-    row = get(queue, message_id)
+    row = queue.message(message_id)
     assert (row.state, row.attempt) == ("delayed", 0)
     assert row.due_at - row.enqueued_at == timedelta(seconds=100)
     assert empty(row, "claim_id", "worker_name", "lease_until", "finished_at")
 
 
 @pytest.mark.promise("P03")
-def test_a_leased_message_is_shown_with_its_worker(queue: CheckedQueue) -> None:
+def test_get_message_returns_the_worker_of_a_leased_message(queue: CheckedQueue) -> None:
     ids = queue.enqueue("a", "b")
     leased = queue.dequeue(2, worker_name="w")
     for message_id in ids:
-        row = get(queue, message_id)
+        row = queue.message(message_id)
         assert (row.state, row.attempt, row.worker_name) == ("leased", 1, "w")
         assert (row.claim_id, row.lease_until) == (leased[0].claim_id, leased[0].lease_until)
         assert empty(row, "due_at", "finished_at")
@@ -59,53 +55,51 @@ def test_a_leased_message_is_shown_with_its_worker(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P03", "P06")
 @pytest.mark.requires("genuine")
-def test_a_message_that_another_session_is_taking_is_shown_as_before(
-    queue: CheckedQueue, elsewhere: CheckedQueue
-) -> None:
+def test_get_message_ignores_an_open_dequeue(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a")
     with transaction(elsewhere.connection):
         elsewhere.dequeue_one()
-        assert get(elsewhere, message_id).state == "leased"
-        assert get(queue, message_id).state == "ready"
-    assert get(queue, message_id).state == "leased"
+        assert elsewhere.message(message_id).state == "leased"
+        assert queue.message(message_id).state == "ready"
+    assert queue.message(message_id).state == "leased"
 
 
 @pytest.mark.promise("P10")
-def test_a_dead_message_is_shown_with_its_error_and_body(queue: CheckedQueue) -> None:
+def test_get_message_returns_the_error_of_a_dead_message(queue: CheckedQueue) -> None:
     [message_id] = queue.make_dead("a", priority=1)
-    row = get(queue, message_id)
+    row = queue.message(message_id)
     assert (row.state, row.attempt, row.last_error, row.body) == ("dead", 1, "broken", "a")
     assert row.priority == 1
     assert empty(row, "due_at", "claim_id", "worker_name", "lease_until")
 
 
 @pytest.mark.promise("P10")
-def test_a_retried_message_is_shown_where_it_waits(queue: CheckedQueue) -> None:
+def test_get_message_returns_the_state_of_a_retried_message(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a", priority=2)
     for delay_seconds, state in ((100, "delayed"), (0, "ready")):
         queue.finish_one("retry_later", delay_seconds=delay_seconds, error="broken")
-        row = get(queue, message_id)
+        row = queue.message(message_id)
         assert (row.state, row.last_error, row.priority) == (state, "broken", 2)
         queue.pass_seconds(200)
         queue.call("promote")
-    assert get(queue, message_id).attempt == 2
+    assert queue.message(message_id).attempt == 2
 
 
 @pytest.mark.promise("P09")
-def test_a_reaped_message_is_ready(queue: CheckedQueue) -> None:
+def test_get_message_returns_a_reaped_message_as_ready(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a")
     queue.dequeue_one()
     queue.pass_seconds(100)
-    assert get(queue, message_id).state == "leased"
+    assert queue.message(message_id).state == "leased"
     queue.call("reap")
-    row = get(queue, message_id)
+    row = queue.message(message_id)
     assert (row.state, row.attempt) == ("ready", 1)
 
 
 @pytest.mark.promise("P04")
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize("state", ["completed", "cancelled"])
-def test_a_finished_message_is_shown_before_and_after_it_is_archived(
+def test_get_message_returns_a_finished_message(
     queue: CheckedQueue, state: str, archived: bool
 ) -> None:
     queue.call("alter_queue", archive_days=1)
@@ -116,7 +110,7 @@ def test_a_finished_message_is_shown_before_and_after_it_is_archived(
         queue.finish_one()
     if archived:
         assert queue.call_one("archive").archived == 1
-    row = get(queue, message_id)
+    row = queue.message(message_id)
     assert (row.state, row.body, row.dedup_key) == (state, "a", "key")
     assert row.attempt == (0 if state == "cancelled" else 1)
     assert abs(row.finished_at - datetime.now(UTC)) < timedelta(seconds=60)
@@ -125,18 +119,17 @@ def test_a_finished_message_is_shown_before_and_after_it_is_archived(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("message_id", [0, -1, 9223372036854775807, -9223372036854775808])
-def test_a_message_that_rowq_does_not_know_has_no_row(queue: CheckedQueue, message_id: int) -> None:
+def test_get_message_returns_no_row_for_an_unknown_id(queue: CheckedQueue, message_id: int) -> None:
     assert queue.call("get_message", message_id=message_id) == []
 
 
 @pytest.mark.promise("P15")
-def test_a_message_of_another_queue_has_no_row(queue: CheckedQueue) -> None:
+def test_get_message_returns_no_row_for_another_queue(queue: CheckedQueue) -> None:
     other = queue.another()
     [message_id] = other.enqueue("a")
     assert queue.call("get_message", message_id=message_id) == []
 
 
 @pytest.mark.promise("P15")
-def test_a_missing_message_is_refused(queue: CheckedQueue) -> None:
-    text = queue.refused("RQ711", "get_message", message_id=None)
-    assert "message_id" in text
+def test_get_message_refuses_a_null_id(queue: CheckedQueue) -> None:
+    assert "message_id" in queue.refused("RQ711", "get_message", message_id=None)

@@ -1,4 +1,4 @@
-"""Limits of headers: every engine stores them, and every language's JSON reader reads them."""
+"""Limits of headers: every engine stores them, and every JSON parser accepts them."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.helpers.queues import CheckedQueue
 
 
 def nested(depth: int, *, of: str = "objects") -> str:
-    """Return an object nested so deep, the number in its middle included."""
+    """Return an object of this depth, including the number inside."""
     start, end = ('{"a": ', "}") if of == "objects" else ("[", "]")
     inner = start * (depth - 2) + "1" + end * (depth - 2)
     return f'{{"a": {inner}}}'
@@ -22,30 +22,28 @@ REFUSED = {
     "an empty array inside": nested(21, of="arrays").replace("1", "[]"),
     "a text inside": nested(21).replace("1", '"x"'),
     "very deep": nested(3000),
-    # SQL Server reads 128 levels of JSON, and reads the headers in an object in an array.
+    # SQL Server parses 128 levels, and the headers inside an object inside an array.
     **{f"{depth} deep": nested(depth) for depth in range(124, 132)},
     "a large exponent": '{"n": 1e5000}',
     "a large exponent with a sign": '{"a": [{"n": -1.5E+301}]}',
     "a small exponent": '{"n": 1e-5000}',
     "many digits": '{"n": ' + "1" * 5000 + "}",
-    "many digits behind the point": '{"n": 0.' + "1" * 5000 + "}",
-    "behind a text with a quote": '{"t": "\\"\\\\", "n": 1e5000}',
+    "many digits after the point": '{"n": 0.' + "1" * 5000 + "}",
+    "after a text with a quote": '{"t": "\\"\\\\", "n": 1e5000}',
 }
 
-ROUNDED = [REFUSED["a small exponent"], REFUSED["many digits behind the point"]]
+ROUNDED = [REFUSED["a small exponent"], REFUSED["many digits after the point"]]
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("headers", REFUSED.values(), ids=REFUSED)
-def test_headers_that_not_every_reader_takes_are_refused(
+def test_enqueue_refuses_headers_beyond_the_limits(
     queue: CheckedQueue, server: Server, headers: str
 ) -> None:
-    given = JsonText(headers)
-    text = queue.refused("RQ711", "enqueue", body="a", headers=given)
-    assert "headers" in text
+    assert "headers" in queue.refused("RQ711", "enqueue", body="a", headers=JsonText(headers))
     batch = JsonText(f'[{{"body": "a"}}, {{"headers": {headers}}}]')
     if server.product == "mysql" and headers in ROUNDED:
-        # MySQL's JSON has made it a double before rowq sees it, which every reader takes.
+        # MySQL's JSON type has converted it to a double, which every parser accepts.
         queue.call("enqueue_batch", messages=batch)
         _, row = queue.dequeue(2)
         assert row.headers["n"] == json.loads(headers)["n"]
@@ -65,17 +63,16 @@ TAKEN = {
     "texts like brackets": json.dumps({"a": "[" * 100, "{" * 100: '"{'}),
     "escapes": json.dumps({"a": '1e999\\"' * 5000}),
     "an emoji": json.dumps({"🐘": "🐘"}, ensure_ascii=False),
-    # Each emoji is two UTF-16 units, so that pieces of an even length begin and end inside an emoji
-    # in one of these two texts.
+    # An emoji is 2 UTF-16 units: in one of these texts, pieces of an even length split an emoji.
     "many emoji": json.dumps({"a": "🐘" * 20_000}, ensure_ascii=False),
     "many emoji, one further": json.dumps({"ab": "🐘" * 20_000}, ensure_ascii=False),
-    "as many characters as there may be": json.dumps({"a": "🐘" * 65_527}, ensure_ascii=False),
+    "65536 characters": json.dumps({"a": "🐘" * 65_527}, ensure_ascii=False),
 }
 
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("headers", TAKEN.values(), ids=TAKEN)
-def test_headers_at_the_limit_come_out_of_every_routine(
+def test_headers_at_the_limits_are_returned_by_every_routine(
     queue: CheckedQueue, elsewhere: CheckedQueue, headers: str
 ) -> None:
     wanted = json.loads(headers)
@@ -86,8 +83,7 @@ def test_headers_at_the_limit_come_out_of_every_routine(
         assert shown.headers == wanted
     row = queue.dequeue_one()
     assert row.headers == wanted
-    found = queue.message(row.message_id)
-    assert found.headers == wanted
+    assert queue.message(row.message_id).headers == wanted
     [waited] = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     assert waited["headers"] == wanted
 
@@ -97,7 +93,7 @@ NUMBERS = ["9" * 100, "-" + "9" * 100, "0." + "9" * 99, "1e200", "-1.25E+0200", 
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:12])
-def test_numbers_at_the_limit_come_out_of_every_routine(
+def test_numbers_at_the_limits_are_returned_by_every_routine(
     queue: CheckedQueue, elsewhere: CheckedQueue, server: Server, number: str
 ) -> None:
     headers = JsonText(f'{{"n": [{number}]}}')
@@ -106,7 +102,7 @@ def test_numbers_at_the_limit_come_out_of_every_routine(
     queue.call("enqueue_batch", messages=batch)
     row = queue.dequeue_one()
     [waited] = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
-    # MySQL's JSON has no whole numbers beyond 64 bits: they become doubles.
+    # MySQL's JSON type converts integers beyond 64 bits to doubles.
     if number.lstrip("-").isdigit() and server.product != "mysql":
         assert row.headers["n"][0] == waited["headers"]["n"][0] == int(number)
     assert float(row.headers["n"][0]) == float(waited["headers"]["n"][0]) == float(number)

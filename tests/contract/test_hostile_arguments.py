@@ -1,7 +1,6 @@
-"""Every routine answers any arguments as the contract says, or refuses them by a named error.
+"""Every routine accepts random arguments, or refuses them by a named error and changes nothing.
 
-The values are drawn from each parameter's entry in the contract: ordinary ones, bounds, and what a
-careless or hostile caller sends. A refusal changes nothing.
+The values are drawn by each parameter's type in the contract: ordinary, boundary and hostile ones.
 """
 
 from collections.abc import Mapping
@@ -29,12 +28,11 @@ SETTINGS = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-THE_QUEUE, THE_CLAIM, A_MESSAGE = "the queue", "the claim", "a message"
-A_SCHEDULE = "a schedule"
+THE_QUEUE, THE_CLAIM = "the queue", "the claim"
+A_MESSAGE, A_SCHEDULE = "a message", "a schedule"
 TOPIC = "fuzz.a_b"
 
-# The texts have no lone surrogate, which no engine takes, and no NUL, which PostgreSQL does not;
-# their drivers refuse them.
+# No unpaired surrogates, and no NUL, which PostgreSQL does not store: drivers refuse them.
 _characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 _texts = st.one_of(
     st.text(_characters, max_size=30),
@@ -47,7 +45,7 @@ _int32s = st.one_of(
     st.sampled_from([1000, 1001, 10_000, 10_001, 86_400, 86_401, 2**31 - 1, -(2**31)]),
 )
 _int64s = st.one_of(st.integers(-2, 3), st.sampled_from([2**31, 2**63 - 1, -(2**63)]))
-_moments = st.one_of(
+_timestamps = st.one_of(
     st.sampled_from([1, 1000, 2038, 9999]).map(lambda year: datetime(year, 12, 31, tzinfo=UTC)),
     st.integers(-100, 100).map(lambda seconds: datetime.now(UTC) + timedelta(seconds=seconds)),
 )
@@ -68,7 +66,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "text": _texts,
     "binary": st.binary(max_size=30) | st.just(b"\0" * 70_000),
     "json": _json,
-    "timestamp": _moments,
+    "timestamp": _timestamps,
 }
 
 
@@ -118,7 +116,7 @@ def _values(parameter: Parameter) -> st.SearchStrategy[Any]:
 
 
 def _an_object(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for one object of a batch of what a routine hands over."""
+    """Return a strategy for one message of a batch."""
     keys = {
         parameter.name: _json | _BY_TYPE[parameter.type]
         for parameter in routine.parameters
@@ -126,31 +124,26 @@ def _an_object(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
     }
     required = {name: _BY_NAME[name] for name in {"topic"} & keys.keys()}
     keys |= {"body_base64": _json | st.sampled_from(["AAA=", "A", "*"]), "bdoy": _json}
-    # JSON can say neither NaN nor infinity.
+    # JSON has neither NaN nor infinity.
     keys["delay_seconds"] = _json | st.floats(allow_nan=False, allow_infinity=False)
-    keys |= {"run_at": _json | _moments.map(datetime.isoformat)}
+    keys |= {"run_at": _json | _timestamps.map(datetime.isoformat)}
     optional = {name: values for name, values in keys.items() if name not in required}
     return st.fixed_dictionaries(required, optional=optional)
 
 
 class FilledQueue:
-    """A queue with something in every state, made anew once a call was taken."""
+    """A queue with messages in every state, filled again after each accepted call."""
 
     def __init__(self, connection: Connection, queue: str) -> None:
         self.connection = connection
         self.queue = queue
 
     def prepare(self) -> dict[str, Any]:
-        """Set the queue up; return what the names of the places stand for."""
+        """Fill the queue; return the values of the placeholders."""
         call(self.connection, "create_queue", queue_name=self.queue)
         self.clear()
-        alter = ROUTINES["alter_queue"].on(engine_for_connection(self.connection).name)
-        limits = {"max_leased", "rate_limit"} & {parameter.name for parameter in alter.parameters}
-        settings = {"max_body_length": 1_048_576} | dict.fromkeys(limits, 0)
-        if "result_seconds" in {parameter.name for parameter in alter.parameters}:
-            settings |= {"result_seconds": 60}
-        if "history_days" in {parameter.name for parameter in alter.parameters}:
-            settings |= {"history_days": 1}
+        settings = {"max_body_length": 1_048_576, "max_leased": 0, "rate_limit": 0}
+        settings |= {"result_seconds": 60, "history_days": 1}
         call(self.connection, "alter_queue", queue_name=self.queue, **settings)
         call(self.connection, "resume_queue", queue_name=self.queue)
         call(
@@ -160,8 +153,7 @@ class FilledQueue:
             schedule_name=A_SCHEDULE,
             cron="0 0 * * *",
         )
-        if "bind_topic" in load_contract().of(engine_for_connection(self.connection).name):
-            call(self.connection, "bind_topic", queue_name=self.queue, topic_pattern=TOPIC)
+        call(self.connection, "bind_topic", queue_name=self.queue, topic_pattern=TOPIC)
         make_dead(self.connection, self.queue, "dead")
         enqueue(self.connection, self.queue, "delayed", delay_seconds=1000)
         [message_id, *_] = enqueue(self.connection, self.queue, "1", "2", "3", priority=0)
@@ -169,7 +161,7 @@ class FilledQueue:
         return {THE_QUEUE: self.queue, THE_CLAIM: claim_id, A_MESSAGE: message_id}
 
     def everything(self) -> list[Any]:
-        """Return how many rows there are, and every queue with its counts and settings."""
+        """Return the row counts, and every queue with its counts and settings."""
         queues = [vars(row) for row in call(self.connection, "queue_stats")]
         for row in queues:
             row.pop("oldest_ready_seconds")
@@ -178,7 +170,7 @@ class FilledQueue:
         return [stored, queues, schedules]
 
     def clear(self) -> None:
-        """Remove what a call may have made."""
+        """Remove everything that a call may have created."""
         for row in call(self.connection, "queue_stats"):
             if row.queue_name != self.queue:
                 call(self.connection, "drop_queue", queue_name=row.queue_name, force=True)
@@ -193,11 +185,11 @@ class FilledQueue:
 
 
 def try_call(filled: FilledQueue, routine: Routine, arguments: Mapping[str, Any]) -> str:
-    """Call; return the number of the refusal, or "taken". The engine's own errors are failures."""
+    """Call; return the error number or "accepted". The engine's own errors fail the test."""
     dialect = dialect_of(filled.connection)
     for parameter in routine.parameters:
         if not dialect.can_say(parameter, arguments.get(parameter.name, parameter.default)):
-            return "cannot be said"
+            return "not expressible"
     before = filled.everything()
     try:
         call(filled.connection, routine.name, **arguments)
@@ -208,34 +200,34 @@ def try_call(filled: FilledQueue, routine: Routine, arguments: Mapping[str, Any]
         assert text.startswith(f"{number} {name}: "), text
         assert filled.everything() == before, text
         return number
-    return "taken"
+    return "accepted"
 
 
 @pytest.mark.timeout(limit(120))
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ROUTINES.values(), ids=lambda routine: routine.name)
-def test_any_argument_is_taken_or_refused_by_name(owner: Connection, routine: Routine) -> None:
+def test_any_argument_is_accepted_or_refused_by_name(owner: Connection, routine: Routine) -> None:
     filled = FilledQueue(owner, "fuzz")
     seen: set[str] = set()
-    places: dict[str, Any] = {}
+    values: dict[str, Any] = {}
 
     @SETTINGS
     @given(drawn=arguments_of(routine.on(engine_for_connection(owner).name)))
     def compare(drawn: dict[str, Any]) -> None:
-        # What was refused has changed nothing, so the next call finds the same places.
-        places.update({} if places else filled.prepare())
-        arguments = {name: _placed(value, places) for name, value in drawn.items()}
+        # A refused call has changed nothing, so the next one uses the same values.
+        values.update({} if values else filled.prepare())
+        arguments = {name: _filled_in(value, values) for name, value in drawn.items()}
         answer = try_call(filled, routine, arguments)
         seen.add(answer)
-        if answer == "taken":
-            places.clear()
+        if answer == "accepted":
+            values.clear()
 
     (seed(SEED)(compare) if IS_GIVEN else compare)()
-    assert "taken" in seen
+    assert "accepted" in seen
     assert seen >= {"RQ711"} & set(routine.errors)
 
 
-def _placed(value: Any, places: Mapping[str, Any]) -> Any:
+def _filled_in(value: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
-        return [_placed(element, places) for element in value]
-    return places.get(value, value) if isinstance(value, str) else value
+        return [_filled_in(element, values) for element in value]
+    return values.get(value, value) if isinstance(value, str) else value

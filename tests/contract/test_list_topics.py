@@ -12,9 +12,7 @@ pytestmark = pytest.mark.requires("topics")
 
 
 @pytest.mark.promise("P35")
-def test_the_patterns_of_one_queue_or_all_are_listed_in_order(
-    queue: CheckedQueue, word: str
-) -> None:
+def test_list_topics_returns_patterns_in_order(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     assert queue.call("list_topics") == []
     bind(other, f"{word}.a")

@@ -30,9 +30,7 @@ BAD_ARGUMENTS: list[dict[str, Any]] = [
 
 
 @pytest.mark.promise("P35")
-def test_each_bound_queue_gets_one_message_in_the_order_of_the_names(
-    queue: CheckedQueue, word: str
-) -> None:
+def test_publish_enqueues_once_per_bound_queue_by_name(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     for each in (other, queue):
         bind(each, f"{word}.*", f"{word}.#", f"{word}.a")
@@ -46,14 +44,14 @@ def test_each_bound_queue_gets_one_message_in_the_order_of_the_names(
 
 
 @pytest.mark.promise("P35")
-def test_where_no_queue_is_bound_nothing_is_handed_over(queue: CheckedQueue, word: str) -> None:
+def test_publish_without_bound_queue_enqueues_nothing(queue: CheckedQueue, word: str) -> None:
     bind(queue, f"{word}.b", f"{word}.*.a")
     assert publish(queue.connection, f"{word}.a") == []
     assert queue.stored()["message"] == 0
 
 
 @pytest.mark.promise("P35", "P20")
-def test_a_message_has_everything_it_was_given(queue: CheckedQueue, word: str) -> None:
+def test_published_message_has_all_arguments(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     [row] = publish(
         queue.connection, word, "hello", message_type="greeting", headers={"a": [1, None]},
@@ -67,14 +65,14 @@ def test_a_message_has_everything_it_was_given(queue: CheckedQueue, word: str) -
 
 
 @pytest.mark.promise("P35")
-def test_without_a_type_it_is_the_topic(queue: CheckedQueue, word: str) -> None:
+def test_message_type_defaults_to_the_topic(queue: CheckedQueue, word: str) -> None:
     bind(queue, f"{word}.#")
     publish(queue.connection, f"{word}.created")
     assert queue.dequeue_one().message_type == f"{word}.created"
 
 
 @pytest.mark.promise("P20", "P35")
-def test_a_body_may_be_binary_or_none(queue: CheckedQueue, word: str) -> None:
+def test_published_body_may_be_binary_or_null(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     publish(queue.connection, word, body=None, body_binary=b"\0\xff")
     publish(queue.connection, word, body=None)
@@ -84,7 +82,7 @@ def test_a_body_may_be_binary_or_none(queue: CheckedQueue, word: str) -> None:
 
 
 @pytest.mark.promise("P11", "P35")
-def test_a_published_message_may_be_delayed(queue: CheckedQueue, word: str) -> None:
+def test_published_message_may_be_delayed(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     publish(queue.connection, word, "later", delay_seconds=5)
     publish(queue.connection, word, "then", run_at=datetime.now(UTC) + timedelta(seconds=50))
@@ -95,7 +93,7 @@ def test_a_published_message_may_be_delayed(queue: CheckedQueue, word: str) -> N
 
 
 @pytest.mark.promise("P12", "P35")
-def test_a_dedup_key_counts_in_each_queue_by_itself(queue: CheckedQueue, word: str) -> None:
+def test_dedup_key_applies_per_queue(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     bind(queue, word)
     [first] = publish(queue.connection, word, dedup_key="key")
@@ -107,7 +105,7 @@ def test_a_dedup_key_counts_in_each_queue_by_itself(queue: CheckedQueue, word: s
 
 
 @pytest.mark.promise("P21", "P22", "P35")
-def test_a_group_keeps_its_order_in_each_queue(queue: CheckedQueue, word: str) -> None:
+def test_group_keeps_its_order_in_each_queue(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     for each in (queue, other):
         bind(each, word)
@@ -120,24 +118,24 @@ def test_a_group_keeps_its_order_in_each_queue(queue: CheckedQueue, word: str) -
 
 @pytest.mark.promise("P15")
 @together("topic", [*BAD_PATTERNS, "*", "#", "a.*", "a.#"])
-def test_what_is_no_topic_is_refused(connection: Connection, topic: str | None) -> None:
+def test_publish_refuses_an_invalid_topic(connection: Connection, topic: str | None) -> None:
     assert "topic" in refused(connection, "RQ711", "publish", topic=topic)
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("is_bound", [True, False])
-@together("given", BAD_ARGUMENTS)
-def test_a_bad_argument_is_refused_whether_a_queue_is_bound_or_not(
-    queue: CheckedQueue, word: str, given: dict[str, Any], *, is_bound: bool
+@together("arguments", BAD_ARGUMENTS)
+def test_publish_refuses_invalid_arguments(
+    queue: CheckedQueue, word: str, arguments: dict[str, Any], *, is_bound: bool
 ) -> None:
     if is_bound:
         bind(queue, word)
-    refused(queue.connection, "RQ711", "publish", topic=word, **given)
+    refused(queue.connection, "RQ711", "publish", topic=word, **arguments)
     assert queue.stored()["message"] == 0
 
 
 @pytest.mark.promise("P15", "P35")
-def test_a_body_that_one_queue_does_not_take_goes_to_none(queue: CheckedQueue, word: str) -> None:
+def test_body_too_long_for_one_queue_goes_to_none(queue: CheckedQueue, word: str) -> None:
     other = queue.another(max_body_length=3)
     for each in (queue, other):
         bind(each, word)
@@ -148,7 +146,7 @@ def test_a_body_that_one_queue_does_not_take_goes_to_none(queue: CheckedQueue, w
 
 
 @pytest.mark.promise("P01", "P35")
-def test_what_is_published_is_there_in_all_queues_if_the_transaction_commits(
+def test_publish_to_all_queues_is_atomic(
     queue: CheckedQueue, elsewhere: CheckedQueue, word: str
 ) -> None:
     other = queue.another()
@@ -164,7 +162,7 @@ def test_what_is_published_is_there_in_all_queues_if_the_transaction_commits(
 
 
 @pytest.mark.promise("P18", "P35")
-def test_a_paused_queue_gets_its_message_too(queue: CheckedQueue, word: str) -> None:
+def test_paused_queue_receives_published_messages(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     queue.call("pause_queue")
     assert names(publish(queue.connection, word)) == [queue.name]

@@ -21,9 +21,7 @@ def batch(queue: CheckedQueue, *messages: dict[str, Any]) -> list[Row]:
 
 
 @pytest.mark.promise("P35", "P05")
-def test_each_message_goes_to_the_queues_of_its_topic_in_order(
-    queue: CheckedQueue, word: str
-) -> None:
+def test_batch_goes_to_the_bound_queues_in_order(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     bind(queue, f"{word}.#", f"{word}.a")
     bind(other, f"{word}.a")
@@ -35,8 +33,8 @@ def test_each_message_goes_to_the_queues_of_its_topic_in_order(
         {"topic": f"{word}.a", "body": "4"},
     )
     assert [(row.queue_name, row.position) for row in rows] == [
-        *((queue.name, place) for place in (1, 3, 4)),
-        *((other.name, place) for place in (1, 4)),
+        *((queue.name, position) for position in (1, 3, 4)),
+        *((other.name, position) for position in (1, 4)),
     ]
     assert {row.outcome for row in rows} == {"enqueued"}
     for each, bodies in ((queue, ["1", "3", "4"]), (other, ["1", "4"])):
@@ -47,12 +45,12 @@ def test_each_message_goes_to_the_queues_of_its_topic_in_order(
 
 
 @pytest.mark.promise("P20", "P35")
-def test_a_message_has_everything_it_was_given(queue: CheckedQueue, word: str) -> None:
+def test_published_batch_message_has_all_keys(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
-    given = {"message_type": "greeting", "headers": {"a": [1, None]}, "priority": 3}
+    values = {"message_type": "greeting", "headers": {"a": [1, None]}, "priority": 3}
     rows = batch(
         queue,
-        {"topic": word, "body": "x", "dedup_key": "key", "max_attempts": 7, **given},
+        {"topic": word, "body": "x", "dedup_key": "key", "max_attempts": 7, **values},
         {"topic": word, "body": {"a": [1.5, None]}, "message_type": None, "group_key": "group"},
         {"topic": word, "body_base64": base64.b64encode(b"\0\xff").decode()},
     )
@@ -65,7 +63,7 @@ def test_a_message_has_everything_it_was_given(queue: CheckedQueue, word: str) -
 
 
 @pytest.mark.promise("P12", "P21", "P35")
-def test_keys_count_in_each_queue_by_itself(queue: CheckedQueue, word: str) -> None:
+def test_keys_apply_per_queue(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     bind(queue, f"{word}.#")
     bind(other, f"{word}.b")
@@ -84,14 +82,14 @@ def test_keys_count_in_each_queue_by_itself(queue: CheckedQueue, word: str) -> N
 
 
 @pytest.mark.promise("P11", "P35")
-def test_messages_may_be_delayed(queue: CheckedQueue, word: str) -> None:
+def test_published_batch_messages_may_be_delayed(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     batch(queue, {"topic": word, "delay_seconds": 5}, {"topic": word, "run_at": "2000-01-01T00:00"})
     assert queue.counts()[:2] == (1, 1)
 
 
 @pytest.mark.promise("P35")
-def test_a_batch_may_be_empty_and_may_go_nowhere(queue: CheckedQueue, word: str) -> None:
+def test_batch_may_be_empty_or_unbound(queue: CheckedQueue, word: str) -> None:
     assert batch(queue) == []
     assert batch(queue, {"topic": word}) == []
 
@@ -116,9 +114,9 @@ BAD = [
 
 @pytest.mark.promise("P15", "P35")
 @pytest.mark.parametrize("is_bound", [True, False])
-@together(("wrong", "said"), BAD)
-def test_a_bad_message_is_refused_by_its_place_whether_a_queue_is_bound_or_not(
-    queue: CheckedQueue, word: str, wrong: dict[str, Any], said: str, *, is_bound: bool
+@together(("invalid", "error"), BAD)
+def test_publish_batch_refuses_an_invalid_message_by_position(
+    queue: CheckedQueue, word: str, invalid: dict[str, Any], error: str, *, is_bound: bool
 ) -> None:
     if is_bound:
         bind(queue, word)
@@ -126,10 +124,10 @@ def test_a_bad_message_is_refused_by_its_place_whether_a_queue_is_bound_or_not(
     messages = [
         {"topic": f"{word}.other"},
         {"topic": f"{word}.first"},
-        {"topic": word} | wrong if wrong else {},
+        {"topic": word} | invalid if invalid else {},
     ]
     text = refused(queue.connection, "RQ711", "publish_batch", messages=messages)
-    assert said in text
+    assert error in text
     assert "(message 3)" in text
     assert queue.stored()["message"] == 0
 
@@ -138,14 +136,12 @@ def test_a_bad_message_is_refused_by_its_place_whether_a_queue_is_bound_or_not(
 @pytest.mark.parametrize(
     "messages", [None, {}, "x", 5, [5], [None], [[]], [{"topic": "a"}] * 10_001], ids=type
 )
-def test_what_is_no_batch_is_refused(connection: Connection, messages: Any) -> None:
+def test_publish_batch_refuses_anything_but_objects(connection: Connection, messages: Any) -> None:
     refused(connection, "RQ711", "publish_batch", messages=messages)
 
 
 @pytest.mark.promise("P15", "P35")
-def test_a_body_that_one_queue_does_not_take_is_named_by_its_place(
-    queue: CheckedQueue, word: str
-) -> None:
+def test_body_too_long_for_one_queue_is_refused_by_position(queue: CheckedQueue, word: str) -> None:
     other = queue.another(max_body_length=3)
     bind(queue, f"{word}.#")
     bind(other, f"{word}.short")
@@ -163,7 +159,7 @@ def test_a_body_that_one_queue_does_not_take_is_named_by_its_place(
 
 
 @pytest.mark.promise("P01", "P35")
-def test_a_batch_that_is_rolled_back_is_in_no_queue(queue: CheckedQueue, word: str) -> None:
+def test_rolled_back_published_batch_stores_nothing(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     for each in (queue, other):
         bind(each, word)
@@ -174,9 +170,7 @@ def test_a_batch_that_is_rolled_back_is_in_no_queue(queue: CheckedQueue, word: s
 
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P35")
-def test_ten_thousand_messages_of_many_topics_go_to_two_queues(
-    queue: CheckedQueue, word: str
-) -> None:
+def test_publish_10000_messages_of_1000_topics(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     bind(queue, f"{word}.#")
     bind(other, f"{word}.7.*", f"{word}.*.x")

@@ -1,4 +1,4 @@
-"""Every routine refuses the name of no queue, and null where it needs a name."""
+"""Every routine refuses the name of an unknown queue, and null if a name is required."""
 
 from typing import Any
 
@@ -33,35 +33,35 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "unbind_topic": [{"topic_pattern": "a.#"}],
     "wait_for_result": [{"message_id": 1}],
 }
-"""What each routine is called with beside the name, where that is more than nothing."""
-ONE_ENGINES_OWN = {"elect_leader", "listen", "unlisten"}
-"""engine_only/postgres/test_listen.py has them."""
+"""Further required arguments of the routines."""
+POSTGRES_ONLY = {"elect_leader", "listen", "unlisten"}
+"""engine_only/postgres/test_listen.py tests them."""
 NEEDS_NO_NAME = {
     *("list_claims", "list_schedules", "list_topics", "list_workers", "maintain", "queue_stats")
 }
-"""Null means every queue to them."""
+"""Null means every queue."""
 ROUTINES = [
     routine.name
     for routine in load_contract().routines.values()
-    if "RQ701" in routine.errors and routine.name not in ONE_ENGINES_OWN
+    if "RQ701" in routine.errors and routine.name not in POSTGRES_ONLY
 ]
-CALLS = [(name, given) for name in ROUTINES for given in OTHER_ARGUMENTS.get(name, [{}])]
+CALLS = [(name, others) for name in ROUTINES for others in OTHER_ARGUMENTS.get(name, [{}])]
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize(("routine", "given"), CALLS)
-def test_an_unknown_queue_is_refused_by_its_name(
-    connection: Connection, queue_name: str, routine: str, given: dict[str, Any]
+@pytest.mark.parametrize(("routine", "others"), CALLS)
+def test_routine_refuses_an_unknown_queue(
+    connection: Connection, queue_name: str, routine: str, others: dict[str, Any]
 ) -> None:
-    text = refused(connection, "RQ701", routine, queue_name=queue_name, **given)
+    text = refused(connection, "RQ701", routine, queue_name=queue_name, **others)
     assert queue_name in text
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
-    ("routine", "given"), [(name, given) for name, given in CALLS if name not in NEEDS_NO_NAME]
+    ("routine", "others"), [call for call in CALLS if call[0] not in NEEDS_NO_NAME]
 )
-def test_a_missing_name_is_refused(
-    connection: Connection, routine: str, given: dict[str, Any]
+def test_routine_refuses_a_null_queue_name(
+    connection: Connection, routine: str, others: dict[str, Any]
 ) -> None:
-    refused(connection, "RQ711", routine, queue_name=None, **given)
+    refused(connection, "RQ711", routine, queue_name=None, **others)

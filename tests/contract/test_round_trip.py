@@ -1,4 +1,4 @@
-"""Texts, headers and binary bodies, hostile ones too, come out as they went in."""
+"""Texts, headers and binary bodies are returned unchanged, also hostile ones."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ TEXTS = [
 @pytest.mark.pitfall("mysql 10")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("text", TEXTS)
-def test_texts_come_out_as_they_went_in(queue: CheckedQueue, text: str) -> None:
+def test_texts_are_returned_unchanged(queue: CheckedQueue, text: str) -> None:
     sent = queue.call_one(
         "enqueue", body=text, message_type=text, headers={text: text}, dedup_key=text or None
     )
@@ -58,21 +58,21 @@ def test_texts_come_out_as_they_went_in(queue: CheckedQueue, text: str) -> None:
         {"nested": {"x": {"y": {"z": []}}}},
     ],
 )
-def test_headers_come_out_as_they_went_in(queue: CheckedQueue, headers: dict[str, Any]) -> None:
+def test_headers_are_returned_unchanged(queue: CheckedQueue, headers: dict[str, Any]) -> None:
     queue.call_one("enqueue", headers=headers)
     assert queue.dequeue_one().headers == headers
 
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), b"\xff\xfe\x00text", b"\\x00"])
-def test_binary_bodies_come_out_as_they_went_in(queue: CheckedQueue, binary: bytes) -> None:
+def test_binary_bodies_are_returned_unchanged(queue: CheckedQueue, binary: bytes) -> None:
     queue.call_one("enqueue", body_binary=binary)
     row = queue.dequeue_one()
     assert (row.body, bytes(row.body_binary)) == (None, binary)
 
 
 @pytest.mark.promise("P20")
-def test_a_nul_in_a_text_is_refused_by_name_or_kept(queue: CheckedQueue) -> None:
+def test_nul_in_a_text_is_refused_or_stored(queue: CheckedQueue) -> None:
     refusal = None
     try:
         queue.call_one("enqueue", body="a\x00b")
@@ -85,7 +85,7 @@ def test_a_nul_in_a_text_is_refused_by_name_or_kept(queue: CheckedQueue) -> None
 @pytest.mark.slow("bodies of 16 megabytes", on="mariadb", ci="mariadb")
 @pytest.mark.pitfall("oracle 6")
 @pytest.mark.promise("P20")
-def test_bodies_of_16_megabytes_come_out_as_they_went_in(queue: CheckedQueue) -> None:
+def test_bodies_of_16_megabytes_are_returned_unchanged(queue: CheckedQueue) -> None:
     text = "0123456789abcdé🐘" * (1 << 20)
     binary = bytes(range(256)) * (1 << 16)
     queue.call("alter_queue", max_body_length=len(text))

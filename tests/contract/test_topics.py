@@ -1,4 +1,4 @@
-"""Which topics a pattern matches."""
+"""Matching of topics and patterns."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ CASES = [
 
 @pytest.mark.promise("P35")
 @pytest.mark.parametrize(("pattern", "good", "bad"), CASES)
-def test_a_pattern_matches_these_topics_and_not_those(
+def test_pattern_matches_only_its_topics(
     queue: CheckedQueue, word: str, pattern: str, good: list[str], bad: list[str]
 ) -> None:
     bind(queue, pattern.replace("w", word))
@@ -50,7 +50,7 @@ def test_a_pattern_matches_these_topics_and_not_those(
 
 
 @pytest.mark.promise("P35")
-def test_words_of_any_length_are_compared_whole(queue: CheckedQueue, word: str) -> None:
+def test_words_of_any_length_are_compared(queue: CheckedQueue, word: str) -> None:
     rest = "x" * (200 - len(word) - 1)
     bind(queue, f"{word}.*", f"{word}.{rest}")
     assert len(publish(queue.connection, f"{word}.{rest}")) == 1
@@ -62,7 +62,7 @@ def test_words_of_any_length_are_compared_whole(queue: CheckedQueue, word: str) 
 
 @pytest.fixture
 def bound(connection: Connection, queue_name: str) -> Iterator[dict[str, list[str]]]:
-    """Bind queues to patterns that are drawn; return the patterns by queue. They are dropped."""
+    """Bind queues to random patterns; return the patterns by queue."""
     draw = dice("patterns")
     patterns = {f"{queue_name[:80]} {number}": [first] for number, first in enumerate(FIRST)}
     for name, own in patterns.items():
@@ -77,12 +77,12 @@ def bound(connection: Connection, queue_name: str) -> Iterator[dict[str, list[st
 
 @pytest.mark.timeout(limit(120))
 @pytest.mark.promise("P35")
-def test_random_topics_are_matched_as_word_by_word(
+def test_random_topics_match_as_the_model_does(
     connection: Connection, bound: dict[str, list[str]]
 ) -> None:
-    """A longer run, ROWQ_TEST_LENGTH=50, compares 100,000 topics."""
+    """ROWQ_TEST_LENGTH=50 compares 100,000 topics."""
     dialect, draw = matching_dialect_of(connection), dice("topics")
-    some = 0
+    matched = 0
     for _ in range(times(1)):
         topics = {
             ".".join(draw.choice(WORDS) for _ in range(draw.randint(1, 6)))
@@ -98,12 +98,12 @@ def test_random_topics_are_matched_as_word_by_word(
             if any(matches(pattern, topic) for pattern in patterns)
         }
         assert found == wanted
-        some += len(wanted)
-    assert some > TOPICS_AT_ONCE
+        matched += len(wanted)
+    assert matched > TOPICS_AT_ONCE
 
 
 @pytest.mark.promise("P15", "P35")
-def test_a_dropped_queue_leaves_no_binding(queue: CheckedQueue, word: str) -> None:
+def test_drop_queue_deletes_bindings(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     for each in (queue, other):
         bind(each, f"{word}.#", f"{word}.*", word)
@@ -113,9 +113,9 @@ def test_a_dropped_queue_leaves_no_binding(queue: CheckedQueue, word: str) -> No
     queue.call("drop_queue", force=True)
     assert names(publish(queue.connection, word)) == [other.name]
     assert len(other.call("list_topics")) == 3
-    of_nobody = (
+    orphans = (
         "select count(*) from rowq.topic_binding b"
         " left join rowq.queue q on q.queue_id = b.queue_id where q.queue_id is null"
     )
-    found = dialect_of(queue.connection).execute(queue.connection, of_nobody)
+    found = dialect_of(queue.connection).execute(queue.connection, orphans)
     assert found.fetchone() == (0,)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.requires("topics")
 
 
 @pytest.mark.promise("P35")
-def test_a_queue_gets_nothing_more_and_keeps_what_it_has(queue: CheckedQueue, word: str) -> None:
+def test_unbound_queue_keeps_received_messages(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     publish(queue.connection, word, "before")
     row = queue.call_one("unbind_topic", topic_pattern=word)
@@ -22,7 +22,7 @@ def test_a_queue_gets_nothing_more_and_keeps_what_it_has(queue: CheckedQueue, wo
 
 
 @pytest.mark.promise("P35")
-def test_only_this_pattern_of_this_queue_goes(queue: CheckedQueue, word: str) -> None:
+def test_unbind_topic_removes_only_this_pattern(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     bind(queue, f"{word}.*", f"{word}.a")
     bind(other, f"{word}.*")
@@ -32,7 +32,7 @@ def test_only_this_pattern_of_this_queue_goes(queue: CheckedQueue, word: str) ->
 
 
 @pytest.mark.promise("P35")
-def test_what_is_not_bound_is_told_so(queue: CheckedQueue, word: str) -> None:
+def test_unbind_topic_returns_not_bound(queue: CheckedQueue, word: str) -> None:
     bind(queue, f"{word}.*")
     for pattern in (word, f"{word}.#", f"{word}.a"):
         assert queue.call_one("unbind_topic", topic_pattern=pattern).outcome == "not_bound"
@@ -40,7 +40,7 @@ def test_what_is_not_bound_is_told_so(queue: CheckedQueue, word: str) -> None:
 
 
 @pytest.mark.promise("P35")
-def test_an_unbind_that_is_rolled_back_changes_nothing(queue: CheckedQueue, word: str) -> None:
+def test_rolled_back_unbind_has_no_effect(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     with rolled_back(queue.connection):
         queue.call("unbind_topic", topic_pattern=word)

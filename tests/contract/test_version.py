@@ -8,7 +8,7 @@ from tests.helpers.calls import call_one
 
 
 @pytest.mark.promise("P16")
-def test_what_is_installed_is_told(server: Server, connection: Connection) -> None:
+def test_version_returns_the_installed_version(server: Server, connection: Connection) -> None:
     row = call_one(connection, "version")
     newest = release_for(server.engine).migrations[-1]
     assert (row.rowq_version, row.schema_version) == (newest.rowq_version, newest.number)

@@ -25,7 +25,7 @@ class Fault:
 FAULTS = (
     Fault(
         "OPENJSON does not undo escapes in the short texts of a message",
-        ("contract/test_enqueue_batch.py::test_texts_come_out_as_they_went_in",),
+        ("contract/test_enqueue_batch.py::test_batch_returns_texts_unchanged",),
     ),
     Fault(
         "JSON_QUERY inside FOR JSON comes out as a text",
@@ -33,23 +33,27 @@ FAULTS = (
             "contract/test_dequeue_wait.py::"
             "test_messages_come_as_rows_of_dequeue_fast_in_one_json_array",
             "client/test_queue.py::test_dequeue_wait_returns_what_dequeue_fast_does",
-            "contract/test_headers.py::test_headers_at_the_limit_come_out_of_every_routine",
-            "contract/test_headers.py::test_numbers_at_the_limit_come_out_of_every_routine[9999]",
+            "contract/test_headers.py::test_headers_at_the_limits_are_returned_by_every_routine",
+            "contract/test_headers.py::"
+            "test_numbers_at_the_limits_are_returned_by_every_routine[9999]",
         ),
     ),
     Fault(
         "LEFT counts a pair of surrogates once, and the length of a column counts it twice",
         (
             "contract/test_enqueue_batch.py::"
-            "test_a_bad_message_is_refused_with_its_position_and_none_is_stored[f418]",
+            "test_enqueue_batch_refuses_an_invalid_message_by_position[f418]",
         ),
     ),
     Fault(
         "OPENJSON writes out a number that has an exponent",
         (
-            "contract/test_headers.py::test_numbers_at_the_limit_come_out_of_every_routine[e200]",
-            "contract/test_headers.py::test_numbers_at_the_limit_come_out_of_every_routine[E+0200]",
-            "contract/test_headers.py::test_numbers_at_the_limit_come_out_of_every_routine[e-200]",
+            "contract/test_headers.py::"
+            "test_numbers_at_the_limits_are_returned_by_every_routine[e200]",
+            "contract/test_headers.py::"
+            "test_numbers_at_the_limits_are_returned_by_every_routine[E+0200]",
+            "contract/test_headers.py::"
+            "test_numbers_at_the_limits_are_returned_by_every_routine[e-200]",
         ),
     ),
     Fault(
@@ -96,8 +100,7 @@ FAULTS = (
         " before a delay is over, are not there in time",
         (
             "contract/test_limits.py::test_no_more_than_rate_limit_begin_within_rate_seconds",
-            "contract/test_enqueue.py::"
-            "test_a_delayed_message_waits_and_then_comes_after_those_that_were_ready",
+            "contract/test_enqueue.py::test_delayed_message_is_ready_after_its_delay",
             "client/test_wrong_clock.py::test_a_worker_keeps_its_lease_with_a_wrong_clock",
             "client/test_worker_polling.py::test_twenty_idle_threads_ask_as_seldom_as_one",
             "client/test_worker_processes.py::test_a_parent_whose_children_keep_dying_gives_up",
@@ -125,10 +128,10 @@ FAULTS = (
         "DATALENGTH of a value out of OPENJSON counts the bytes of UTF-8",
         (
             "contract/test_body_length.py::"
-            "test_one_body_that_is_too_long_refuses_the_batch_and_is_named[binary]",
+            "test_enqueue_batch_refuses_a_too_long_body_by_position[binary]",
             "contract/test_body_length.py::"
-            "test_one_body_that_is_too_long_refuses_the_batch_and_is_named[json]",
-            "contract/test_body_length.py::test_headers_that_are_too_long_are_refused[xe9]",
+            "test_enqueue_batch_refuses_a_too_long_body_by_position[json]",
+            "contract/test_body_length.py::test_enqueue_refuses_too_long_headers[xe9]",
         ),
     ),
     Fault(
@@ -142,7 +145,7 @@ FAULTS = (
     ),
     Fault(
         "a text has no NUL",
-        ("contract/test_round_trip.py::test_a_nul_in_a_text_is_refused_by_name_or_kept",),
+        ("contract/test_round_trip.py::test_nul_in_a_text_is_refused_or_stored",),
     ),
 )
 

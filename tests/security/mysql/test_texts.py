@@ -10,9 +10,7 @@ from tests.helpers.calls import bodies, call, dequeue, dequeue_one, enqueue
 HALVES = ("_utf8mb4 x'41EDA08042'", "_ucs2 x'0041D83D'", "_utf32 x'0000DFFF'")
 """Half of a surrogate pair, which MariaDB takes for a character of UTF-8, and Python does not."""
 
-REFUSED = (
-    r"unpaired surrogate|Invalid.*character|Incorrect string value|Cannot convert string"
-)
+REFUSED = r"unpaired surrogate|Invalid.*character|Incorrect string value|Cannot convert string"
 
 
 def _nulls(count: int) -> str:
