@@ -1,6 +1,6 @@
-"""Handlers that meddle with a transactional worker's transaction: what PostgreSQL and MySQL share.
+"""Handlers that end a transactional worker's transaction, on PostgreSQL and MySQL.
 
-Each engine's own tests/engine_only/<engine>/test_worker_transaction.py has the ways to do it.
+tests/engine_only/<engine>/test_worker_transaction.py has each engine's statements.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ swallowing = pytest.mark.parametrize("swallows", [False, True], ids=["raises", "
 
 @dataclass(frozen=True)
 class Meddled:
-    """What came of it: the messages handled, the counts, and how many notes message 2 has."""
+    """The handled messages, the statistics, and the rows of message 2."""
 
     calls: list[int]
     stats: rowq.WorkerStats
@@ -31,7 +31,7 @@ class Meddled:
 
 
 class MeddledQueue:
-    """A queue of five messages that each may be attempted once, and what handlers note of them."""
+    """A queue of 5 messages with one attempt each, and a table of handled messages."""
 
     def __init__(self, connection: Connection, make_queue: MakeQueue) -> None:
         connection.execute("create table if not exists noted (queue_name varchar(200), number int)")
@@ -40,11 +40,11 @@ class MeddledQueue:
         self.connection = connection
 
     def note(self, own: Connection, message: rowq.Message) -> None:
-        """Write down in the worker's transaction that a message was handled."""
+        """Insert a row for a handled message in the worker's transaction."""
         own.cursor().execute("insert into noted values (%s, %s)", [self.queue.name, message.data])
 
     def noted(self) -> Counter[int]:
-        """Return how often each message was written down for good."""
+        """Return the number of committed rows per message."""
         query = "select number from noted where queue_name = %s"
         rows = self.connection.execute(query, [self.queue.name]).fetchall()
         return Counter(number for (number,) in rows)
@@ -54,7 +54,7 @@ class MeddledQueue:
         return self.queue.drain(handler, transactional=True)
 
     def check_that_it_is_refused(self, deed: Deed, *, swallows: bool) -> None:
-        """Do what would end the transaction at message 2; it must be refused and harm no other."""
+        """End the transaction in message 2; check that it is refused and affects no other."""
         calls: list[int] = []
 
         def handler(message: rowq.Message, own: Connection) -> None:
@@ -74,13 +74,13 @@ class MeddledQueue:
             assert "ForbiddenInHandler" in str(dead.last_error)
 
     def check_that_it_is_taken(self, handle: Callable[[Connection, rowq.Message], None]) -> None:
-        """Handle every message like this; all must be completed, each with one note."""
+        """Handle every message; check that all are completed, each with one row."""
         assert self.drain(lambda message, own: handle(own, message)).processed == 5
         assert self.noted() == Counter(range(5))
         assert self.queue.list_dead() == []
 
     def meddle(self, deed: Deed, *, goes_on: bool, notes_again: bool) -> Meddled:
-        """End the transaction in message 2 where nobody can refuse it; check the other messages."""
+        """End the transaction in message 2 if it cannot be refused; check the other messages."""
         calls: list[int] = []
 
         def handler(message: rowq.Message, own: Connection) -> None:

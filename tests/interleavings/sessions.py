@@ -1,8 +1,8 @@
-"""Sessions that a test moves step by step, and every order in which their steps can happen.
+"""Sessions that a test controls step by step, and every order of their steps.
 
-A call in the test's own thread that returns has waited for nobody: the transactions it could have
-waited for are still open. A call that is expected to wait is started in the session's thread, and
-the server is asked until it says that the session waits for a lock.
+A call in the test's thread that returns has not waited: the transactions that it could wait for
+are still open. A call that must wait is started in the session's thread, and the server is polled
+until it reports that the session waits for a lock.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tests.helpers.dialects import dialect_of
 T = TypeVar("T")
 
 SECONDS = 20.0
-"""The seconds that a step may take once nothing holds it up any more."""
+"""The seconds that a step may take when nothing blocks it."""
 
 
 @dataclass(frozen=True)
 class Running(Generic[T]):
-    """A call that goes on in a session's own thread."""
+    """A call that runs in a session's thread."""
 
     session: Session
     future: Future[T]
 
     def waits_for(self, other: Session) -> None:
-        """Wait until the server says that the call waits for a lock of another session."""
+        """Wait until the server reports that the call waits for a lock of another session."""
         wait_until_blocked(self.session.server, self.session.id, other.id)
         assert not self.future.done()
 
@@ -58,7 +58,7 @@ class Session:
         self._started: list[Future[Any]] = []
 
     def begin(self, isolation: str = "read committed") -> Self:
-        """Open a transaction; returns the session."""
+        """Open a transaction; return the session."""
         self._dialect.begin(self.connection, isolation)
         return self
 
@@ -71,7 +71,7 @@ class Session:
         self._dialect.rollback(self.connection)
 
     def end(self, how: str) -> None:
-        """Commit the open transaction or roll it back, as the word says."""
+        """Commit or roll back the open transaction."""
         {"commit": self.commit, "rollback": self.rollback}[how]()
 
     def savepoint(self, name: str) -> None:
@@ -83,17 +83,17 @@ class Session:
         self._dialect.back_to(self.connection, name)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Execute a statement that is no routine, with %s for values; returns the cursor."""
+        """Execute a statement with %s for values; return the cursor."""
         return self._dialect.execute(self.connection, statement, values)
 
     def start(self, call: Callable[[Queue], T]) -> Running[T]:
-        """Start a call in the session's own thread, behind what was started there before."""
+        """Start a call in the session's thread, after those that were started before."""
         future = self._thread.submit(call, self.queue)
         self._started.append(future)
         return Running(self, future)
 
     def close(self) -> None:
-        """End the session, whatever it is doing."""
+        """End the session, even during a call."""
         if not all(future.done() for future in self._started):
             self.server.kill_session(self.id)
         self.connection.close()
@@ -112,14 +112,14 @@ class Step:
 def play(steps: Sequence[Step]) -> dict[str, Any]:
     """Run steps in this order and return what each returned, or the exception it raised.
 
-    A step that has to wait for a lock is left waiting, and the later steps of its session with it,
-    while the steps of others go on; so every order of steps can be played.
+    A step that waits for a lock, and the later steps of its session, do not delay the other
+    sessions; so every order of steps can be run.
     """
     started = []
     for step in steps:
         running = step.session.start(step.call)
         started.append((step, running))
-        _wait_for_rest(step.session, running)
+        _wait_for_pause(step.session, running)
     return {step.name: _outcome(running) for step, running in started}
 
 
@@ -136,8 +136,8 @@ def orders(*sequences: str) -> list[str]:
 def each_order(first: str, second: str) -> pytest.MarkDecorator:
     """Run a test once for each order of the steps of two transactions, such as "a1 a2 a3".
 
-    Their first steps begin them, which no other session sees: the orders in which a step of the
-    other comes before the second one are slow.
+    The first steps begin the transactions, which no other session sees: orders in which a step of
+    the other comes before the second one are slow.
     """
     begun = {" ".join(sequence.split()[:2]) for sequence in (first, second)}
     late = pytest.mark.slow("begins a transaction earlier than another order", ci="mariadb")
@@ -153,20 +153,20 @@ def each_order(first: str, second: str) -> pytest.MarkDecorator:
 def _merge(sequences: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     if not any(sequences):
         yield ()
-    for place, sequence in enumerate(sequences):
+    for index, sequence in enumerate(sequences):
         if sequence:
-            rest = [*sequences[:place], sequence[1:], *sequences[place + 1 :]]
-            yield from ((sequence[0], *others) for others in _merge(rest))
+            remaining = [*sequences[:index], sequence[1:], *sequences[index + 1 :]]
+            yield from ((sequence[0], *others) for others in _merge(remaining))
 
 
-def _wait_for_rest(session: Session, running: Running[Any]) -> None:
-    """Wait until a step is done, or stands still because its session waits for a lock."""
+def _wait_for_pause(session: Session, running: Running[Any]) -> None:
+    """Wait until a step is done, or its session waits for a lock."""
 
-    def rests() -> bool:
+    def is_paused() -> bool:
         wait([running.future], 0.02)
         return running.future.done() or session.id in session.server.waiting_sessions()
 
-    wait_until(rests, "a step ends or waits for a lock", SECONDS)
+    wait_until(is_paused, "a step ends or waits for a lock", SECONDS)
 
 
 def _outcome(running: Running[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Producers of one dedup key, and sessions that finish its message, at the same time."""
+"""Concurrent producers of one dedup key, and sessions that end its message."""
 
 from collections.abc import Callable
 from itertools import product
@@ -19,7 +19,7 @@ ENDINGS = list(product(["commit", "rollback"], repeat=2))
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize(("first_end", "second_end"), ENDINGS)
 @each_order("a1 a2 a3", "b1 b2 b3")
-def test_two_producers_of_one_dedup_key_make_one_message(
+def test_two_producers_of_one_dedup_key_store_one_message(
     sessions: Open, queue: str, order: str, first_end: str, second_end: str
 ) -> None:
     first, second, consumer = sessions(3)
@@ -41,21 +41,17 @@ def test_two_producers_of_one_dedup_key_make_one_message(
     else:
         assert late.outcome == "enqueued"
 
-    ends = {"a": first_end, "b": second_end}
-    made = {"a": done["a2"], "b": done["b2"]}
     expected = [
-        made[name].message_id
-        for name in ("a", "b")
-        if made[name].outcome == "enqueued" and ends[name] == "commit"
+        row.message_id
+        for row, end in ((done["a2"], first_end), (done["b2"], second_end))
+        if row.outcome == "enqueued" and end == "commit"
     ]
     assert everything(consumer, queue) == expected
     assert len(expected) <= 1
 
 
 @pytest.mark.promise("P12")
-def test_a_second_producer_of_a_dedup_key_waits_until_the_first_has_ended(
-    sessions: Open, queue: str
-) -> None:
+def test_second_producer_of_a_dedup_key_waits_for_the_first(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     sent = first.begin().queue.enqueue(queue, 0, dedup_key="key")
     later = second.start(lambda own: own.enqueue(queue, 0, dedup_key="key"))
@@ -67,7 +63,7 @@ def test_a_second_producer_of_a_dedup_key_waits_until_the_first_has_ended(
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("finish", ["complete", "fail_now", "cancel"])
 @each_ending
-def test_an_enqueue_beside_the_finish_of_its_dedup_key_knows_how_that_ended(
+def test_enqueue_waits_for_an_open_finish_of_its_key(
     sessions: Open, queue: str, finish: str, ending: str
 ) -> None:
     worker, producer = sessions(2)
@@ -91,9 +87,7 @@ def test_an_enqueue_beside_the_finish_of_its_dedup_key_knows_how_that_ended(
 
 @pytest.mark.pitfall("postgres 14")
 @pytest.mark.promise("P12")
-def test_batches_with_the_same_dedup_keys_in_opposite_orders_do_not_deadlock(
-    sessions: Open, queue: str
-) -> None:
+def test_batches_with_reversed_keys_do_not_deadlock(sessions: Open, queue: str) -> None:
     first, second, holder = sessions(3)
     keys = [f"key {number}" for number in range(20)]
     forward = [NewMessage(data=0, dedup_key=key) for key in keys]
@@ -103,15 +97,13 @@ def test_batches_with_the_same_dedup_keys_in_opposite_orders_do_not_deadlock(
     backwards = second.start(lambda own: own.enqueue_batch(queue, forward[::-1]))
     backwards.waits_for(first)
     holder.rollback()
-    made = [entry.outcome for entry in [*forwards.result(), *backwards.result()]]
-    assert made == ["enqueued"] * 20 + ["duplicate"] * 20
+    outcomes = [entry.outcome for entry in [*forwards.result(), *backwards.result()]]
+    assert outcomes == ["enqueued"] * 20 + ["duplicate"] * 20
     assert len(everything(holder, queue)) == 20
 
 
 @pytest.mark.promise("P12", "P10")
-def test_reset_beside_an_open_enqueue_of_the_dead_messages_key_waits_and_yields(
-    sessions: Open, queue: str
-) -> None:
+def test_reset_waits_for_an_open_enqueue_of_its_key(sessions: Open, queue: str) -> None:
     admin, producer = sessions(2)
     dead = admin.queue.enqueue(queue, "old", dedup_key="key").message_id
     admin.queue.fail_now(queue, admin.queue.dequeue_fast(queue)[0].claim_id)
@@ -124,10 +116,8 @@ def test_reset_beside_an_open_enqueue_of_the_dead_messages_key_waits_and_yields(
 
 
 @pytest.mark.promise("P12", "P10")
-def test_reset_waits_for_one_producer_after_another_that_takes_a_key_of_the_dead(
-    sessions: Open, queue: str
-) -> None:
-    """More of them than the tries that a call makes anew after what others did."""
+def test_reset_waits_for_many_producers_of_its_keys(sessions: Open, queue: str) -> None:
+    """More producers than a call has retries."""
     admin, *producers = sessions(8)
     keys = [f"key {number}" for number in range(len(producers))]
     admin.queue.enqueue_batch(queue, [NewMessage(data="old", dedup_key=key) for key in keys])
@@ -150,7 +140,7 @@ ENDS: dict[str, Callable[[Session, str, int, int], Any]] = {
     "cancel": lambda own, queue, message, _: own.queue.cancel(queue, [message]),
     "purge_queue": lambda own, queue, *_: own.queue.purge_queue(queue),
 }
-"""What ends the message, or its last attempt; of a claim, if there is one, else of 0."""
+"""Calls that end a message or its last attempt, by queue, message and claim (or 0)."""
 
 
 @pytest.mark.promise("P03", "P09", "P10", "P12")
@@ -158,7 +148,7 @@ ENDS: dict[str, Callable[[Session, str, int, int], Any]] = {
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 @pytest.mark.parametrize("end", ENDS)
 @each_ending
-def test_no_end_of_a_message_waits_for_a_producer_that_was_told_of_a_duplicate(
+def test_ending_does_not_wait_for_a_producer_of_a_duplicate(
     sessions: Open, queue: str, end: str, isolation: str, archive_days: int, ending: str
 ) -> None:
     producer, another, worker = sessions(3)
@@ -169,14 +159,14 @@ def test_no_end_of_a_message_waits_for_a_producer_that_was_told_of_a_duplicate(
         claim = worker.queue.dequeue_fast(queue)[0].claim_id
         if end == "reap":
             expire_claim(worker.connection, claim)
-    told = producer.begin(isolation).queue.enqueue(queue, 1, dedup_key="key")
-    assert (told.outcome, told.message_id) == ("duplicate", first)
+    duplicate = producer.begin(isolation).queue.enqueue(queue, 1, dedup_key="key")
+    assert (duplicate.outcome, duplicate.message_id) == ("duplicate", first)
     worker.start(lambda _: ENDS[end](worker, queue, first, claim)).result()
     keep_house(worker, queue)
     assert everything(worker, queue) == []
     assert worker.queue.queue_stats(queue)[0].leased == 0
 
-    # The key is free, for a producer that waits for the other one at most.
+    # The key is free, though its next producer may have to wait for the first one.
     sending = another.start(lambda own: own.enqueue(queue, 2, dedup_key="key"))
     producer.end(ending)
     sent = sending.result()
@@ -190,7 +180,7 @@ def test_no_end_of_a_message_waits_for_a_producer_that_was_told_of_a_duplicate(
 
 @pytest.mark.promise("P10", "P12")
 @each_ending
-def test_a_dead_message_whose_key_was_held_is_reset_with_its_key(
+def test_dead_message_with_a_locked_key_is_reset_with_its_key(
     sessions: Open, queue: str, ending: str
 ) -> None:
     producer, worker = sessions(2)

@@ -1,4 +1,4 @@
-"""A producer's open transaction holds up neither producers nor consumers."""
+"""A producer's open transaction blocks neither producers nor consumers."""
 
 from functools import partial
 from itertools import product
@@ -15,9 +15,7 @@ ENDINGS = list(product(["commit", "rollback"], repeat=2))
 
 @pytest.mark.pitfall("mysql 8")
 @pytest.mark.promise("P01", "P06")
-def test_an_open_enqueue_holds_up_neither_producers_nor_consumers_nor_housekeeping(
-    sessions: Open, queue: str
-) -> None:
+def test_open_enqueue_blocks_no_other_session(sessions: Open, queue: str) -> None:
     slow, producer, consumer = sessions(3)
     late = slow.begin().queue.enqueue(queue, 0).message_id
     later = producer.queue.enqueue(queue, 0).message_id
@@ -30,7 +28,7 @@ def test_an_open_enqueue_holds_up_neither_producers_nor_consumers_nor_housekeepi
 
 
 @pytest.mark.promise("P01")
-def test_an_enqueue_rolled_back_never_existed(sessions: Open, queue: str) -> None:
+def test_rolled_back_enqueue_leaves_nothing(sessions: Open, queue: str) -> None:
     producer, consumer = sessions(2)
     sent = producer.begin().queue.enqueue(queue, 0, dedup_key="key").message_id
     producer.queue.enqueue(queue, 0, delay_seconds=1)
@@ -45,9 +43,7 @@ def test_an_enqueue_rolled_back_never_existed(sessions: Open, queue: str) -> Non
 
 
 @pytest.mark.promise("P01")
-def test_an_enqueue_undone_to_a_savepoint_takes_nothing_else_with_it(
-    sessions: Open, queue: str
-) -> None:
+def test_rollback_to_savepoint_undoes_one_enqueue(sessions: Open, queue: str) -> None:
     producer, consumer = sessions(2)
     kept = [producer.begin().queue.enqueue(queue, 0).message_id]
     producer.savepoint("before_more")
@@ -61,11 +57,11 @@ def test_an_enqueue_undone_to_a_savepoint_takes_nothing_else_with_it(
 @pytest.mark.slow("two sessions in 60 orders", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P01", "P02")
 @pytest.mark.parametrize(("first_end", "second_end"), ENDINGS)
-def test_the_first_message_of_a_priority_by_two_producers_at_once_is_never_overlooked(
+def test_first_messages_of_a_new_lane_are_all_delivered(
     sessions: Open, queue_name: str, first_end: str, second_end: str
 ) -> None:
     first, second, consumer = sessions(3)
-    for number, order in enumerate(orders("a1 a2", "b1 b2", "look")):
+    for number, order in enumerate(orders("a1 a2", "b1 b2", "drain")):
         queue = f"{queue_name}_{number}"
         consumer.queue.create_queue(queue)
         steps = {
@@ -73,14 +69,14 @@ def test_the_first_message_of_a_priority_by_two_producers_at_once_is_never_overl
             "a2": Step("a2", first, lambda _: first.end(first_end)),
             "b1": Step("b1", second, partial(enqueue, second, queue, "b")),
             "b2": Step("b2", second, lambda _: second.end(second_end)),
-            "look": Step("look", consumer, partial(look, queue)),
+            "drain": Step("drain", consumer, partial(drain, queue)),
         }
-        seen = play([steps[name] for name in order.split()])["look"]
+        seen = play([steps[name] for name in order.split()])["drain"]
         expected = {"a"} if first_end == "commit" else set()
         expected |= {"b"} if second_end == "commit" else set()
         keep_house(consumer, queue)
-        rest = {message.data for message in consumer.queue.dequeue_fast(queue, 10)}
-        assert (seen | rest, seen & rest) == (expected, set()), order
+        later = {message.data for message in consumer.queue.dequeue_fast(queue, 10)}
+        assert (seen | later, seen & later) == (expected, set()), order
 
 
 def enqueue(producer: Session, queue: str, data: str, _: Queue) -> None:
@@ -88,15 +84,15 @@ def enqueue(producer: Session, queue: str, data: str, _: Queue) -> None:
     producer.begin().queue.enqueue(queue, data)
 
 
-def look(queue: str, own: Queue) -> set[str]:
-    """Keep house, and dequeue all that is ready."""
+def drain(queue: str, own: Queue) -> set[str]:
+    """Maintain the queue, and dequeue all ready messages."""
     own.maintain(queue)
     return {message.data for message in own.dequeue_fast(queue, 10)}
 
 
 @pytest.mark.promise("P05", "P14")
 @each_ending
-def test_an_open_first_message_of_a_priority_hides_those_of_others_until_maintain_at_most(
+def test_maintain_opens_a_lane_with_an_open_first_message(
     sessions: Open, queue: str, ending: str
 ) -> None:
     first, other, worker = sessions(3)

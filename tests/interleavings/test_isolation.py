@@ -1,4 +1,4 @@
-"""Callers at stricter isolation levels, and effects in the same transaction as the message."""
+"""Stricter isolation levels, and effects in the same transaction as the message."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -22,8 +22,8 @@ STRICT = ["repeatable read", "serializable"]
 each_strict = pytest.mark.parametrize("isolation", STRICT)
 
 
-def succeeds_or_may_be_repeated(session: Session, call: Callable[[Queue], Any]) -> Any:
-    """Return what a call in an open transaction gives, or None if it asks to be repeated."""
+def result_or_transient_error(session: Session, call: Callable[[Queue], Any]) -> Any:
+    """Return the result of a call in an open transaction, or None after a transient error."""
     try:
         return call(session.queue)
     except Exception as error:
@@ -35,14 +35,14 @@ def succeeds_or_may_be_repeated(session: Session, call: Callable[[Queue], Any]) 
 
 @each_strict
 @pytest.mark.promise("P03", "P06")
-def test_a_strict_dequeue_beside_others_is_correct_or_asks_to_be_repeated(
+def test_strict_dequeue_is_correct_or_fails_transiently(
     sessions: Open, queue: str, isolation: str
 ) -> None:
     strict, other = sessions(2)
     ids = [message.message_id for message in other.queue.enqueue_batch(queue, [NewMessage()] * 4)]
     strict.begin(isolation).execute("select 1")
     taken = [message.message_id for message in other.queue.dequeue_fast(queue, 2)]
-    messages = succeeds_or_may_be_repeated(strict, lambda own: own.dequeue_fast(queue, 2))
+    messages = result_or_transient_error(strict, lambda own: own.dequeue_fast(queue, 2))
     if messages:
         taken += [message.message_id for message in messages]
         strict.commit()
@@ -54,7 +54,7 @@ def test_a_strict_dequeue_beside_others_is_correct_or_asks_to_be_repeated(
 
 @each_strict
 @pytest.mark.promise("P08")
-def test_a_strict_complete_of_a_claim_reaped_since_is_refused_or_asks_to_be_repeated(
+def test_strict_complete_is_stale_or_fails_transiently(
     sessions: Open, queue: str, isolation: str
 ) -> None:
     strict, other = sessions(2)
@@ -62,7 +62,7 @@ def test_a_strict_complete_of_a_claim_reaped_since_is_refused_or_asks_to_be_repe
     claim = other.queue.dequeue_fast(queue)[0].claim_id
     strict.begin(isolation).execute("select 1")
     other.queue.release(queue, claim)
-    outcomes = succeeds_or_may_be_repeated(strict, lambda own: own.complete(queue, claim, [sent]))
+    outcomes = result_or_transient_error(strict, lambda own: own.complete(queue, claim, [sent]))
     if outcomes:
         assert [outcome.outcome for outcome in outcomes] == ["stale"]
         strict.commit()
@@ -71,13 +71,13 @@ def test_a_strict_complete_of_a_claim_reaped_since_is_refused_or_asks_to_be_repe
 
 @each_strict
 @pytest.mark.promise("P12")
-def test_a_strict_enqueue_of_a_key_taken_since_is_a_duplicate_or_asks_to_be_repeated(
+def test_strict_enqueue_is_duplicate_or_fails_transiently(
     sessions: Open, queue: str, isolation: str
 ) -> None:
     strict, other = sessions(2)
     strict.begin(isolation).execute("select 1")
     sent = other.queue.enqueue(queue, 0, dedup_key="key").message_id
-    again = succeeds_or_may_be_repeated(strict, lambda own: own.enqueue(queue, dedup_key="key"))
+    again = result_or_transient_error(strict, lambda own: own.enqueue(queue, dedup_key="key"))
     if again:
         assert (again.outcome, again.message_id) == ("duplicate", sent)
         strict.commit()
@@ -89,14 +89,14 @@ def test_a_strict_enqueue_of_a_key_taken_since_is_a_duplicate_or_asks_to_be_repe
 
 @each_strict
 @pytest.mark.promise("P01", "P02")
-def test_a_strict_drop_of_a_queue_filled_since_loses_nothing(
+def test_strict_drop_queue_loses_no_newer_message(
     sessions: Open, queue: str, isolation: str
 ) -> None:
     strict, other = sessions(2)
     strict.begin(isolation).execute("select 1")
     sent = other.queue.enqueue(queue, 0).message_id
     with contextlib.suppress(QueueNotEmpty, WrongTransactionState):
-        assert not succeeds_or_may_be_repeated(strict, lambda own: own.drop_queue(queue))
+        assert not result_or_transient_error(strict, lambda own: own.drop_queue(queue))
     strict.rollback()
     assert everything(other, queue) == [sent]
 
@@ -104,9 +104,7 @@ def test_a_strict_drop_of_a_queue_filled_since_loses_nothing(
 @pytest.mark.slow("two sessions in every order", on="mariadb", ci="mariadb")
 @each_strict
 @pytest.mark.promise("P14", "P19")
-def test_strict_housekeeping_beside_late_committers_loses_nothing(
-    sessions: Open, queue: str, isolation: str
-) -> None:
+def test_strict_maintain_loses_no_late_message(sessions: Open, queue: str, isolation: str) -> None:
     strict, late, other = sessions(3)
     sent = late.begin().queue.enqueue(queue, 0).message_id
     dialect_of(strict.connection).wait_at_most(strict.connection, 1)
@@ -115,7 +113,7 @@ def test_strict_housekeeping_beside_late_committers_loses_nothing(
         other.queue.enqueue_batch(queue, [NewMessage()] * 1000)
         messages = other.queue.dequeue_fast(queue, 1000)
         other.queue.complete(queue, messages[0].claim_id)
-    succeeds_or_may_be_repeated(strict, lambda own: own.maintain(queue))
+    result_or_transient_error(strict, lambda own: own.maintain(queue))
     with contextlib.suppress(Exception):
         strict.commit()
     late.commit()
@@ -126,7 +124,7 @@ def test_strict_housekeeping_beside_late_committers_loses_nothing(
 
 @each_strict
 @pytest.mark.promise("P03", "P04")
-def test_strict_consumers_side_by_side_finish_every_message_once(
+def test_strict_consumers_finish_every_message_once(
     sessions: Open, queue: str, isolation: str
 ) -> None:
     workers = sessions(3)
@@ -140,8 +138,7 @@ def test_strict_consumers_side_by_side_finish_every_message_once(
             step(session, queue, isolation, done)
             return len(done) >= len(ids)
 
-        # Repeat until all is done, because strict readers may pass over each other's rows and come
-        # back for them.
+        # Strict readers may skip each other's rows at first.
         wait_until(all_is_done, "all is done", seconds=20)
 
     running = [worker.start(partial(work, worker)) for worker in workers]
@@ -151,7 +148,7 @@ def test_strict_consumers_side_by_side_finish_every_message_once(
 
 
 def step(session: Session, queue: str, isolation: str, done: list[int]) -> None:
-    """Dequeue and complete in one transaction, unless the server wants it repeated."""
+    """Dequeue and complete in one transaction; ignore a transient error."""
     try:
         session.begin(isolation)
         messages = session.queue.dequeue_fast(queue, 3)
@@ -168,7 +165,7 @@ def step(session: Session, queue: str, isolation: str, done: list[int]) -> None:
 
 @pytest.fixture
 def effects(sessions: Open, queue: str) -> Iterator[str]:
-    """Return the name of a table for what the handler of a message does."""
+    """Return the name of a table for the effects of a handler."""
     (admin,) = sessions(1)
     table = f"effect_{queue[-8:]}"
     dialect_of(admin.connection).make_table(admin.connection, table, "message_id bigint not null")
@@ -178,7 +175,7 @@ def effects(sessions: Open, queue: str) -> Iterator[str]:
 
 @pytest.mark.promise("P01", "P02", "P07")
 @pytest.mark.parametrize("isolation", ["read committed", *STRICT])
-def test_dequeue_effect_and_complete_in_one_transaction_happen_together_or_not_at_all(
+def test_dequeue_effect_and_complete_are_atomic(
     sessions: Open, queue: str, effects: str, isolation: str
 ) -> None:
     worker, other = sessions(2)
@@ -204,9 +201,7 @@ def test_dequeue_effect_and_complete_in_one_transaction_happen_together_or_not_a
 
 
 @pytest.mark.promise("P01", "P12")
-def test_a_handler_that_enqueues_the_next_step_hands_it_over_with_its_own_completion(
-    sessions: Open, queue: str
-) -> None:
+def test_next_step_is_enqueued_with_the_completion(sessions: Open, queue: str) -> None:
     worker, other = sessions(2)
     other.queue.enqueue(queue, "step 1", dedup_key="order 1")
     for ending in ("rollback", "commit"):

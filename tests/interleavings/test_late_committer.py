@@ -1,7 +1,6 @@
-"""Messages that commit late, with numbers long passed by, are delivered after the next maintain.
+"""Messages that commit late, below the floor, are delivered after the next maintain.
 
-Everything here happens behind the floor: other messages with higher numbers have been delivered,
-finished and cleaned up in between.
+In between, messages with higher numbers are delivered, finished and cleaned up.
 """
 
 import pytest
@@ -19,11 +18,11 @@ pytestmark = pytest.mark.pitfall("postgres 2", "sqlserver 10")
 BATCH = [NewMessage(data=0)] * 1000
 
 
-def pass_by(session: Session, queue: str, *messages: int) -> None:
-    """Let so many others pass through the queue that its floor moves beyond messages; clean up."""
+def move_floor_beyond(session: Session, queue: str, *messages: int) -> None:
+    """Move other messages through the queue until its floor is above `messages`."""
     dialect = dialect_of(session.connection)
 
-    def are_passed() -> bool:
+    def is_beyond() -> bool:
         for _ in range(2):
             session.queue.enqueue_batch(queue, BATCH)
             while taken := session.queue.dequeue_fast(queue, 500):
@@ -33,39 +32,35 @@ def pass_by(session: Session, queue: str, *messages: int) -> None:
             dialect.is_passed(session.connection, queue, message_id) for message_id in messages
         )
 
-    wait_until(are_passed, f"the floor is beyond {messages}")
+    wait_until(is_beyond, f"the floor is beyond {messages}")
 
 
 @pytest.mark.promise("P14")
-def test_a_late_committer_behind_the_floor_is_delivered_after_the_next_maintain(
-    sessions: Open, queue: str
-) -> None:
+def test_maintain_delivers_a_message_committed_below_the_floor(sessions: Open, queue: str) -> None:
     late, other = sessions(2)
     sent = late.begin().queue.enqueue(queue, 0).message_id
-    pass_by(other, queue, sent)
+    move_floor_beyond(other, queue, sent)
     late.commit()
     keep_house(other, queue)
     assert everything(other, queue) == [sent]
 
 
 @pytest.mark.promise("P14")
-def test_late_committers_in_a_row_are_each_delivered(sessions: Open, queue: str) -> None:
+def test_maintain_delivers_each_of_several_late_messages(sessions: Open, queue: str) -> None:
     *late, other = sessions(5)
     sent = [session.begin().queue.enqueue(queue, 0).message_id for session in late]
-    pass_by(other, queue, *sent)
+    move_floor_beyond(other, queue, *sent)
     for session, message in zip(reversed(late), reversed(sent), strict=True):
         session.commit()
         keep_house(other, queue)
         assert everything(other, queue) == [message]
-        pass_by(other, queue)
+        move_floor_beyond(other, queue)
 
 
 @pytest.mark.promise("P14")
-def test_a_message_that_commits_between_two_maintains_of_an_empty_queue_is_delivered(
-    sessions: Open, queue: str
-) -> None:
+def test_maintain_delivers_a_late_message_of_an_empty_queue(sessions: Open, queue: str) -> None:
     late, other = sessions(2)
-    pass_by(other, queue)
+    move_floor_beyond(other, queue)
     sent = late.begin().queue.enqueue(queue, 0).message_id
     keep_house(other, queue)
     keep_house(other, queue)
@@ -76,27 +71,25 @@ def test_a_message_that_commits_between_two_maintains_of_an_empty_queue_is_deliv
 
 @pytest.mark.promise("P14", "P13")
 @each_ending
-def test_an_idle_writer_through_many_maintains_loses_nothing(
+def test_idle_writer_loses_nothing_over_many_maintains(
     sessions: Open, queue: str, ending: str
 ) -> None:
     idle, other = sessions(2)
     sent = idle.begin().queue.enqueue(queue, 0).message_id
     for _ in range(8):
-        pass_by(other, queue, sent)
+        move_floor_beyond(other, queue, sent)
         assert everything(other, queue) == []
     last = idle.queue.enqueue(queue, 0).message_id
-    pass_by(other, queue)
+    move_floor_beyond(other, queue)
     idle.end(ending)
     keep_house(other, queue)
     assert everything(other, queue) == ([sent, last] if ending == "commit" else [])
 
 
 @pytest.mark.promise("P02", "P14")
-def test_messages_given_back_late_are_delivered_after_the_next_maintain(
-    sessions: Open, queue: str
-) -> None:
+def test_maintain_delivers_messages_released_late(sessions: Open, queue: str) -> None:
     worker, other = sessions(2)
-    given_back = [message.message_id for message in other.queue.enqueue_batch(queue, BATCH[:3])]
+    released = [message.message_id for message in other.queue.enqueue_batch(queue, BATCH[:3])]
     claim = worker.queue.dequeue_fast(queue, 3)[0].claim_id
     worker.begin().queue.release(queue, claim)
     for _ in range(2):
@@ -109,13 +102,11 @@ def test_messages_given_back_late_are_delivered_after_the_next_maintain(
         keep_house(other, queue)
     worker.commit()
     keep_house(other, queue)
-    assert everything(other, queue) == given_back
+    assert everything(other, queue) == released
 
 
 @pytest.mark.promise("P11", "P14")
-def test_a_delayed_message_that_commits_after_its_time_is_promoted(
-    sessions: Open, queue: str
-) -> None:
+def test_maintain_promotes_a_delayed_message_committed_late(sessions: Open, queue: str) -> None:
     late, other = sessions(2)
     sent = late.begin().queue.enqueue(queue, 0, delay_seconds=0.001).message_id
     for _ in range(3):
@@ -129,12 +120,12 @@ def test_a_delayed_message_that_commits_after_its_time_is_promoted(
 
 
 @pytest.mark.promise("P02", "P09", "P14")
-def test_a_claim_that_commits_late_is_reaped_when_it_expires(sessions: Open, queue: str) -> None:
+def test_maintain_reaps_a_claim_committed_late(sessions: Open, queue: str) -> None:
     late, other = sessions(2)
     sent = other.queue.enqueue(queue, 0).message_id
     late.begin().queue.dequeue_fast(queue)
     for _ in range(3):
-        pass_by(other, queue)
+        move_floor_beyond(other, queue)
     late.commit()
     pass_seconds(other.connection, queue, 60)
     assert other.queue.maintain(queue)[0].reaped == 1
@@ -143,9 +134,7 @@ def test_a_claim_that_commits_late_is_reaped_when_it_expires(sessions: Open, que
 
 @pytest.mark.pitfall("postgres 15")
 @pytest.mark.promise("P01", "P14")
-def test_a_prepared_transaction_behind_the_floor_is_delivered_when_it_commits(
-    sessions: Open, queue: str
-) -> None:
+def test_maintain_delivers_a_prepared_transaction(sessions: Open, queue: str) -> None:
     late, other = sessions(2)
     dialect = preparing_dialect_of(other.connection)
     dialect.begin_prepared(late.connection, queue)
@@ -154,7 +143,7 @@ def test_a_prepared_transaction_behind_the_floor_is_delivered_when_it_commits(
     late.connection.close()
     try:
         for _ in range(3):
-            pass_by(other, queue, sent)
+            move_floor_beyond(other, queue, sent)
     finally:
         dialect.commit_prepared(other.connection, queue)
     keep_house(other, queue)

@@ -1,4 +1,4 @@
-"""Queues are bound, unbound and dropped beside sessions that publish."""
+"""Binding, unbinding and dropping queues while other sessions publish."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.requires("topics")
 
 
 def publishing(topic: str, **arguments: Any) -> Callable[[Queue], list[str]]:
-    """Return a call that publishes, and returns the queues that have got a new message."""
+    """Return a call that publishes and returns the queues that received a message."""
 
     def call(own: Queue) -> list[str]:
         rows = own.publish(topic, 0, **arguments)
@@ -29,7 +29,7 @@ def publishing(topic: str, **arguments: Any) -> Callable[[Queue], list[str]]:
 
 
 def publishing_a_batch(topic: str) -> Callable[[Queue], list[str]]:
-    """Return the same by publish_batch."""
+    """Return the same call with publish_batch."""
 
     def call(own: Queue) -> list[str]:
         return [row.queue_name for row in own.publish_batch([NewMessage(data=0, topic=topic)])]
@@ -42,7 +42,7 @@ each_way = pytest.mark.parametrize("way", [publishing, publishing_a_batch])
 
 @pytest.fixture
 def pair(sessions: Open, queue: str, word: str) -> tuple[str, str]:
-    """Return the names of two queues that are bound to the topic `word`, in their order."""
+    """Return the names of two queues, in order, that are bound to the topic `word`."""
     (admin,) = sessions(1)
     other = f"{queue} other"
     admin.queue.create_queue(other)
@@ -52,13 +52,13 @@ def pair(sessions: Open, queue: str, word: str) -> tuple[str, str]:
 
 
 def found(session: Session, *queues: str) -> list[int]:
-    """Return how many messages each queue has."""
+    """Return the number of messages of each queue."""
     return [len(everything(session, name)) for name in queues]
 
 
 @pytest.mark.promise("P35")
 @each_ending
-def test_a_binding_counts_once_it_is_committed_and_nobody_waits_for_it(
+def test_binding_takes_effect_at_commit_without_waiting(
     sessions: Open, queue: str, word: str, ending: str
 ) -> None:
     admin, producer = sessions(2)
@@ -72,7 +72,7 @@ def test_a_binding_counts_once_it_is_committed_and_nobody_waits_for_it(
 
 @pytest.mark.promise("P35")
 @each_ending
-def test_a_queue_is_bound_until_its_unbind_is_committed(
+def test_unbinding_takes_effect_at_commit(
     sessions: Open, queue: str, word: str, ending: str
 ) -> None:
     admin, producer = sessions(2)
@@ -84,7 +84,7 @@ def test_a_queue_is_bound_until_its_unbind_is_committed(
 
 
 @pytest.mark.promise("P35")
-def test_an_open_publish_holds_up_neither_bind_nor_unbind_nor_another_publish(
+def test_open_publish_blocks_no_bind_unbind_or_publish(
     sessions: Open, pair: tuple[str, str], word: str
 ) -> None:
     slow, admin, producer = sessions(3)
@@ -99,7 +99,7 @@ def test_an_open_publish_holds_up_neither_bind_nor_unbind_nor_another_publish(
 @pytest.mark.promise("P01", "P35")
 @each_ending
 @each_way
-def test_an_open_publish_is_in_all_queues_or_in_none(
+def test_publish_is_atomic_across_queues(
     sessions: Open, pair: tuple[str, str], word: str, ending: str, way: Any
 ) -> None:
     producer, consumer = sessions(2)
@@ -114,28 +114,28 @@ def test_an_open_publish_is_in_all_queues_or_in_none(
 @pytest.mark.promise("P15", "P35")
 @each_ending
 @each_way
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_publish_waits_for_an_open_drop_and_leaves_out_what_is_gone(
-    sessions: Open, pair: tuple[str, str], word: str, ending: str, way: Any, place: int
+@pytest.mark.parametrize("index", [0, 1])
+def test_publish_waits_for_an_open_drop_queue(
+    sessions: Open, pair: tuple[str, str], word: str, ending: str, way: Any, index: int
 ) -> None:
     admin, producer, consumer = sessions(3)
-    admin.begin().queue.drop_queue(pair[place])
+    admin.begin().queue.drop_queue(pair[index])
     sending = producer.start(way(word))
     sending.waits_for(admin)
     admin.end(ending)
-    there = [name for name in pair if ending == "rollback" or name != pair[place]]
-    assert sending.result() == there
-    assert found(consumer, *there) == [1] * len(there)
+    left = [name for name in pair if ending == "rollback" or name != pair[index]]
+    assert sending.result() == left
+    assert found(consumer, *left) == [1] * len(left)
     bound = [row for row in consumer.queue.list_topics() if row.topic_pattern == word]
-    assert [row.queue_name for row in bound] == there
+    assert [row.queue_name for row in bound] == left
 
 
 @pytest.mark.promise("P15", "P35")
 @each_way
-def test_a_queue_that_was_dropped_since_the_snapshot_gets_nothing(
+def test_publish_skips_a_queue_dropped_since_the_snapshot(
     sessions: Open, pair: tuple[str, str], word: str, way: Any
 ) -> None:
-    """PostgreSQL and Oracle end such a transaction, as where it changes what others changed."""
+    """PostgreSQL and Oracle raise a serialization error instead."""
     admin, producer = sessions(2)
     producer.begin("repeatable read").queue.list_topics()
     admin.queue.drop_queue(pair[0])
@@ -153,25 +153,25 @@ def test_a_queue_that_was_dropped_since_the_snapshot_gets_nothing(
 @pytest.mark.promise("P01", "P35")
 @each_ending
 @each_way
-@pytest.mark.parametrize("place", [0, 1])
-def test_drop_queue_gives_way_to_an_open_publish(
-    sessions: Open, pair: tuple[str, str], word: str, ending: str, way: Any, place: int
+@pytest.mark.parametrize("index", [0, 1])
+def test_drop_queue_is_refused_during_an_open_publish(
+    sessions: Open, pair: tuple[str, str], word: str, ending: str, way: Any, index: int
 ) -> None:
     producer, admin = sessions(2)
     way(word)(producer.begin().queue)
-    dropping = start_to_drop(admin, producer, pair[place])
+    dropping = start_to_drop(admin, producer, pair[index])
     with pytest.raises(QueueBusy):
         dropping.result()
     producer.end(ending)
     assert found(admin, *pair) == ([1, 1] if ending == "commit" else [0, 0])
-    assert admin.queue.drop_queue(pair[place], force=True).outcome == "dropped"
-    assert publishing(word)(producer.queue) == [pair[1 - place]]
+    assert admin.queue.drop_queue(pair[index], force=True).outcome == "dropped"
+    assert publishing(word)(producer.queue) == [pair[1 - index]]
 
 
 @pytest.mark.promise("P15", "P35")
 @each_ending
 @pytest.mark.parametrize("routine", ["bind_topic", "unbind_topic"])
-def test_bind_and_unbind_wait_for_an_open_drop(
+def test_bind_and_unbind_wait_for_an_open_drop_queue(
     sessions: Open, pair: tuple[str, str], word: str, ending: str, routine: str
 ) -> None:
     admin, other = sessions(2)
@@ -188,7 +188,7 @@ def test_bind_and_unbind_wait_for_an_open_drop(
 
 @pytest.mark.promise("P15", "P35")
 @pytest.mark.parametrize("routine", ["bind_topic", "unbind_topic"])
-def test_drop_queue_gives_way_to_an_open_bind_or_unbind(
+def test_drop_queue_is_refused_during_an_open_bind_or_unbind(
     sessions: Open, pair: tuple[str, str], word: str, routine: str
 ) -> None:
     other, admin = sessions(2)
@@ -201,7 +201,7 @@ def test_drop_queue_gives_way_to_an_open_bind_or_unbind(
 
 @pytest.mark.promise("P35")
 @each_ending
-def test_of_two_that_bind_the_same_one_waits_for_the_other(
+def test_second_bind_of_a_pattern_waits_for_the_first(
     sessions: Open, queue: str, word: str, ending: str
 ) -> None:
     first, second = sessions(2)
@@ -215,7 +215,7 @@ def test_of_two_that_bind_the_same_one_waits_for_the_other(
 
 @pytest.mark.promise("P12", "P35")
 @each_ending
-def test_of_two_that_publish_one_dedup_key_one_waits_for_the_other_in_all_queues(
+def test_second_publish_of_a_dedup_key_waits_for_the_first(
     sessions: Open, pair: tuple[str, str], word: str, ending: str
 ) -> None:
     first, second, consumer = sessions(3)

@@ -1,4 +1,4 @@
-"""What sessions of these tests do with the messages of a queue."""
+"""Shared steps of the interleavings."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.interleavings.sessions import Session
 from tests.stored_times import tick
 
 each_ending = pytest.mark.parametrize("ending", ["commit", "rollback"])
-"""How a transaction ends beside which another session is at work."""
+"""How the open transaction ends."""
 
 
 def fill(session: Session, queue: str, count: int, priority: int = 5) -> list[int]:
@@ -22,12 +22,12 @@ def take(session: Session, queue: str, count: int) -> list[int]:
 
 
 def everything(session: Session, queue: str) -> list[int]:
-    """Dequeue all that is ready."""
+    """Dequeue all ready messages."""
     return take(session, queue, 1000)
 
 
 def claim_of(session: Session, queue: str, count: int) -> tuple[int, list[int]]:
-    """Lease new messages to one claim."""
+    """Enqueue messages and lease them to one claim."""
     for _ in range(count):
         session.queue.enqueue(queue, 0)
     messages = session.queue.dequeue_fast(queue, count)
@@ -35,7 +35,7 @@ def claim_of(session: Session, queue: str, count: int) -> tuple[int, list[int]]:
 
 
 def work_off(session: Session, queue: str) -> list[str]:
-    """Deliver and complete everything that can be had, one by one; return what it says."""
+    """Dequeue and complete all messages, one by one; return their data."""
     found = []
     while messages := session.queue.dequeue_fast(queue):
         session.queue.complete(queue, messages[0].claim_id)
@@ -44,6 +44,6 @@ def work_off(session: Session, queue: str) -> list[str]:
 
 
 def keep_house(session: Session, queue: str) -> None:
-    """Keep house once more, two seconds later."""
+    """Maintain the queue, 2 seconds later."""
     tick(session.connection, queue)
     assert session.queue.maintain(queue)[0].elected

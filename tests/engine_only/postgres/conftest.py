@@ -1,4 +1,4 @@
-"""Fixtures of the tests for PostgreSQL only."""
+"""Fixtures of the tests for PostgreSQL."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def _only_postgres(server: Server) -> None:
 
 @pytest.fixture(scope="session")
 def model(server: PostgresServer) -> Iterator[str]:
-    """Return the URL of a database with rowq, of which others are copies."""
+    """Return the URL of a template database with rowq."""
     url = server.fresh_database()
     migrate(url)
     yield url
@@ -34,9 +34,9 @@ def model(server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def owner_url(request: pytest.FixtureRequest, server: PostgresServer) -> Iterator[str]:
-    """Return the URL of a database with rowq that no other test uses: `empty_database`, or a copy.
+    """Return the URL of a private database with rowq: `empty_database`, or a copy of the template.
 
-    A copy costs a tenth of a migration.
+    A copy takes a tenth of the time of a migration.
     """
     if "empty_database" in request.fixturenames:
         url = str(request.getfixturevalue("empty_database"))
@@ -50,7 +50,7 @@ def owner_url(request: pytest.FixtureRequest, server: PostgresServer) -> Iterato
 
 @pytest.fixture
 def open_owner(owner_url: str) -> Iterator[Open]:
-    """Return a function that opens sessions of the owner in that database."""
+    """Return a function that opens sessions of the tables' owner in that database."""
     with ExitStack() as opened:
 
         def open_session() -> Connection:
@@ -61,7 +61,7 @@ def open_owner(owner_url: str) -> Iterator[Open]:
 
 @pytest.fixture
 def owner(open_owner: Open) -> Connection:
-    """Return such a session, as the tables' owner."""
+    """Return a session of the tables' owner."""
     return open_owner()
 
 
@@ -73,9 +73,9 @@ def own_queue(owner: Connection) -> CheckedQueue:
 
 @pytest.fixture(scope="session")
 def notifying_url(server: Server) -> Iterator[str]:
-    """Return a database with rowq on a server of that version that prepares no transactions.
+    """Return a database with rowq on a server of that version without prepared transactions.
 
-    Those of the other tests may prepare them, and therefore notify nobody.
+    Servers that allow prepared transactions do not notify.
     """
     with tempfile.TemporaryDirectory(prefix="rowq-test-") as room:
         major = int(server.name.removeprefix("postgres"))
@@ -93,7 +93,7 @@ def notifying_url(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def open_notifying(notifying_url: str) -> Iterator[Open]:
-    """Return a function that opens sessions there."""
+    """Return a function that opens sessions in that database."""
     with ExitStack() as opened:
 
         def open_session() -> Connection:

@@ -1,4 +1,4 @@
-"""rowq.AsyncQueue on connections of asyncpg."""
+"""rowq.AsyncQueue on asyncpg connections."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Login = dict[str, Any]
 
 @pytest.fixture
 def login(database_url: str) -> Login:
-    """Return what asyncpg connects with."""
-    given = psycopg.conninfo.conninfo_to_dict(database_url)
+    """Return the connection arguments of asyncpg."""
+    parameters = psycopg.conninfo.conninfo_to_dict(database_url)
     named = {"dbname": "database", "user": "user", "password": "password"}
     named |= {"host": "host", "port": "port"}
-    return {named[key]: value for key, value in given.items() if key in named and value}
+    return {named[key]: value for key, value in parameters.items() if key in named and value}
 
 
 class Awaiting:
-    """A queue of a connection of asyncpg's, whose calls are awaited here."""
+    """A synchronous wrapper of a queue on an asyncpg connection."""
 
     def __init__(self, login: Login, **options: Any) -> None:
         self._runner = asyncio.Runner()
@@ -62,20 +62,20 @@ def queue(login: Login) -> Iterator[Any]:
     made.close()
 
 
-def test_each_method_returns_rows_of_python_types(
+def test_asyncpg_methods_return_rows_of_python_types(
     queue: Any, connection: Connection, queue_name: str
 ) -> None:
     for routine in load_contract().of("postgres").values():
         if routine.is_own:
             continue
         prepared = Prepared(connection, f"{queue_name} {routine.name}", archive_days=1)
-        given = prepared.arguments(routine)
-        if "body" in given:
-            given["text"] = given.pop("body")
-        if "messages" in given:
+        arguments = prepared.arguments(routine)
+        if "body" in arguments:
+            arguments["text"] = arguments.pop("body")
+        if "messages" in arguments:
             topic = prepared.topic if routine.name == "publish_batch" else None
-            given["messages"] = [rowq.NewMessage(data=1, topic=topic)]
-        result = getattr(queue, routine.name)(**given)
+            arguments["messages"] = [rowq.NewMessage(data=1, topic=topic)]
+        result = getattr(queue, routine.name)(**arguments)
         if routine.name == "next_ticks":
             assert {(type(tick), tick.tzinfo) for tick in result} == {(datetime, UTC)}
             continue
@@ -85,8 +85,8 @@ def test_each_method_returns_rows_of_python_types(
             check_types(row)
 
 
-def test_a_queue_does_what_it_does_on_psycopg(queue: Any, made: str) -> None:
-    """By the tests of rowq.Queue: what comes out, what is refused, and by which class."""
+def test_asyncpg_queue_does_what_a_psycopg_queue_does(queue: Any, made: str) -> None:
+    """Run tests of rowq.Queue: bodies, headers, refused calls and their classes."""
     for test in (
         test_queue.test_bodies_and_headers_come_out_as_they_went_in,
         test_queue.test_headers_may_say_a_backslash_and_u0000,
@@ -96,13 +96,13 @@ def test_a_queue_does_what_it_does_on_psycopg(queue: Any, made: str) -> None:
         name = f"{made} {test.__name__}"[:100]
         queue.create_queue(name)
         test(queue, name)
-    for wrong in ({"text": "\ud800"}, {"data": "a", "message_type": "\0"}, {"priority": 10**10}):
+    for invalid in ({"text": "\ud800"}, {"data": "a", "message_type": "\0"}, {"priority": 10**10}):
         with pytest.raises(rowq.InvalidArgument):
-            queue.enqueue(made, **wrong)
+            queue.enqueue(made, **invalid)
 
 
 @pytest.mark.promise("P01")
-def test_a_message_shares_the_transaction_of_its_connection(
+def test_message_shares_the_transaction_of_its_connection(
     login: Login, connection: Connection, made: str
 ) -> None:
     async def life() -> None:
@@ -124,7 +124,7 @@ def test_a_message_shares_the_transaction_of_its_connection(
     assert ready(connection, made) == 1
 
 
-def test_with_savepoints_a_refused_call_leaves_the_transaction_as_it_was(
+def test_savepoint_keeps_the_transaction_after_a_refused_call(
     login: Login, connection: Connection, made: str
 ) -> None:
     async def life() -> None:
@@ -146,7 +146,7 @@ def test_with_savepoints_a_refused_call_leaves_the_transaction_as_it_was(
 
 
 @pytest.mark.parametrize("has_codec", [True, False])
-def test_headers_are_right_whatever_codec_the_owner_has_set(
+def test_headers_are_parsed_with_any_jsonb_codec(
     login: Login, connection: Connection, made: str, has_codec: bool
 ) -> None:
     async def life() -> None:
@@ -171,7 +171,7 @@ def test_headers_are_right_whatever_codec_the_owner_has_set(
 
 
 @pytest.mark.promise("P02", "P03")
-def test_a_call_that_is_cancelled_leaves_the_connection_usable(login: Login, made: str) -> None:
+def test_cancelled_call_leaves_the_connection_usable(login: Login, made: str) -> None:
     async def life() -> None:
         own = await asyncpg.connect(**login)
         queue = rowq.AsyncQueue(own)
@@ -191,10 +191,10 @@ def test_a_call_that_is_cancelled_leaves_the_connection_usable(login: Login, mad
     asyncio.run(life())
 
 
-def test_a_call_cancelled_in_a_savepoint_leaves_the_transaction_usable(
+def test_call_cancelled_in_a_savepoint_keeps_the_transaction(
     login: Login, connect: Connect, connection: Connection, made: str
 ) -> None:
-    """A call waits for the transaction of another producer that has the same dedup key."""
+    """The call waits for another producer of its dedup key."""
     other = connect(autocommit=False)
     rowq.Queue(other).enqueue(made, "another's", dedup_key="key")
 
@@ -213,7 +213,7 @@ def test_a_call_cancelled_in_a_savepoint_leaves_the_transaction_usable(
     assert [message.data for message in rowq.Queue(connection).peek(made, max_messages=9)] == [1]
 
 
-def test_an_account_without_rights_is_told_the_role_that_it_needs(
+def test_denied_call_names_the_required_role(
     login: Login, connection: Connection, made: str
 ) -> None:
     name = f"{made}'s stranger"[:60]
@@ -236,7 +236,7 @@ def test_an_account_without_rights_is_told_the_role_that_it_needs(
         connection.execute(f"drop role {quoted}")
 
 
-def test_sqlalchemy_s_connection_of_asyncpg_is_refused_with_what_to_use(login: Login) -> None:
+def test_sqlalchemy_connection_is_refused_with_the_remedy(login: Login) -> None:
     async def life() -> None:
         engine = create_async_engine(
             "postgresql+asyncpg://",
@@ -244,8 +244,8 @@ def test_sqlalchemy_s_connection_of_asyncpg_is_refused_with_what_to_use(login: L
             poolclass=NullPool,
         )
         async with engine.connect() as connected:
-            for one in (connected, await connected.get_raw_connection()):
+            for connection in (connected, await connected.get_raw_connection()):
                 with pytest.raises(rowq.EngineUnknown, match=r"rowq\.contrib\.sqlalchemy\.enqueue"):
-                    rowq.AsyncQueue(one)
+                    rowq.AsyncQueue(connection)
 
     asyncio.run(life())

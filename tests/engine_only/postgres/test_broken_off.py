@@ -1,6 +1,6 @@
-"""A guest's call that is cancelled half-way leaves nothing that a commit would make permanent.
+"""A call cancelled in the caller's transaction leaves nothing to commit.
 
-Each call is stopped at every table that it comes to, which another session has locked.
+Each call is cancelled at every table that it reads, where another session holds a lock.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def stored(connection: Connection) -> dict[str, list[Any]]:
 
 @pytest.mark.promise("P01", "P02", "P17")
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_a_call_that_is_cancelled_at_any_table_leaves_no_half_to_commit(
+def test_call_cancelled_at_any_table_leaves_nothing_to_commit(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue, routine: str
 ) -> None:
     own_queue.call("alter_queue", archive_days=5)
@@ -37,21 +37,21 @@ def test_a_call_that_is_cancelled_at_any_table_leaves_no_half_to_commit(
     before = stored(owner)
     stopped_at = []
     for table in TABLES:
-        guest, holder = own_queue.via(open_owner()), open_owner()
+        caller, holder = own_queue.via(open_owner()), open_owner()
         holder.execute("begin")
         holder.execute(f"lock table rowq.{table} in access exclusive mode")
-        guest.connection.execute("begin")
-        guest.connection.execute("savepoint before_the_call")
-        guest.connection.execute("set local statement_timeout = '150ms'")
+        caller.connection.execute("begin")
+        caller.connection.execute("savepoint before_the_call")
+        caller.connection.execute("set local statement_timeout = '150ms'")
         try:
-            guest.call(routine, **arguments.get(routine, {}))
+            caller.call(routine, **arguments.get(routine, {}))
         except psycopg.errors.QueryCanceled:
             stopped_at.append(table)
-            guest.connection.execute("rollback to savepoint before_the_call")
+            caller.connection.execute("rollback to savepoint before_the_call")
             holder.execute("rollback")
-            guest.connection.execute("commit")
+            caller.connection.execute("commit")
             assert stored(owner) == before
         else:
-            guest.connection.execute("rollback")
+            caller.connection.execute("rollback")
             holder.execute("rollback")
     assert stopped_at

@@ -1,4 +1,4 @@
-"""rowq's own connections to PostgreSQL work whatever role, database and network do to them."""
+"""rowq's own connections to PostgreSQL under settings, failovers and network errors."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def role() -> str:
 
 @pytest.fixture
 def role_url(connection: Connection, database_url: str, role: str) -> Iterator[RoleUrl]:
-    """Return a function that gives a login of rowq's roles a setting, and returns its URL."""
+    """Return a function that sets a parameter of a login with rowq's roles, and returns its URL."""
     roles = "rowq_producer, rowq_consumer, rowq_admin"
     connection.execute(f"create role {role} login password 'x' in role {roles}")
     parameters = {**conninfo_to_dict(database_url), "user": role, "password": "x"}
@@ -57,10 +57,10 @@ def role_url(connection: Connection, database_url: str, role: str) -> Iterator[R
 @pytest.mark.pitfall("postgres 20")
 @pytest.mark.promise("P01")
 @pytest.mark.usefixtures("queue")
-def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
+def test_client_leaves_a_server_that_became_read_only(
     connection: Connection, queue_name: str, role: str, role_url: RoleUrl
 ) -> None:
-    """Connections still reach the former primary for a while, as in a failover."""
+    """Connections still reach the former primary, as in a failover."""
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -77,7 +77,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.pitfall("postgres 20")
-def test_a_database_that_is_read_only_for_good_ends_in_an_error_that_says_so(
+def test_permanently_read_only_database_raises_connection_lost(
     queue: rowq.Queue, queue_name: str, role_url: RoleUrl
 ) -> None:
     url = role_url("default_transaction_read_only = on")
@@ -92,7 +92,7 @@ def test_a_database_that_is_read_only_for_good_ends_in_an_error_that_says_so(
 
 
 @pytest.mark.promise("P02")
-def test_a_worker_on_a_read_only_server_waits_for_one_that_writes(
+def test_worker_waits_for_a_writable_server(
     connection: Connection, queue: rowq.Queue, queue_name: str, role: str, role_url: RoleUrl
 ) -> None:
     queue.enqueue(queue_name, 1)
@@ -119,25 +119,24 @@ def test_command_on_read_only_server_names_standby_at_once(
 
 
 @pytest.mark.pitfall("postgres 21")
-def test_a_transaction_on_rowqs_own_connection_reads_what_is_committed(role_url: RoleUrl) -> None:
+def test_own_connection_uses_read_committed(role_url: RoleUrl) -> None:
     for level in ("serializable", "repeatable read"):
         url = role_url(f"default_transaction_isolation = '{level}'")
         connection = ENGINE.connect(url)
         with ENGINE.transaction(connection):
             row = connection.execute("show transaction_isolation").fetchone()
         assert row == ("read committed",)
-        # The client changes no setting of the session: behind a pooler it would be another
-        # client's, too.
+        # The client changes no setting: behind a pooler, other clients share the session.
         assert connection.execute("show default_transaction_isolation").fetchone() == (level,)
         ENGINE.close(connection)
 
 
 @pytest.mark.pitfall("postgres 21")
 @pytest.mark.promise("P04", "P08")
-def test_a_call_that_the_server_undid_is_made_again(
+def test_call_is_retried_after_a_serialization_failure(
     server: Server, connect: Connect, queue: rowq.Queue, queue_name: str, role_url: RoleUrl
 ) -> None:
-    """Two sessions finish one claim; at the default level of this role the second is refused."""
+    """Two sessions finish one claim; at this role's default level the second fails."""
     queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(2)])
     mine, others = queue.dequeue_fast(queue_name, 2)
     with rowq.connect(role_url("default_transaction_isolation = 'serializable'")) as strict:
@@ -158,7 +157,7 @@ def test_a_call_that_the_server_undid_is_made_again(
         assert server.session_id(strict._session.connection()) == session
 
 
-def test_a_call_that_is_undone_again_and_again_ends_in_the_servers_error(
+def test_retries_end_in_the_servers_error(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
@@ -171,7 +170,7 @@ def test_a_call_that_is_undone_again_and_again_ends_in_the_servers_error(
 
 
 @pytest.mark.pitfall("postgres 22")
-def test_only_a_connection_between_two_calls_is_idle(database_url: str) -> None:
+def test_connection_is_idle_between_calls_only(database_url: str) -> None:
     connection = ENGINE.connect(database_url)
     assert ENGINE.is_idle(connection)
     with connection.transaction():
@@ -190,13 +189,13 @@ def test_only_a_connection_between_two_calls_is_idle(database_url: str) -> None:
     assert not ENGINE.is_usable(connection)
 
 
-def test_what_a_connection_was_doing_when_it_is_broken_off_is_cancelled(
+def test_break_off_cancels_the_running_query(
     server: Server, database_url: str, connection: Connection
 ) -> None:
     mine = ENGINE.connect(database_url)
     session = server.session_id(mine)
     mine.pgconn.send_query(b"select pg_sleep(60)")
-    # Wait until the query runs, because the server forgets a cancel that comes before it.
+    # Wait until the query runs: the server ignores an earlier cancel.
     asleep = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
     wait_until(lambda: connection.execute(asleep, [session]).fetchone() is not None, "it sleeps")
     ENGINE.break_off(mine)
@@ -204,7 +203,7 @@ def test_what_a_connection_was_doing_when_it_is_broken_off_is_cancelled(
     wait_until(lambda: connection.execute(there, [session]).fetchone() is None, "the session ends")
 
 
-def test_a_call_that_met_one_in_progress_was_not_sent(database_url: str) -> None:
+def test_call_during_another_call_was_not_sent(database_url: str) -> None:
     connection = ENGINE.connect(database_url)
     connection.pgconn.send_query(b"select pg_sleep(60)")
     with pytest.raises(psycopg.OperationalError) as met:
@@ -214,7 +213,7 @@ def test_a_call_that_met_one_in_progress_was_not_sent(database_url: str) -> None
     ENGINE.break_off(connection)
 
 
-def test_a_brief_call_limits_no_other_wait_on_its_connection_and_ends_its_transaction(
+def test_call_briefly_restores_lock_timeout_and_ends(
     server: Server, database_url: str, queue: rowq.Queue, queue_name: str
 ) -> None:
     queue.enqueue(queue_name, 1)
@@ -246,7 +245,7 @@ with rowq.connect(sys.argv[1]) as queue:
 
 
 @pytest.mark.pitfall("postgres 19")
-def test_the_urls_options_let_the_server_look_after_a_waiting_client(
+def test_url_options_end_the_call_of_a_dead_client(
     connection: Connection, database_url: str, queue: rowq.Queue, queue_name: str
 ) -> None:
     options = "options=-c%20client_connection_check_interval%3D300"
@@ -266,9 +265,7 @@ def test_the_urls_options_let_the_server_look_after_a_waiting_client(
 
 @pytest.mark.promise("P20")
 @pytest.mark.usefixtures("queue")
-def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
-    connect: Connect, queue_name: str
-) -> None:
+def test_calls_ignore_the_callers_search_path(connect: Connect, queue_name: str) -> None:
     schema = f"hostile_{uuid.uuid4().hex[:8]}"
     own = connect()
     own.execute(f"create schema {schema}")
@@ -294,7 +291,7 @@ def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
         own.execute(f"drop schema {schema} cascade")
 
 
-def test_a_host_that_is_no_name_is_no_connection() -> None:
+def test_invalid_host_name_raises_cannot_connect() -> None:
     for host in ("a" * 70, "a..b"):
         with pytest.raises(rowq.CannotConnect):
             rowq.connect(f"postgresql://{host}/db?connect_timeout=2")

@@ -1,6 +1,6 @@
-"""Batches with the same dedup keys, of which one is freed while they wait.
+"""Batches that wait for a dedup key while another of their keys is released.
 
-On MariaDB and MySQL whoever ends its message waits for them, so that this cannot happen.
+On MariaDB and MySQL the session that ends the message waits for them, so this cannot happen.
 """
 
 import pytest
@@ -12,22 +12,20 @@ __all__ = ["queue", "sessions"]
 
 
 @pytest.mark.promise("P12")
-def test_a_key_whose_owner_ends_while_two_batches_wait_makes_no_deadlock(
-    sessions: Open, queue: str
-) -> None:
-    """Who has found its first key taken must not come back for it with the second in hand."""
+def test_batches_do_not_deadlock_on_a_released_key(sessions: Open, queue: str) -> None:
+    """A batch that finds its first key taken must not wait for it while it holds the second."""
     batch = [NewMessage(data=name, dedup_key=name) for name in ("a", "b")]
     for _ in range(4):
-        keeper, worker, early, late = sessions(4)
+        blocker, worker, early, late = sessions(4)
         owner = worker.queue.enqueue(queue, 0, dedup_key="a")
         claim = worker.queue.dequeue_fast(queue)[0].claim_id
-        keeper.begin().queue.enqueue(queue, 0, dedup_key="b")
+        blocker.begin().queue.enqueue(queue, 0, dedup_key="b")
         first = early.start(lambda own: own.enqueue_batch(queue, batch))
-        first.waits_for(keeper)
+        first.waits_for(blocker)
         worker.queue.complete(queue, claim)
         second = late.start(lambda own: own.enqueue_batch(queue, batch))
-        second.waits_for(keeper)
-        keeper.rollback()
+        second.waits_for(blocker)
+        blocker.rollback()
         added = [
             row.message_id
             for row in (*first.result(), *second.result())
@@ -42,20 +40,18 @@ def test_a_key_whose_owner_ends_while_two_batches_wait_makes_no_deadlock(
 
 
 @pytest.mark.promise("P12")
-def test_a_batch_that_looks_again_does_not_come_back_for_a_key_that_was_taken(
-    sessions: Open, queue: str
-) -> None:
-    keeper, worker, early, late = sessions(4)
+def test_waiting_batch_does_not_retry_a_reserved_key(sessions: Open, queue: str) -> None:
+    blocker, worker, early, late = sessions(4)
     worker.queue.enqueue(queue, 0, dedup_key="a")
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
-    last = keeper.begin().queue.enqueue(queue, 0, dedup_key="c")
+    last = blocker.begin().queue.enqueue(queue, 0, dedup_key="c")
     batch = [NewMessage(data=name, dedup_key=name) for name in ("a", "b", "c")]
     first = early.start(lambda own: own.enqueue_batch(queue, batch))
-    first.waits_for(keeper)
+    first.waits_for(blocker)
     worker.queue.complete(queue, claim)
     second = late.start(lambda own: own.enqueue_batch(queue, batch[:2]))
     second.waits_for(early)
-    keeper.commit()
+    blocker.commit()
     assert [row.outcome for row in first.result()] == ["duplicate", "enqueued", "duplicate"]
     assert first.result()[2].message_id == last.message_id
     assert [row.outcome for row in second.result()] == ["enqueued", "duplicate"]
@@ -63,9 +59,7 @@ def test_a_batch_that_looks_again_does_not_come_back_for_a_key_that_was_taken(
 
 
 @pytest.mark.promise("P12")
-def test_a_stricter_snapshot_takes_no_former_owner_of_a_key_for_its_own(
-    sessions: Open, queue: str
-) -> None:
+def test_repeatable_read_ignores_a_former_owner_of_a_key(sessions: Open, queue: str) -> None:
     own, worker = sessions(2)
     worker.queue.enqueue(queue, 0, dedup_key="a")
     own.begin("repeatable read").connection.execute("select")

@@ -1,4 +1,4 @@
-"""A database whose encoding cannot hold every character is told of when rowq comes into it."""
+"""migrate warns once about an encoding that cannot store every character."""
 
 import psycopg
 import pytest
@@ -9,9 +9,7 @@ from tests.engines.postgres.server import with_database
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_an_encoding_that_cannot_hold_every_character_is_told_once(
-    empty_database: str, encoding: str
-) -> None:
+def test_migrate_warns_once_about_a_limited_encoding(empty_database: str, encoding: str) -> None:
     name = f"{psycopg.conninfo.conninfo_to_dict(empty_database)['dbname']}_{encoding.lower()}"
     options = f"template template0 encoding '{encoding}' locale 'C'"
     with psycopg.connect(empty_database, autocommit=True) as admin:

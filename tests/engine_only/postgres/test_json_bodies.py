@@ -1,4 +1,4 @@
-"""enqueue takes a body that is jsonb or json, and nobody else's call becomes ambiguous by that."""
+"""enqueue accepts a jsonb or json body, and no other call becomes ambiguous."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ BODY = '{"id": 1, "total": 11.77}'
 
 
 def stored(connection: Connection, queue: str) -> list[Any]:
-    """Return the body of every message of a queue, in their order, and take them."""
+    """Dequeue all messages of a queue; return their bodies in order."""
     rows = connection.execute("select body from rowq.dequeue_fast(%s, 1000)", [queue])
     return [body for (body,) in rows]
 
@@ -43,7 +43,7 @@ def outcome(connection: Connection, call: str, values: tuple[Any, ...] | None = 
         ("null", None),
     ],
 )
-def test_a_body_is_kept_as_the_text_of_its_json(
+def test_json_body_is_stored_as_its_text(
     connection: Connection, queue: str, body: str, text: str | None
 ) -> None:
     query = f"select e.outcome from (select 1 as id, 11.77 as total) o, rowq.enqueue(%s, {body}) e"
@@ -71,9 +71,9 @@ def test_a_body_is_kept_as_the_text_of_its_json(
         "{q}, p_dedup_key => 'k', p_body => '{{}}'::jsonb, p_run_at => clock_timestamp()",
     ],
 )
-def test_no_form_of_a_call_is_ambiguous(connection: Connection, queue: str, call: str) -> None:
-    made = call.format(q=psycopg.sql.Literal(queue).as_string())
-    assert outcome(connection, f"rowq.enqueue({made})") == "enqueued"
+def test_enqueue_calls_are_not_ambiguous(connection: Connection, queue: str, call: str) -> None:
+    text = call.format(q=psycopg.sql.Literal(queue).as_string())
+    assert outcome(connection, f"rowq.enqueue({text})") == "enqueued"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_no_form_of_a_call_is_ambiguous(connection: Connection, queue: str, call
         ),
     ],
 )
-def test_parameters_of_no_type_are_text_in_a_prepared_statement(
+def test_untyped_parameters_are_text_in_a_prepared_statement(
     connection: Connection, marks: str, types: list[str]
 ) -> None:
     connection.execute(f"prepare rowq_call as select rowq.enqueue({marks})".encode())
@@ -111,7 +111,7 @@ def test_parameters_of_no_type_are_text_in_a_prepared_statement(
 
 @pytest.mark.parametrize("prepare", [False, True])
 @pytest.mark.parametrize("binary", [False, True])
-def test_psycopg_sends_json_jsonb_and_texts(
+def test_psycopg_sends_json_jsonb_and_text(
     connection: Connection, queue: str, prepare: bool, binary: bool
 ) -> None:
     mark = "%b" if binary else "%t"
@@ -122,7 +122,7 @@ def test_psycopg_sends_json_jsonb_and_texts(
     assert stored(connection, queue) == ['{"a": [1]}', '{"a": [1]}', '{"a": [1]}', None]
 
 
-def test_a_trigger_enqueues_the_row_in_its_transaction(connection: Connection, queue: str) -> None:
+def test_trigger_enqueues_a_row_in_its_transaction(connection: Connection, queue: str) -> None:
     connection.execute(
         f"""
         create temporary table orders (id integer, total numeric);
@@ -151,7 +151,7 @@ def test_a_trigger_enqueues_the_row_in_its_transaction(connection: Connection, q
     assert list(map(json.loads, stored(connection, queue))) == [row, row]
 
 
-def test_every_other_argument_goes_through(connection: Connection, queue: str) -> None:
+def test_json_overloads_pass_every_other_argument(connection: Connection, queue: str) -> None:
     call = (
         "rowq.enqueue(%s, '{}'::jsonb, p_message_type => 'label', p_headers => '{\"a\": 1}',"
         " p_priority => 2, p_dedup_key => 'k', p_max_attempts => 7)"
@@ -166,7 +166,7 @@ def test_every_other_argument_goes_through(connection: Connection, queue: str) -
     assert row == ("label", {"a": 1}, 2, "k", 7)
 
 
-def test_refusals_are_those_of_enqueue(connection: Connection, queue: str) -> None:
+def test_json_overloads_raise_the_errors_of_enqueue(connection: Connection, queue: str) -> None:
     with pytest.raises(psycopg.Error, match="RQ701 queue_not_found") as unknown:
         connection.execute("select rowq.enqueue('nosuch', '{}'::jsonb)")
     assert unknown.value.sqlstate == "RQ701"
@@ -176,9 +176,7 @@ def test_refusals_are_those_of_enqueue(connection: Connection, queue: str) -> No
 
 
 @pytest.mark.parametrize("role", ["producer", "admin", "consumer", "monitor"])
-def test_the_roles_of_enqueue_may_call_each_form_and_nobody_else(
-    connection: Connection, role: str
-) -> None:
+def test_json_overloads_have_the_grants_of_enqueue(connection: Connection, role: str) -> None:
     found = connection.execute(
         "select array_agg(has_function_privilege(%s, oid, 'execute')) from pg_proc"
         " where pronamespace = 'rowq'::regnamespace and proname = 'enqueue'",
@@ -187,9 +185,7 @@ def test_the_roles_of_enqueue_may_call_each_form_and_nobody_else(
     assert found == ([role in ("producer", "admin")] * 3,)
 
 
-def test_a_caller_without_rights_on_tables_enqueues_json(
-    connection: Connection, queue: str
-) -> None:
+def test_producer_role_enqueues_json(connection: Connection, queue: str) -> None:
     connection.execute("set role rowq_producer")
     try:
         assert outcome(connection, "rowq.enqueue(%s, '{}'::jsonb)", (queue,)) == "enqueued"

@@ -1,4 +1,4 @@
-"""rowq works behind PgBouncer, where each transaction may run in another session."""
+"""rowq works with PgBouncer, where each transaction may run in another session."""
 
 import asyncio
 from collections.abc import Iterator
@@ -56,9 +56,7 @@ def test_many_clients_share_two_sessions(pooled_url: str, queue_name: str) -> No
 
 
 @pytest.mark.promise("P17")
-def test_a_client_waits_without_keeping_a_session_to_itself(
-    pooled_url: str, queue_name: str
-) -> None:
+def test_dequeue_wait_does_not_keep_a_session(pooled_url: str, queue_name: str) -> None:
     with rowq.connect(pooled_url) as queue:
         queue.create_queue(queue_name)
         with ThreadPoolExecutor(1) as waiters, rowq.connect(pooled_url) as other:
@@ -68,7 +66,7 @@ def test_a_client_waits_without_keeping_a_session_to_itself(
 
 
 @pytest.mark.promise("P02")
-def test_a_worker_drains_through_the_pool(pooled_url: str, queue_name: str) -> None:
+def test_worker_drains_through_the_pool(pooled_url: str, queue_name: str) -> None:
     seen: list[int] = []
     with rowq.connect(pooled_url) as queue:
         queue.create_queue(queue_name)
@@ -81,9 +79,7 @@ def test_a_worker_drains_through_the_pool(pooled_url: str, queue_name: str) -> N
 
 
 @pytest.mark.promise("P03", "P04")
-def test_a_transactional_workers_heartbeat_leaves_no_setting_in_the_sessions_of_the_pool(
-    pooled_url: str, queue_name: str
-) -> None:
+def test_heartbeat_leaves_no_setting_in_pooled_sessions(pooled_url: str, queue_name: str) -> None:
     extended: list[bool] = []
 
     def handler(message: rowq.HeldMessage, own: psycopg.Connection) -> None:
@@ -105,25 +101,25 @@ def test_a_transactional_workers_heartbeat_leaves_no_setting_in_the_sessions_of_
     )
     assert worker.run().processed == MESSAGES
     url = pooled_url.partition("?")[0]
-    with ExitStack() as all_of_them:
+    with ExitStack() as stack:
         for _ in range(SESSIONS_OF_THE_POOL):
-            own = all_of_them.enter_context(psycopg.connect(url, prepare_threshold=None))
+            own = stack.enter_context(psycopg.connect(url, prepare_threshold=None))
             assert own.execute("show lock_timeout").fetchone() == ("0",)
             assert own.execute("show transaction_isolation").fetchone() == ("read committed",)
 
 
-def test_a_worker_polls_through_the_pool_says_so_once_and_leaves_nothing_behind(
+def test_worker_polls_through_the_pool_and_logs_it_once(
     notifying_url: str, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pooled(notifying_url, SESSIONS_OF_THE_POOL) as (url, _), rowq.connect(url) as queue:
         queue.create_queue(queue_name)
         with running(rowq.Worker(url, queue_name, print, threads=2)) as worker:
-            wait_until(lambda: bool(caplog.records), "it has said that it polls")
+            wait_until(lambda: bool(caplog.records), "it logs that it polls")
             queue.enqueue(queue_name, 1)
             wait_until(lambda: worker.stats.processed == 1, "the message is handled")
-        with ExitStack() as all_of_them:
+        with ExitStack() as stack:
             for _ in range(SESSIONS_OF_THE_POOL):
-                own = all_of_them.enter_context(psycopg.connect(url.partition("?")[0]))
+                own = stack.enter_context(psycopg.connect(url.partition("?")[0]))
                 own.prepare_threshold = None
                 assert own.execute("select pg_listening_channels()").fetchall() == []
     with psycopg.connect(notifying_url) as direct:
@@ -133,7 +129,7 @@ def test_a_worker_polls_through_the_pool_says_so_once_and_leaves_nothing_behind(
     assert len(caplog.records) == 1
 
 
-def test_a_worker_that_is_to_listen_through_the_pool_says_that_it_cannot(
+def test_listening_worker_fails_with_a_pooler(
     notifying_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_FIRST_SECONDS", 1.0)

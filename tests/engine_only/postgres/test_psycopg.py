@@ -1,4 +1,4 @@
-"""rowq works on connections as users of psycopg have set them."""
+"""rowq works with any settings of a psycopg connection."""
 
 import uuid
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def prepared(connection: "psycopg.Connection[Any]") -> list[str]:
     return [statement for (statement,) in rows]
 
 
-def test_one_statement_is_prepared_per_routine_whatever_is_null(
+def test_one_statement_is_prepared_per_routine(
     own: "psycopg.Connection[Any]", queue_name: str
 ) -> None:
     queue = rowq.Queue(own)
@@ -35,14 +35,14 @@ def test_one_statement_is_prepared_per_routine_whatever_is_null(
         {"dedup_key": "k", "priority": 0},
         {"message_type": "t", "max_attempts": 3},
     ]
-    for given in options * 3:
-        queue.enqueue(queue_name, 1, **given)
+    for arguments in options * 3:
+        queue.enqueue(queue_name, 1, **arguments)
     assert [text for text in prepared(own) if "rowq.enqueue(" in text] == prepared(own)
     assert len(prepared(own)) == 1
 
 
 @pytest.mark.pitfall("postgres 11")
-def test_nothing_is_prepared_behind_a_transaction_pooler(
+def test_no_statement_is_prepared_without_prepare_threshold(
     own: "psycopg.Connection[Any]", queue_name: str
 ) -> None:
     own.prepare_threshold = None
@@ -52,7 +52,7 @@ def test_nothing_is_prepared_behind_a_transaction_pooler(
     assert prepared(own) == []
 
 
-def test_row_and_cursor_factories_of_the_caller_do_not_matter(
+def test_calls_work_with_any_row_and_cursor_factory(
     own: "psycopg.Connection[Any]", queue_name: str
 ) -> None:
     own.row_factory = psycopg.rows.dict_row
@@ -64,7 +64,7 @@ def test_row_and_cursor_factories_of_the_caller_do_not_matter(
 
 
 @pytest.mark.pitfall("postgres 17")
-def test_the_sessions_time_zone_and_date_style_do_not_matter(
+def test_calls_work_with_any_time_zone_and_date_style(
     own: "psycopg.Connection[Any]", queue_name: str
 ) -> None:
     queue = rowq.Queue(own)
@@ -84,7 +84,7 @@ def test_calls_work_in_a_pipeline(own: "psycopg.Connection[Any]", queue_name: st
 
 
 @pytest.mark.pitfall("postgres 16")
-def test_a_savepoint_of_the_caller_survives_a_refusal(
+def test_callers_savepoint_survives_a_refused_call(
     own: "psycopg.Connection[Any]", queue_name: str
 ) -> None:
     queue = rowq.Queue(own)
@@ -107,7 +107,7 @@ def test_a_savepoint_of_the_caller_survives_a_refusal(
     ],
     ids=str,
 )
-def test_a_nul_in_a_text_is_refused_before_the_transaction_is_spoilt(
+def test_nul_is_refused_before_the_transaction_is_aborted(
     own: "psycopg.Connection[Any]", queue_name: str, arguments: dict[str, Any]
 ) -> None:
     queue = rowq.Queue(own)
@@ -120,17 +120,16 @@ def test_a_nul_in_a_text_is_refused_before_the_transaction_is_spoilt(
 
 @pytest.fixture
 def consumer_url(own: "psycopg.Connection[Any]", database_url: str) -> Iterator[str]:
-    """Return the URL of a login that has the consumer role and nothing else."""
+    """Return the URL of a login that has only the consumer role."""
     role = f"rowq_test_{uuid.uuid4().hex[:8]}"
     own.execute(f"create role {role} login password 'x' in role rowq_consumer")
-    given = conninfo_to_dict(database_url)
-    parameters = {**given, "user": role, "password": "x"}
+    parameters = {**conninfo_to_dict(database_url), "user": role, "password": "x"}
     database = quote(str(parameters.pop("dbname")), safe="")
     yield f"postgresql:///{database}?{urlencode(parameters)}"
     own.execute(f"drop role {role}")
 
 
-def test_a_worker_with_the_consumer_role_may_drain(
+def test_worker_with_the_consumer_role_drains(
     own: "psycopg.Connection[Any]", consumer_url: str, queue_name: str
 ) -> None:
     queue = rowq.Queue(own)

@@ -1,4 +1,4 @@
-"""What publish reads among a thousand patterns: a few pages of one index, by its key."""
+"""publish reads a few pages of one index among 1000 patterns."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.helpers.topics import (
 
 
 def buffers(owner: Connection, topic: str) -> int:
-    """Return how many buffers the match of a topic reads, once it is planned."""
+    """Return the number of buffers that matching a topic reads, after planning."""
     query = (
         "explain (analyze, buffers, timing off, format json)"
         " select count(*) from rowq.internal_bound_queues(array[%s])"
@@ -36,7 +36,7 @@ def buffers(owner: Connection, topic: str) -> int:
 
 
 @pytest.mark.promise("P13", "P35")
-def test_patterns_with_other_beginnings_are_not_read(
+def test_patterns_with_other_prefixes_are_not_read(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     bind(own_queue, "orders.*.paid")
@@ -49,7 +49,7 @@ def test_patterns_with_other_beginnings_are_not_read(
 
 
 @pytest.mark.promise("P13", "P35")
-def test_a_thousand_patterns_that_have_to_be_looked_at_are_a_few_pages(
+def test_thousand_patterns_with_the_prefix_are_few_pages(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     bind(own_queue, "orders.*.of.7")
@@ -62,7 +62,7 @@ def test_a_thousand_patterns_that_have_to_be_looked_at_are_a_few_pages(
 
 @pytest.mark.promise("P13", "P35")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_publish_finds_the_queues_by_the_index_alone(
+def test_publish_finds_queues_by_the_index(
     open_owner: Open, own_queue: CheckedQueue, *, is_planned_while_empty: bool
 ) -> None:
     watched = Watched(open_owner())
@@ -87,7 +87,7 @@ def test_publish_finds_the_queues_by_the_index_alone(
 
 
 def rows_of(plan: Plan) -> int:
-    """Return how many rows the nodes of a plan have read or looked at."""
+    """Return the number of rows that the nodes of a plan have read."""
     counted = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Join Filter")
     return sum(
         int(node.get(name, 0) * node["Actual Loops"])
@@ -98,7 +98,7 @@ def rows_of(plan: Plan) -> int:
 
 @pytest.mark.promise("P13", "P35")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_many_topics_beside_many_patterns_are_no_pairs(
+def test_publish_batch_does_not_compare_every_pair(
     open_owner: Open, own_queue: CheckedQueue, *, is_planned_while_empty: bool
 ) -> None:
     watched = Watched(open_owner())
