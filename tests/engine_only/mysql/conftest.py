@@ -1,4 +1,4 @@
-"""What tests of MariaDB and MySQL share: a session that holds a read view."""
+"""Fixtures of the tests for MariaDB and MySQL."""
 
 from collections.abc import Iterator
 

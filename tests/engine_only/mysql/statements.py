@@ -1,4 +1,4 @@
-"""Reads the statements inside procedures as a server ran them, and the plans it makes for them."""
+"""Statements inside procedures as the server ran them, and their plans."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -27,8 +27,8 @@ _CONSUMER = (
 )
 _VARIABLE = re.compile(r"\b[cpv]_(\w+)\b")
 _MESSAGES = "'[[1, 11, 0, 1], [2, 11, 0, 2]]'"
-_MOMENT = "timestamp'2020-01-01 00:00:00'"
-_MOMENTS = {"before", "check_after", "day", "lease_until", "now", "until"}
+_TIME = "timestamp'2020-01-01 00:00:00'"
+_TIMES = {"before", "check_after", "day", "lease_until", "now", "until"}
 _COMPARED = re.compile(r"(\w+(?:_at|_after|_until) *[<>=]+ *)[pv]_\w+")
 _JSON = re.compile(r"json_(?!array|object|quote)\w+\((?:coalesce\()?\s*[pv]_(\w+)")
 _IDS = {"free", "ids", "message_ids", "finished", "parts", "rest", "taken", "unknown"}
@@ -36,12 +36,12 @@ _INTO = re.compile(r"\binto\s+[pv]_\w+(\s*,\s*[pv]_\w+)*")
 _TABLE = re.compile(r"\b(?:from|join|update|into)\s+rowq\.(\w+)(?:\s+([a-z])\b)?")
 _EXPLAINED = ("select", "delete", "update", "insert", "with")
 _NOT_READ = "Impossible ON condition"
-"""What MySQL says of a table in an outer join whose condition is false whatever the row."""
+"""MySQL's note about an outer join whose condition is always false."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The way in which a statement reads one of rowq's tables: a line of explain."""
+    """How a statement reads one of rowq's tables: a line of explain."""
 
     statement: str
     table: str
@@ -51,10 +51,10 @@ class Access:
 
 
 def run_by(admin: Connection, session: Connection, work: Callable[[], object]) -> list[str]:
-    """Do some work in a session; return every statement that its procedures ran, values and all.
+    """Do some work in a session; return the statements of its procedures, with values.
 
-    MariaDB's log of slow statements has those inside procedures, and as rows of a table. MySQL's
-    has not; its performance schema has them, without values.
+    MariaDB's slow query log includes statements inside procedures. MySQL's does not; its
+    performance schema has them, without values.
     """
     if "mariadb" not in session.server_version.lower():
         return _run_on_mysql(admin, session, work)
@@ -63,8 +63,7 @@ def run_by(admin: Connection, session: Connection, work: Callable[[], object]) -
     session.execute("set session log_slow_filter = ''")
     with _log_in_a_table(admin):
         work()
-        # A client has its answer before the server logs the call. The next statement of the session
-        # comes after that, and is left out itself.
+        # The server logs a call after it has answered, but before the next statement.
         session.execute(_LAST)
     found = admin.execute(_LOGGED, [session.thread_id()]).fetchall()
     admin.execute("truncate mysql.slow_log")
@@ -72,7 +71,7 @@ def run_by(admin: Connection, session: Connection, work: Callable[[], object]) -
 
 
 def accesses(admin: Connection, statement: str) -> list[Access]:
-    """Return how a statement would read rowq's tables now; nothing where it reads none of them."""
+    """Return how a statement would read rowq's tables now."""
     names = {alias or table: table for table, alias in _TABLE.findall(statement)}
     if not names or not statement.lstrip().startswith(_EXPLAINED):
         return []
@@ -83,7 +82,7 @@ def accesses(admin: Connection, statement: str) -> list[Access]:
     columns = [column[0].lower() for column in cursor.description]
     lines = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     if "select" in statement and statement.lstrip().startswith("insert"):
-        # MySQL names the table that is written, too.
+        # MySQL also names the table that is written.
         lines = [line for line in lines if line["select_type"] != "INSERT"]
     return [
         Access(statement, names[line["table"]], line["type"], line["key"], line["extra"] or "")
@@ -93,7 +92,7 @@ def accesses(admin: Connection, statement: str) -> list[Access]:
 
 
 def _run_on_mysql(admin: Connection, session: Connection, work: Callable[[], object]) -> list[str]:
-    """Do the same on MySQL, with likely values in the places of variables."""
+    """Do the same on MySQL, with likely values instead of variables."""
     admin.execute("truncate performance_schema.events_statements_history_long")
     admin.execute(_CONSUMER, ["YES"])
     try:
@@ -106,18 +105,18 @@ def _run_on_mysql(admin: Connection, session: Connection, work: Callable[[], obj
             "the server cuts statements off; to run it: a private server, or a server with"
             " performance_schema_max_sql_text_length = 8192"
         )
-    ((part,),) = admin.execute("select max(queue_id) from rowq.queue_lock").fetchall()
-    texts = [_COMPARED.sub(rf"\1{_MOMENT}", _INTO.sub("", text)) for (text,) in found]
+    ((queue_id,),) = admin.execute("select max(queue_id) from rowq.queue_lock").fetchall()
+    texts = [_COMPARED.sub(rf"\1{_TIME}", _INTO.sub("", text)) for (text,) in found]
     lists = set(_JSON.findall(" ".join(texts)))
-    return [_VARIABLE.sub(lambda name: _value(name[1], part, lists), text) for text in texts]
+    return [_VARIABLE.sub(lambda name: _value(name[1], queue_id, lists), text) for text in texts]
 
 
-def _value(name: str, part: int, lists: set[str]) -> str:
-    """Return what a variable of a procedure may hold, by its name; lists: those that hold JSON."""
+def _value(name: str, queue_id: int, lists: set[str]) -> str:
+    """Return a likely value of a variable; `lists` are the names of those that hold JSON."""
     if name == "queue_id":
-        return str(part)
-    if name in _MOMENTS or name.endswith("_at"):
-        return _MOMENT
+        return str(queue_id)
+    if name in _TIMES or name.endswith("_at"):
+        return _TIME
     if name in _IDS:
         return "'[1, 2]'"
     return _MESSAGES if name in lists else "1"

@@ -1,4 +1,4 @@
-"""The binary log is written safely, and makes the same tables on a replica."""
+"""The binary log is safe, and replicas have the same tables."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -17,8 +17,8 @@ _UNSAFE = {1592, 1668}
 _TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"
 
 
-def a_bit_of_everything(session: Connection, queue: str) -> None:
-    """Call the routines that write; the server must warn of nothing."""
+def call_every_writer(session: Connection, queue: str) -> None:
+    """Call the routines that write; check that the server does not warn."""
     queued: dict[str, object] = {"queue_name": queue}
     calls: list[tuple[str, dict[str, object]]] = [
         ("create_queue", {**queued, "archive_days": 1, "max_attempts": 3}),
@@ -62,11 +62,11 @@ def test_no_statement_is_unsafe_for_the_binary_log(
     if connection.execute("select @@log_bin").fetchone() == (0,):
         pytest.skip("the server keeps no binary log; to run it: start it with --log-bin")
     connection.execute(f"set session binlog_format = '{form}'")
-    a_bit_of_everything(connection, queue_name)
+    call_every_writer(connection, queue_name)
 
 
 @pytest.mark.pitfall("mysql 7")
-def test_a_log_of_statements_is_refused_by_the_engine_and_not_written_wrongly(
+def test_statement_based_logging_is_refused_by_the_engine(
     connection: Connection, queue_name: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
@@ -81,7 +81,7 @@ def test_a_log_of_statements_is_refused_by_the_engine_and_not_written_wrongly(
 def two_servers(server: Server) -> Iterator[tuple[str, str]]:
     """Return the URLs of two empty servers."""
     if server.product != "mariadb":
-        pytest.skip("a replica is set up in MariaDB's words; to run it: --engine mariadb")
+        pytest.skip("the test uses MariaDB's statements for replicas; to run it: --engine mariadb")
     if not server.how.startswith("local programs"):
         pytest.skip(
             "a replica must reach its source by the same address; to run it: local programs"
@@ -98,23 +98,21 @@ def two_servers(server: Server) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.pitfall("mysql 7")
 @pytest.mark.parametrize("form", ["row", "mixed"])
-def test_a_replica_has_the_same_rows(
-    server: Server, two_servers: tuple[str, str], form: str
-) -> None:
+def test_replica_has_the_same_rows(server: Server, two_servers: tuple[str, str], form: str) -> None:
     source, replica = (server.connect(url) for url in two_servers)
-    ((log, place, *_),) = source.execute("show master status").fetchall()
+    ((log, start, *_),) = source.execute("show master status").fetchall()
     parts = urlsplit(two_servers[0])
     replica.execute("set global server_id = 2")
     replica.execute(
         "change master to master_host = %s, master_port = %s, master_user = %s,"
         " master_password = %s, master_log_file = %s, master_log_pos = %s, master_use_gtid = no",
-        [parts.hostname, parts.port, parts.username, parts.password, log, place],
+        [parts.hostname, parts.port, parts.username, parts.password, log, start],
     )
     source.execute(f"set global binlog_format = '{form}'")
     migrate(two_servers[0])
     with rowq.connect(two_servers[0]) as queue:
         session = server.connect(two_servers[0])
-        a_bit_of_everything(session, "orders")
+        call_every_writer(session, "orders")
         queue.enqueue("orders", b"\x00\xff")
     replica.execute("start slave")
     ((_, position, *_),) = source.execute("show master status").fetchall()
@@ -135,7 +133,7 @@ def test_a_replica_has_the_same_rows(
 
 
 def checksums(connection: Connection) -> dict[str, int]:
-    """Return a sum over each table's rows."""
+    """Return a checksum per table."""
     names = [name for (name,) in connection.execute(_TABLES).fetchall()]
     rows = connection.execute(f"checksum table {', '.join(f'rowq.{name}' for name in names)}")
     return dict(rows.fetchall())

@@ -1,4 +1,4 @@
-"""rowq's own connections to MariaDB and MySQL work whatever the server's settings are."""
+"""rowq's own connections to MariaDB and MySQL under settings and errors of the server."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 @pytest.fixture
 def read_only(connection: Connection) -> Iterator[str]:
-    """Have transactions of new sessions read only, until the setting returned is off."""
+    """Make new sessions read only; return the name of the setting."""
     is_mariadb = "mariadb" in connection.server_version.lower()
     setting = "tx_read_only" if is_mariadb else "transaction_read_only"
     connection.execute(f"set global {setting} = on")
@@ -30,7 +30,7 @@ def read_only(connection: Connection) -> Iterator[str]:
 
 @pytest.mark.pitfall("mysql 20")
 @pytest.mark.promise("P01")
-def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
+def test_client_leaves_a_server_that_became_read_only(
     connection: Connection, queue: rowq.Queue, queue_name: str, database_url: str, read_only: str
 ) -> None:
     pauses: list[float] = []
@@ -47,7 +47,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
 
 
 @pytest.mark.pitfall("mysql 20")
-def test_a_server_that_is_read_only_for_good_ends_in_an_error_that_says_so(
+def test_permanently_read_only_server_raises_connection_lost(
     queue: rowq.Queue, queue_name: str, database_url: str, request: pytest.FixtureRequest
 ) -> None:
     queue.enqueue(queue_name, 1)
@@ -59,7 +59,7 @@ def test_a_server_that_is_read_only_for_good_ends_in_an_error_that_says_so(
     assert len(queue.peek(queue_name, max_messages=5)) == 1
 
 
-def test_only_a_connection_outside_of_a_transaction_is_idle(database_url: str) -> None:
+def test_connection_is_idle_outside_transactions_only(database_url: str) -> None:
     connection = ENGINE.connect(database_url)
     assert ENGINE.is_idle(connection)
     with ENGINE.transaction(connection):
@@ -71,10 +71,10 @@ def test_only_a_connection_outside_of_a_transaction_is_idle(database_url: str) -
     assert not ENGINE.is_idle(connection)
 
 
-def test_a_time_limit_that_the_caller_gave_its_connection_is_the_drivers_error(
+def test_callers_read_timeout_raises_the_drivers_error(
     connection: Connection, queue: rowq.Queue, queue_name: str
 ) -> None:
-    """A time limit of a socket looks as an exception of a signal's handler would."""
+    """A socket timeout looks like an exception of a signal handler."""
     connection._read_timeout = 0.2
     with pytest.raises(pymysql.OperationalError) as met:
         queue.dequeue_wait(queue_name, wait_seconds=20)
@@ -82,7 +82,7 @@ def test_a_time_limit_that_the_caller_gave_its_connection_is_the_drivers_error(
 
 
 @pytest.mark.pitfall("mysql 19")
-def test_what_the_caller_handles_already_is_not_taken_for_an_interruption(
+def test_handled_exception_is_not_an_interruption(
     server: Server, connection: Connection, queue: rowq.Queue, database_url: str
 ) -> None:
     with rowq.connect(database_url) as own:

@@ -1,4 +1,4 @@
-"""max_allowed_packet bounds what dequeue_wait returns in one value; the rest comes later."""
+"""max_allowed_packet limits the result of dequeue_wait; the remaining messages come later."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ pytestmark = [
 SetPacket = Callable[[int], None]
 MEGABYTE = 1 << 20
 
-# Each body is short, but as JSON it is longer than a packet of 1 MB.
+# Short bodies that are longer than a packet of 1 MB as JSON.
 LONG_AS_JSON = {
     "control characters": {"body": "\x01" * 180_000},
     "quotes": {"body": '"' * 530_000},
@@ -33,7 +33,7 @@ LONG_AS_JSON = {
 
 @pytest.fixture
 def set_packet(connection: Connection) -> Iterator[SetPacket]:
-    """Return what sets the limit of the sessions to come; it is put back afterwards."""
+    """Return a function that sets the limit of new sessions; restore it afterwards."""
     ((usual,),) = connection.execute("select @@global.max_allowed_packet").fetchall()
 
     def set_global(size: int) -> None:
@@ -50,7 +50,7 @@ def wait(connection: Connection, queue: str, batch_size: int = 1) -> list[dict[s
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("body", LONG_AS_JSON.values(), ids=LONG_AS_JSON)
-def test_a_body_that_no_answer_could_hold_does_not_come_in(
+def test_body_that_no_result_could_hold_is_refused(
     connection: Connection, queue: str, set_packet: SetPacket, body: dict[str, Any]
 ) -> None:
     set_packet(MEGABYTE)
@@ -70,7 +70,7 @@ def test_a_body_that_no_answer_could_hold_does_not_come_in(
     [{"body": "x" * 1_020_000}, {"body_binary": b"\xff" * 755_000}, {"body": "\x01" * 170_000}],
     ids=["plain text", "base64", "control characters"],
 )
-def test_a_body_that_an_answer_just_holds_goes_in_and_comes_out_even_after_a_long_error(
+def test_longest_body_is_delivered_even_with_a_long_error(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, body: Any
 ) -> None:
     set_packet(MEGABYTE)
@@ -88,7 +88,7 @@ def test_a_body_that_an_answer_just_holds_goes_in_and_comes_out_even_after_a_lon
 @pytest.mark.promise("P02", "P05", "P10")
 @pytest.mark.parametrize("batch_size", [1, 10])
 @pytest.mark.parametrize("body", LONG_AS_JSON.values(), ids=LONG_AS_JSON)
-def test_a_message_that_a_lowered_limit_shuts_in_is_dead_and_does_not_block_the_others(
+def test_message_beyond_a_lowered_limit_becomes_dead(
     connection: Connection,
     connect: Connect,
     queue: str,
@@ -121,7 +121,7 @@ def test_a_message_that_a_lowered_limit_shuts_in_is_dead_and_does_not_block_the_
 
 
 @pytest.mark.promise("P02", "P05")
-def test_a_session_of_a_smaller_limit_is_told_so_and_leaves_the_message_to_the_others(
+def test_session_with_a_smaller_limit_is_refused(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
 ) -> None:
     enqueue(connection, queue, "x" * MEGABYTE, "a")
@@ -136,7 +136,7 @@ def test_a_session_of_a_smaller_limit_is_told_so_and_leaves_the_message_to_the_o
 
 
 @pytest.mark.promise("P05", "P07")
-def test_what_an_answer_does_not_hold_keeps_its_place_among_what_the_batch_did_not_reach(
+def test_messages_beyond_the_packet_keep_their_order(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
 ) -> None:
     enqueue(connection, queue, *(f"{number}" + "x" * 400_000 for number in range(6)), priority=3)
@@ -156,12 +156,12 @@ def test_what_an_answer_does_not_hold_keeps_its_place_among_what_the_batch_did_n
 
 
 @pytest.mark.promise("P02", "P05")
-@pytest.mark.parametrize("place", [0, 1, 99, 100, 101, 249])
-def test_a_long_message_anywhere_in_a_batch_loses_nothing(
-    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, place: int
+@pytest.mark.parametrize("index", [0, 1, 99, 100, 101, 249])
+def test_long_message_at_any_position_loses_nothing(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, index: int
 ) -> None:
     bodies = [f"{number}" for number in range(250)]
-    bodies[place] = "\x01" * 180_000
+    bodies[index] = "\x01" * 180_000
     messages = [{"body": body} for body in bodies]
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     set_packet(MEGABYTE)
@@ -169,7 +169,7 @@ def test_a_long_message_anywhere_in_a_batch_loses_nothing(
     first = wait(session, queue, 1000)
     second = wait(session, queue, 1000)
     seen = [row["body"] for row in first + second]
-    assert seen == bodies[:place] + bodies[place + 1 :]
+    assert seen == bodies[:index] + bodies[index + 1 :]
     assert counts(connection, queue) == (0, 0, 249, 1)
     for rows in filter(None, (first, second)):
         call(connection, "complete", queue_name=queue, claim_id=rows[0]["claim_id"])
@@ -177,7 +177,7 @@ def test_a_long_message_anywhere_in_a_batch_loses_nothing(
 
 
 @pytest.mark.promise("P02", "P03")
-def test_sessions_whose_answers_hold_a_part_of_their_batches_get_each_message_once(
+def test_sessions_with_partial_results_get_each_message_once(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
 ) -> None:
     messages = [{"body": f"{number:03d}" + "x" * 150_000} for number in range(200)]
@@ -204,7 +204,7 @@ def test_sessions_whose_answers_hold_a_part_of_their_batches_get_each_message_on
 
 
 @pytest.mark.promise("P17")
-def test_the_length_that_group_concat_is_cut_to_stays_the_sessions_own(
+def test_dequeue_wait_restores_group_concat_max_len(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     enqueue(connection, queue, json.dumps({"a": "b" * 5000}))
@@ -217,7 +217,7 @@ def test_the_length_that_group_concat_is_cut_to_stays_the_sessions_own(
 
 @pytest.mark.promise("P02")
 @pytest.mark.parametrize("size", [1024, 4096])
-def test_a_batch_whose_list_no_text_could_hold_is_left_where_it_is(
+def test_batch_beyond_a_tiny_packet_loses_nothing(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, size: int
 ) -> None:
     sent = call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 1000)
@@ -234,10 +234,10 @@ def test_a_batch_whose_list_no_text_could_hold_is_left_where_it_is(
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("end", ["complete", "archived", "fail_now", "cancel"])
-def test_keys_that_no_packet_holds_are_freed_by_one_call(
+def test_one_call_releases_more_keys_than_a_packet_holds(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, end: str
 ) -> None:
-    """A thousand keys of the longest kind, noted in hex, are longer than a packet."""
+    """1000 keys of the greatest length, in hex, exceed a packet."""
     keys = [f"{number:03d}" + "\U0001f4e6" * 197 for number in range(1000)]
     messages = [{"body": "x", "dedup_key": key} for key in keys]
     if end == "archived":
@@ -257,8 +257,8 @@ def test_keys_that_no_packet_holds_are_freed_by_one_call(
 
 
 @pytest.mark.promise("P17")
-def test_a_pinned_session_lets_aggregates_be_as_long_as_a_packet(connect: Connect) -> None:
-    """Nothing is set beyond what the server allows anyway, and the session's own comes back."""
+def test_set_session_raises_group_concat_max_len(connect: Connect) -> None:
+    """The value is max_allowed_packet, and the caller's value is restored."""
     session = connect()
     session.execute("set session group_concat_max_len = 1024")
     session.execute("call rowq.internal_set_session(@@timestamp)")
@@ -271,19 +271,19 @@ def test_a_pinned_session_lets_aggregates_be_as_long_as_a_packet(connect: Connec
 
 MANY = 700
 LONGEST = ["\U0001f4e6" * 197 + f"{number:03d}" for number in range(MANY)]
-"""So many of the longest keys fit into a packet of 1 MB as they are, and not when noted in hex."""
+"""700 keys of the greatest length fit into a packet of 1 MB, but not in hex."""
 
 PLAIN = ["k" * 196 + f"{number:04d}" for number in range(2500)]
-"""So many keys of ASCII, which a call of 1 MB holds, too."""
+"""2500 ASCII keys that fit into a call of 1 MB."""
 
 
 def of_groups(keys: list[str], **more: object) -> list[dict[str, object]]:
-    """Return a message for each of these groups."""
+    """Return a message per group."""
     return [{"body": key[-3:], "group_key": key, **more} for key in keys]
 
 
 @pytest.mark.promise("P21")
-def test_group_keys_that_no_packet_holds_come_in_by_one_call(
+def test_one_batch_has_more_group_keys_than_a_packet_holds(
     connect: Connect, queue: str, set_packet: SetPacket
 ) -> None:
     set_packet(MEGABYTE)
@@ -303,7 +303,7 @@ def test_group_keys_that_no_packet_holds_come_in_by_one_call(
 @pytest.mark.promise("P11", "P21")
 @pytest.mark.parametrize("routine", ["promote", "maintain", "dequeue_fast"])
 @pytest.mark.parametrize("packet", [MEGABYTE, 16 * MEGABYTE])
-def test_due_messages_whose_group_keys_no_packet_or_no_list_holds_are_promoted(
+def test_promote_moves_more_group_keys_than_a_packet_holds(
     connection: Connection,
     connect: Connect,
     queue: str,
@@ -326,7 +326,7 @@ def test_due_messages_whose_group_keys_no_packet_or_no_list_holds_are_promoted(
 
 @pytest.mark.promise("P15", "P22")
 @pytest.mark.parametrize("routine", ["cancel", "purge_queue"])
-def test_messages_that_wait_in_groups_whose_keys_no_packet_holds_are_withdrawn(
+def test_cancel_and_purge_more_group_keys_than_a_packet(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, routine: str
 ) -> None:
     call(connection, "enqueue_batch", queue_name=queue, messages=of_groups(LONGEST))
@@ -348,7 +348,7 @@ def test_messages_that_wait_in_groups_whose_keys_no_packet_holds_are_withdrawn(
 
 @pytest.mark.promise("P10", "P12", "P21")
 @pytest.mark.parametrize("kind", ["dedup_key", "group_key"])
-def test_dead_messages_whose_keys_no_packet_holds_are_reset_by_one_call(
+def test_one_call_resets_more_keys_than_a_packet_holds(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, kind: str
 ) -> None:
     messages = [{"body": key[-3:], kind: key} for key in LONGEST]
@@ -370,7 +370,7 @@ def test_dead_messages_whose_keys_no_packet_holds_are_reset_by_one_call(
 
 
 @pytest.mark.promise("P12", "P27")
-def test_keys_of_a_batch_that_fails_with_a_predecessor_are_free_though_no_packet_holds_them(
+def test_failed_batch_releases_more_keys_than_a_packet_holds(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
 ) -> None:
     (first,) = enqueue(connection, queue, "first")
@@ -388,7 +388,7 @@ def test_keys_of_a_batch_that_fails_with_a_predecessor_are_free_though_no_packet
 
 
 @pytest.mark.promise("P15", "P35")
-def test_an_answer_that_no_packet_holds_is_refused_and_nothing_is_added(
+def test_batch_with_a_result_beyond_the_packet_is_refused(
     connection: Connection, connect: Connect, queue_name: str, set_packet: SetPacket
 ) -> None:
     topic, queues = queue_name[-8:], [f"{queue_name}{number}" for number in range(4)]

@@ -1,4 +1,4 @@
-"""put is enqueue with two arguments, because a procedure has no defaults here."""
+"""put: enqueue with two arguments, because parameters have no defaults here."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.helpers.dialects import dialect_of
 PUT = load_contract().routine("put")
 
 
-def test_put_is_there_as_the_contract_says(connection: Connection, queue: str) -> None:
+def test_put_agrees_with_the_contract(connection: Connection, queue: str) -> None:
     dialect = dialect_of(connection)
     found = dialect.installed_parameters(connection, PUT)
     assert found == dialect.contract_parameters(PUT)
@@ -20,7 +20,7 @@ def test_put_is_there_as_the_contract_says(connection: Connection, queue: str) -
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("body", ["hello", "", "Grüße 🌍 'quoted' \\", None])
-def test_a_message_that_was_put_is_one_that_was_enqueued_with_defaults(
+def test_put_enqueues_with_the_defaults(
     connection: Connection, queue: str, body: str | None
 ) -> None:
     sent = call_one(connection, "put", queue_name=queue, body=body)
@@ -31,22 +31,20 @@ def test_a_message_that_was_put_is_one_that_was_enqueued_with_defaults(
         for number in (sent.message_id, enqueued.message_id)
     )
     assert first.body == body
-    passed_on = ("state", "priority", "max_attempts", "message_type", "headers", "body_binary")
-    assert [getattr(first, name) for name in passed_on] == [
-        getattr(second, name) for name in passed_on
+    compared = ("state", "priority", "max_attempts", "message_type", "headers", "body_binary")
+    assert [getattr(first, name) for name in compared] == [
+        getattr(second, name) for name in compared
     ]
 
 
-def test_the_call_in_the_readme_needs_two_arguments(connection: Connection, queue: str) -> None:
+def test_put_call_of_the_readme_works(connection: Connection, queue: str) -> None:
     rows = connection.execute(f"call rowq.put('{queue}', '{{\"id\": 1}}')").fetchall()
     assert [outcome for _, outcome in rows] == ["enqueued"]
     assert bodies(dequeue(connection, queue)) == ['{"id": 1}']
 
 
 @pytest.mark.promise("P01", "P17")
-def test_what_was_put_is_part_of_the_callers_transaction(
-    connection: Connection, queue: str
-) -> None:
+def test_put_runs_in_the_callers_transaction(connection: Connection, queue: str) -> None:
     with rolled_back(connection):
         call_one(connection, "put", queue_name=queue, body="gone")
         assert counts(connection, queue) == (1, 0, 0, 0)
@@ -54,7 +52,7 @@ def test_what_was_put_is_part_of_the_callers_transaction(
 
 
 @pytest.mark.promise("P15")
-def test_refusals_are_those_of_enqueue(connection: Connection, queue: str) -> None:
+def test_put_raises_the_errors_of_enqueue(connection: Connection, queue: str) -> None:
     refused(connection, "RQ701", "put", queue_name="nosuch", body="x")
     with rolled_back(connection):
         call_one(connection, "put", queue_name=queue, body="kept")

@@ -1,4 +1,4 @@
-"""rowq works on connections as users of MySQL or MariaDB have set them."""
+"""rowq works with any settings of a PyMySQL connection."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def own(connection: Connection, queue_name: str) -> Connection:
 
 @pytest.fixture
 def other_way(database_url: str) -> Iterator[Any]:
-    """Return a function that opens a session with more of PyMySQL's arguments."""
+    """Return a function that opens a session with further arguments of PyMySQL."""
     opened: list[Session] = []
 
     def open_session(**arguments: Any) -> Session:
@@ -38,8 +38,8 @@ def other_way(database_url: str) -> Iterator[Any]:
         ENGINE.close(session)
 
 
-def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
-    """Enqueue and dequeue a message of each kind."""
+def check_round_trip(queue: rowq.Queue, queue_name: str) -> None:
+    """Enqueue and dequeue a text and a binary message."""
     queue.enqueue(queue_name, text=AWKWARD, headers={"x": AWKWARD}, message_type="\\")
     queue.enqueue(queue_name, bytes(range(256)))
     text, binary = queue.dequeue_fast(queue_name, 2)
@@ -48,13 +48,13 @@ def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
     assert (text.enqueued_at.tzinfo, text.body_binary) == (binary.enqueued_at.tzinfo, None)
 
 
-def test_a_session_is_encrypted_where_the_server_can_and_the_url_says_nothing_else(
+def test_session_is_encrypted_by_default_if_the_server_can(
     own: Connection, database_url: str, queue_name: str
 ) -> None:
     url = database_url.replace("ssl_mode=disabled", "")
     with closing(Session(**connection_parameters(url), autocommit=True)) as session:
         ((_, cipher),) = session.execute("show session status like 'ssl_cipher'").fetchall()
-        # MySQL has no such variable any more.
+        # MySQL has removed this variable.
         found = (
             own.execute("show variables like 'have_ssl'").fetchone()
             or own.execute(
@@ -64,15 +64,15 @@ def test_a_session_is_encrypted_where_the_server_can_and_the_url_says_nothing_el
         )
         assert found is not None
         assert bool(cipher) == (found[1].upper() == "YES")
-        goes_and_comes_back(rowq.Queue(session), queue_name)
+        check_round_trip(rowq.Queue(session), queue_name)
 
 
 @pytest.mark.promise("P20")
 @pytest.mark.usefixtures("own")
-def test_the_cursor_class_of_the_caller_does_not_matter(other_way: Any, queue_name: str) -> None:
+def test_calls_work_with_any_cursor_class(other_way: Any, queue_name: str) -> None:
     for kind in (pymysql.cursors.DictCursor, pymysql.cursors.SSCursor):
         session = other_way(autocommit=True, cursorclass=kind)
-        goes_and_comes_back(rowq.Queue(session), queue_name)
+        check_round_trip(rowq.Queue(session), queue_name)
 
 
 @pytest.mark.pitfall("mysql 10")
@@ -91,7 +91,7 @@ def test_the_cursor_class_of_the_caller_does_not_matter(other_way: Any, queue_na
         "optimizer_switch = 'derived_merge=off,materialization=off'",
     ],
 )
-def test_a_setting_of_the_session_does_not_matter_and_stays(
+def test_calls_work_with_any_session_setting_and_keep_it(
     own: Connection, queue_name: str, setting: str
 ) -> None:
     if "ORACLE" in setting and "mariadb" not in own.server_version.lower():
@@ -99,21 +99,21 @@ def test_a_setting_of_the_session_does_not_matter_and_stays(
     name = setting.partition(" ")[0]
     own.execute(f"set session {setting}")
     before = own.execute(f"select @@session.{name}").fetchall()
-    goes_and_comes_back(rowq.Queue(own), queue_name)
+    check_round_trip(rowq.Queue(own), queue_name)
     assert own.execute(f"select @@session.{name}").fetchall() == before
 
 
 @pytest.mark.promise("P20")
-def test_lists_that_the_session_would_cut_are_whole(own: Connection, queue_name: str) -> None:
+def test_calls_work_with_a_tiny_group_concat_max_len(own: Connection, queue_name: str) -> None:
     own.execute("set session group_concat_max_len = 4")
-    goes_and_comes_back(rowq.Queue(own), queue_name)
+    check_round_trip(rowq.Queue(own), queue_name)
     rowq.Queue(own).enqueue_batch(queue_name, [rowq.NewMessage(data="x")] * 1000)
     assert len(rowq.Queue(own).dequeue_wait(queue_name, 1000, wait_seconds=0)) == 1000
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), float("-inf")])
-def test_what_sql_has_no_word_for_is_refused_by_name(
+def test_nan_and_infinity_are_refused_by_name(
     own: Connection, queue_name: str, seconds: float
 ) -> None:
     with pytest.raises(rowq.InvalidArgument, match="delay_seconds must be a finite number"):
@@ -121,7 +121,7 @@ def test_what_sql_has_no_word_for_is_refused_by_name(
 
 
 @pytest.mark.promise("P20")
-def test_a_nul_in_a_text_comes_out_as_it_went_in(own: Connection, queue_name: str) -> None:
+def test_nul_in_a_text_is_returned_unchanged(own: Connection, queue_name: str) -> None:
     queue = rowq.Queue(own)
     queue.enqueue(queue_name, text="a\0b", headers={"\0": "\0"}, message_type="\0")
     [message] = queue.dequeue_fast(queue_name)
@@ -130,24 +130,24 @@ def test_a_nul_in_a_text_comes_out_as_it_went_in(own: Connection, queue_name: st
 
 @pytest.mark.promise("P17")
 @pytest.mark.parametrize("level", ["READ-UNCOMMITTED", "REPEATABLE-READ", "SERIALIZABLE"])
-def test_the_isolation_of_the_session_stays(own: Connection, queue_name: str, level: str) -> None:
+def test_calls_keep_the_isolation_level_of_the_session(
+    own: Connection, queue_name: str, level: str
+) -> None:
     variable = (
         "tx_isolation" if "mariadb" in own.server_version.lower() else "transaction_isolation"
     )
     own.execute(f"set session {variable} = '{level}'")
-    goes_and_comes_back(rowq.Queue(own), queue_name)
+    check_round_trip(rowq.Queue(own), queue_name)
     assert own.execute(f"select @@session.{variable}, @@autocommit").fetchone() == (level, 1)
 
 
-def test_a_character_set_that_cannot_hold_everything_is_refused(
-    other_way: Any, queue_name: str
-) -> None:
+def test_character_set_latin1_is_refused(other_way: Any, queue_name: str) -> None:
     with pytest.raises(rowq.InvalidArgument, match="character set is latin1: open it with"):
         rowq.Queue(other_way(charset="latin1")).peek(queue_name)
 
 
 @pytest.mark.promise("P01", "P17")
-def test_without_autocommit_the_first_call_opens_the_callers_transaction(
+def test_call_without_autocommit_opens_the_callers_transaction(
     own: Connection, other_way: Any, queue_name: str
 ) -> None:
     session = other_way(autocommit=False)
@@ -164,9 +164,7 @@ def test_without_autocommit_the_first_call_opens_the_callers_transaction(
 
 @pytest.mark.pitfall("mysql 4")
 @pytest.mark.promise("P15", "P17")
-def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
-    own: Connection, queue_name: str
-) -> None:
+def test_refused_call_keeps_the_callers_savepoint(own: Connection, queue_name: str) -> None:
     queue = rowq.Queue(own)
     own.begin()
     queue.enqueue(queue_name, "kept")
@@ -180,7 +178,7 @@ def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
     assert [message.data for message in queue.peek(queue_name, max_messages=10)] == ["kept"]
 
 
-def test_a_unix_socket_is_a_way_too(own: Connection, database_url: str, queue_name: str) -> None:
+def test_url_may_name_a_unix_socket(own: Connection, database_url: str, queue_name: str) -> None:
     parts = connection_parameters(database_url)
     ((socket,),) = own.execute("select @@socket").fetchall()
     url = f"mysql://{parts['user']}:{parts['password']}@localhost/?unix_socket={socket}"
@@ -188,7 +186,7 @@ def test_a_unix_socket_is_a_way_too(own: Connection, database_url: str, queue_na
         assert queue.enqueue(queue_name).outcome == "enqueued"
 
 
-def test_a_connection_of_rowqs_own_reads_what_is_committed(database_url: str) -> None:
+def test_own_connection_uses_read_committed(database_url: str) -> None:
     with rowq.connect(database_url) as queue:
         cursor = queue._session.connection().cursor()
         cursor.execute(
@@ -200,7 +198,7 @@ def test_a_connection_of_rowqs_own_reads_what_is_committed(database_url: str) ->
 
 @pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P15", "P20")
-def test_a_body_up_to_the_servers_packet_goes_and_a_bigger_one_is_refused(
+def test_body_beyond_max_allowed_packet_is_refused(
     own: Connection, other_way: Any, queue_name: str
 ) -> None:
     ((usual,),) = own.execute("select @@max_allowed_packet").fetchall()
@@ -217,14 +215,18 @@ def test_a_body_up_to_the_servers_packet_goes_and_a_bigger_one_is_refused(
         text,
         data,
     ]
-    for much in ({"text": "x" * limit}, {"data": bytes(limit)}, {"text": "\u00e9" * (limit // 2)}):
+    for too_long in (
+        {"text": "x" * limit},
+        {"data": bytes(limit)},
+        {"text": "\u00e9" * (limit // 2)},
+    ):
         with pytest.raises(rowq.InvalidArgument, match="max_allowed_packet"):
-            queue.enqueue(queue_name, **much)
+            queue.enqueue(queue_name, **too_long)
     assert rowq.Queue(own).peek(queue_name) == []
 
 
 @pytest.mark.pitfall("mysql 18")
-def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
+def test_deadlock_in_a_nested_transaction_ends_all_of_it(
     server: Server, own: Connection, connect: Any, queue_name: str
 ) -> None:
     table = f"deadlock_{queue_name[-8:]}"
@@ -232,7 +234,7 @@ def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
     rows = ", ".join(f"({number}, 0)" for number in range(1, 51))
     own.execute(f"insert into {table} values {rows}")
     other = connect(autocommit=False)
-    # Change many rows here: the server ends the transaction that has changed fewer.
+    # Change many rows: the server rolls back the transaction that has changed fewer.
     other.execute(f"update {table} set n = 1 where id > 1")
     waiting: list[threading.Thread] = []
 
@@ -260,17 +262,17 @@ def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
 
 
 @pytest.mark.promise("P15", "P17")
-def test_a_call_that_runs_out_of_memory_leaves_no_transaction_open(
+def test_call_that_runs_out_of_memory_leaves_no_transaction(
     own: Connection, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # No handler sees the error of a sort without room, so that the procedure cannot roll back.
+    # No handler catches the error of a sort without memory, so the procedure cannot roll back.
     own.execute("create table numbers as select 1 as a union all select 2 union all select 3")
     sort = (
         "select x.a, y.a, repeat('x', 5000) as text from numbers x, numbers y"
         " order by repeat(x.a, 500), text"
     )
     if "mariadb" not in own.server_version.lower():
-        # MySQL lacks the room for JSON that it takes into the sort.
+        # MySQL takes JSON values into the sort, which exceed its memory.
         sort = (
             "select j.text from json_table(concat('[\"', repeat('x', 100000), '\"]'),"
             " '$[*]' columns (place for ordinality, text json path '$')) j order by j.place"

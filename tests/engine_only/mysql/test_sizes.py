@@ -1,4 +1,4 @@
-"""Values longer than the engine's small text types: 64 KB statements, ids, headers and errors."""
+"""Values beyond the engine's small text types of 64 KB."""
 
 import json
 
@@ -12,10 +12,10 @@ from tests.helpers.queues import CheckedQueue, Connect, new_queue
 pytestmark = pytest.mark.slow("bodies of megabytes")
 
 SHORT = 2**16
-"""The length at which a text or a blob column ends."""
+"""The limit of text and blob columns."""
 
 WIDE = "\U0001f4a5"
-"""A character of four bytes."""
+"""A character of 4 bytes."""
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def queue(connection: Connection, queue_name: str) -> CheckedQueue:
 @pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("length", [SHORT - 1, SHORT, SHORT + 1, 16 * SHORT])
-def test_a_text_of_64_kilobytes_is_whole_everywhere(queue: CheckedQueue, length: int) -> None:
+def test_text_of_64_kilobytes_is_returned_unchanged(queue: CheckedQueue, length: int) -> None:
     body = WIDE * (length // 4) + "x" * (length % 4)
     headers = {"h": "y" * min(length, SHORT - len('{"h": ""}'))}
     messages = [{"body": body, "headers": headers}, {"body": body, "priority": 1}]
@@ -42,7 +42,7 @@ def test_a_text_of_64_kilobytes_is_whole_everywhere(queue: CheckedQueue, length:
 
 
 @pytest.mark.promise("P20")
-def test_a_binary_body_of_64_kilobytes_is_whole(queue: CheckedQueue) -> None:
+def test_binary_body_of_64_kilobytes_is_returned_unchanged(queue: CheckedQueue) -> None:
     data = bytes(range(256)) * (SHORT // 256) + b"\x00"
     queue.call("enqueue", body_binary=data)
     assert queue.dequeue()[0].body_binary == data
@@ -50,7 +50,7 @@ def test_a_binary_body_of_64_kilobytes_is_whole(queue: CheckedQueue) -> None:
 
 @pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P08", "P20")
-def test_lists_of_ids_longer_than_64_kilobytes_are_whole(queue: CheckedQueue) -> None:
+def test_id_lists_of_64_kilobytes_are_not_truncated(queue: CheckedQueue) -> None:
     sent = queue.call("enqueue_batch", messages=[{"body": "x"}] * 4000)
     ids = [row.message_id for row in sent]
     assert len(ids) == len(set(ids)) == 4000
@@ -67,7 +67,7 @@ def test_lists_of_ids_longer_than_64_kilobytes_are_whole(queue: CheckedQueue) ->
 
 @pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P20")
-def test_a_body_of_16_megabytes_goes_and_comes_with_its_batch(
+def test_body_of_16_megabytes_is_returned_with_its_batch(
     connection: Connection, queue: CheckedQueue
 ) -> None:
     ((limit,),) = connection.execute("select @@max_allowed_packet").fetchall()
@@ -89,7 +89,7 @@ def test_a_body_of_16_megabytes_goes_and_comes_with_its_batch(
 @pytest.mark.promise("P05", "P20")
 @pytest.mark.parametrize("database", [None, "rowq_test_other"])
 @pytest.mark.pitfall("mysql 25")
-def test_the_current_database_of_the_caller_is_not_looked_into(
+def test_calls_ignore_the_callers_current_database(
     connection: Connection, connect: Connect, queue: CheckedQueue, database: str | None
 ) -> None:
     other = connect()
@@ -112,23 +112,23 @@ def test_the_current_database_of_the_caller_is_not_looked_into(
 
 
 @pytest.mark.promise("P10", "P12")
-def test_ten_thousand_dead_messages_with_long_keys_are_reset(
+def test_reset_10000_dead_messages_with_long_keys(
     connection: Connection, queue: CheckedQueue
 ) -> None:
-    """MariaDB cuts what its functions put together, at a megabyte unless it is told otherwise."""
+    """By default MariaDB truncates the results of aggregates to 1 MB."""
     digits = " union all ".join(f"select {digit} d" for digit in range(10))
     value = "1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d"
     tables = " cross join ".join(f"({digits}) {name}" for name in "abce")
-    part = queue_id_of(connection, queue.name)
+    queue_id = queue_id_of(connection, queue.name)
     connection.execute(
         "insert into rowq.message (queue_id, enqueued_at, dedup_key, body)"
-        f" select {part}, utc_timestamp(6), lpad(n.n, 60, 'k'), 'x'"
+        f" select {queue_id}, utc_timestamp(6), lpad(n.n, 60, 'k'), 'x'"
         f" from (select {value} as n from {tables}) n"
     )
     connection.execute(
         "insert into rowq.dead (queue_id, message_id, lane, attempt, died_at)"
         f" select queue_id, message_id, 11, 1, utc_timestamp(6) from rowq.message"
-        f" where queue_id = {part}"
+        f" where queue_id = {queue_id}"
     )
     done = queue.call("reset", max_messages=10000)
     assert [row.outcome for row in done] == ["reset"] * 10000

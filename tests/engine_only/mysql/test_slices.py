@@ -1,7 +1,6 @@
-"""A call that ends more keyed messages than one slice takes is one call to those beside it.
+"""A call that ends keyed messages in several slices does not deadlock with producers.
 
-The keys of a slice fit into a packet. With a small packet a few messages are more than a slice, so
-that a call comes to its rows in rounds.
+The keys of a slice fit into a packet, so with a small packet a few messages are several slices.
 """
 
 import pytest
@@ -15,10 +14,10 @@ __all__ = ["sessions"]
 
 SMALL = 16384
 SLICE = SMALL // 3300
-"""How many messages internal_next_slice takes at most."""
+"""The most messages that internal_next_slice returns."""
 
 FIRST, LAST = "k2", "k1"
-"""The dedup keys of a message in the first slice and of one in the last: not in this order."""
+"""The dedup keys of messages in the first and the last slice, in reverse order."""
 
 ENDS = ["complete", "archived", "fail_now", "cancel", "discard_dead"]
 
@@ -37,7 +36,7 @@ def worker(connection: Connection, sessions: Open) -> Session:
 
 @pytest.fixture
 def ids(sessions: Open, queue: str) -> list[int]:
-    """Send more messages than a slice takes, the first one of a group; return their ids."""
+    """Enqueue more messages than a slice has, the first in a group; return their ids."""
     (admin,) = sessions(1)
     messages = [NewMessage(data=0, group_key="group", dedup_key=FIRST)]
     messages += [NewMessage(data=0)] * SLICE
@@ -46,7 +45,7 @@ def ids(sessions: Open, queue: str) -> list[int]:
 
 
 def prepare(worker: Session, queue: str, end: str, ids: list[int]) -> dict[str, object]:
-    """Bring messages to where a call may end them; return its arguments besides the queue."""
+    """Prepare messages for a call that ends them; return its arguments."""
     if end == "archived":
         worker.queue.alter_queue(queue, archive_days=1)
     if end == "cancel":
@@ -61,7 +60,7 @@ def prepare(worker: Session, queue: str, end: str, ids: list[int]) -> dict[str, 
 @pytest.mark.promise("P12", "P22", "P26")
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("held", ["predecessor", "duplicate"])
-def test_a_producer_that_holds_one_of_the_last_slice_joins_the_group_of_one_of_the_first(
+def test_producer_holding_the_last_slice_joins_the_first_group(
     worker: Session,
     sessions: Open,
     queue: str,
@@ -85,10 +84,10 @@ def test_a_producer_that_holds_one_of_the_last_slice_joins_the_group_of_one_of_t
 
 
 @pytest.mark.promise("P03", "P22")
-def test_a_cancel_takes_more_messages_out_of_their_groups_than_a_slice_has(
-    worker: Session, queue: str
-) -> None:
-    messages = [NewMessage(data=0, group_key=place * 200) for place in "🐇🐢" for _ in range(SLICE)]
+def test_cancel_removes_more_group_messages_than_a_slice(worker: Session, queue: str) -> None:
+    messages = [
+        NewMessage(data=0, group_key=animal * 200) for animal in "🐇🐢" for _ in range(SLICE)
+    ]
     ids = [
         sent.message_id
         for message in messages

@@ -1,9 +1,8 @@
-"""rowq under innodb_snapshot_isolation, which MariaDB has switched on by default since 11.6.2.
+"""rowq under innodb_snapshot_isolation, which is on by default since MariaDB 11.6.2.
 
-A repeatable read transaction that would change a row newer than its snapshot gets error 1020. A
-call's own transaction is read committed and never meets it. In a caller's own a call puts it off
-for as long as it lasts, on the versions that have it on by default; on others that have it, 1020
-means "begin again", as a deadlock does.
+Changing a row newer than the snapshot of a repeatable read transaction raises error 1020. A call's
+own transaction is read committed, and never raises it. In the caller's transaction a call switches
+the setting off on these versions; on earlier ones 1020 means retry, as a deadlock does.
 """
 
 import time
@@ -25,7 +24,7 @@ CHANGED = 1020
 
 @pytest.fixture
 def strict(connect: Connect) -> Callable[[], Connection]:
-    """Return a function that opens a session with it."""
+    """Return a function that opens a session with innodb_snapshot_isolation."""
 
     def open_session() -> Connection:
         session = connect()
@@ -44,15 +43,15 @@ def queue(connection: Connection, queue_name: str) -> str:
     return queue_name
 
 
-def must_mean_again(error: pymysql.MySQLError) -> None:
-    """Hold an error to 1020, and the client to knowing it."""
+def check_is_retryable(error: pymysql.MySQLError) -> None:
+    """Check that an error is 1020, and that the client calls it transient."""
     assert error.args[0] == CHANGED, error
     assert ENGINE.is_transient(error)
 
 
 @pytest.mark.slow("many sessions for seconds", ci="mariadb")
 @pytest.mark.pitfall("mysql 3")
-def test_sessions_side_by_side_are_never_asked_to_begin_again(
+def test_concurrent_sessions_never_get_error_1020(
     strict: Callable[[], Connection], queue: str
 ) -> None:
     done: list[str] = []
@@ -81,7 +80,7 @@ def test_sessions_side_by_side_are_never_asked_to_begin_again(
 
 
 @pytest.mark.pitfall("mysql 3")
-def test_an_old_snapshot_still_takes_and_finishes_messages_or_is_asked_to_begin_again(
+def test_old_snapshot_dequeues_or_gets_error_1020(
     strict: Callable[[], Connection], connection: Connection, queue: str
 ) -> None:
     enqueue(connection, queue, "old")
@@ -96,13 +95,13 @@ def test_an_old_snapshot_still_takes_and_finishes_messages_or_is_asked_to_begin_
         taken = dequeue(session, queue, 10)
         session.commit()
     except pymysql.MySQLError as error:
-        must_mean_again(error)
+        check_is_retryable(error)
         session.rollback()
         again = dequeue(session, queue, 10)
     assert bodies([*taken, *again, *dequeue(connection, queue, 10)]) == ["old", "new"]
 
 
-def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
+def test_old_snapshot_completes_once_or_gets_error_1020(
     strict: Callable[[], Connection], connection: Connection, queue: str
 ) -> None:
     session = strict()
@@ -114,7 +113,7 @@ def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
         call(session, "complete", queue_name=queue, claim_id=row.claim_id)
         session.commit()
     except pymysql.MySQLError as error:
-        must_mean_again(error)
+        check_is_retryable(error)
         session.rollback()
         call(session, "complete", queue_name=queue, claim_id=row.claim_id)
     assert state_of(connection, queue, row.message_id) is None
@@ -122,7 +121,7 @@ def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
 
 
 @pytest.mark.pitfall("mysql 3")
-def test_no_routine_asks_the_caller_of_an_old_snapshot_to_begin_again(
+def test_no_routine_raises_1020_if_it_is_on_by_default(
     strict: Callable[[], Connection], connection: Connection, queue: str
 ) -> None:
     session = strict()

@@ -1,4 +1,4 @@
-"""A script is cut into the statements that the engine's own client would send."""
+"""Scripts are split into statements as the engine's own client does."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ LINES = st.text(st.sampled_from("abc;/' \"`-\\\t(),="), min_size=1, max_size=12)
 
 @st.composite
 def pieces(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """Draw a script of statements between two lines of `delimiter`, and those statements."""
+    """Draw a script under one `delimiter`, and its statements."""
     end = draw(st.sampled_from([";", "//", "$$"]))
     lines = LINES.filter(lambda line: line.strip(" ;/$"))
     text, found = [f"delimiter {end}"], []
@@ -30,15 +30,13 @@ def pieces(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 @pytest.mark.pitfall("mysql 12")
 @given(st.lists(pieces(), max_size=4))
-def test_any_script_is_cut_where_its_statements_end(script: list[tuple[str, list[str]]]) -> None:
+def test_any_script_is_split_at_the_ends_of_statements(script: list[tuple[str, list[str]]]) -> None:
     text = "\n".join(part for part, _ in script)
     assert list(statements(text)) == [statement for _, found in script for statement in found]
 
 
 @given(st.lists(pieces(), max_size=3), st.sampled_from(["do 1", "select ';' as", "delimit"]))
-def test_a_script_that_breaks_off_is_a_fault(
-    script: list[tuple[str, list[str]]], rest: str
-) -> None:
+def test_incomplete_script_raises(script: list[tuple[str, list[str]]], rest: str) -> None:
     text = "\n".join([*(part for part, _ in script), rest])
     with pytest.raises(ValueError, match=f"no end: {rest}"):
         list(statements(text))
@@ -53,11 +51,11 @@ def test_a_script_that_breaks_off_is_a_fault(
         ("", []),
     ],
 )
-def test_a_script_is_cut_as_the_stock_client_does(text: str, found: list[str]) -> None:
+def test_script_is_split_as_the_stock_client_does(text: str, found: list[str]) -> None:
     assert list(statements(text)) == found
 
 
-def test_every_file_of_ours_is_cut_into_whole_statements() -> None:
+def test_every_release_file_is_split_into_whole_statements() -> None:
     release = release_for("mysql")
     texts = release.files(release.newest)
     assert len(texts) > 100
@@ -72,7 +70,7 @@ def test_every_file_of_ours_is_cut_into_whole_statements() -> None:
             assert ("\nbegin\n" in statement) == statement.endswith("\nend"), path
 
 
-def test_a_drop_and_the_creation_after_it_become_one_statement() -> None:
+def test_drop_and_create_become_create_or_replace() -> None:
     drop, create = "drop procedure if exists rowq.a", "create procedure rowq.a(p int)\nbegin end"
     drop_b = "drop procedure if exists rowq.b"
     replaced = "create or replace procedure rowq.a(p int)\nbegin end"

@@ -1,4 +1,4 @@
-"""What publish reads among a thousand patterns: rows of one index, by its key."""
+"""publish reads rows of one index among 1000 patterns."""
 
 import pytest
 
@@ -23,28 +23,28 @@ __all__ = ["word"]
 
 
 @pytest.mark.promise("P13", "P35")
-def test_patterns_with_other_beginnings_are_not_read_and_others_once(
+def test_patterns_with_the_prefix_are_read_once(
     connection: Connection, connect: Connect, queue_name: str, word: str
 ) -> None:
     queue = new_queue(connection, queue_name)
     bind(queue, f"{word}.*.paid")
     session = connect()
 
-    def touched() -> int:
+    def rows_read() -> int:
         return min(rows(session, lambda: publish(session, f"{word}.7.paid")) for _ in range(3))
 
-    few = touched()
+    few = rows_read()
     bind_to_a_thousand(connection, queue_name, f"{word}.@.#")
     bind_to_a_thousand(connection, queue_name, f"{word}_@.*")
-    assert touched() <= few + 10
+    assert rows_read() <= few + 10
     bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
-    # MariaDB counts a row thrice where it looks at a condition of the index first.
-    assert touched() <= few + 3 * PATTERNS + 10
+    # MariaDB counts a row 3 times if it checks a condition of the index first.
+    assert rows_read() <= few + 3 * PATTERNS + 10
     assert names(publish(session, f"{word}.7.paid")) == [queue_name]
 
 
 @pytest.mark.promise("P13", "P35")
-def test_many_topics_beside_many_patterns_are_no_pairs(
+def test_publish_batch_does_not_compare_every_pair(
     connection: Connection, connect: Connect, queue_name: str, word: str
 ) -> None:
     bind_to_many(new_queue(connection, queue_name), word)
@@ -59,10 +59,10 @@ def test_many_topics_beside_many_patterns_are_no_pairs(
 
 
 @pytest.mark.promise("P17", "P35")
-def test_patterns_are_found_whatever_length_the_session_cuts_lists_to(
+def test_publish_batch_works_with_any_group_concat_max_len(
     connection: Connection, connect: Connect, queue_name: str, word: str
 ) -> None:
-    """The session keeps its length, also after a call that fails."""
+    """The session keeps its value, also after a failed call."""
     bind(new_queue(connection, queue_name, max_body_length=1), f"*.{word}.paid")
     topics = [{"topic": f"a.{word}.paid"}, {"topic": f"b.{word}.paid"}]
     session = connect()

@@ -1,4 +1,4 @@
-"""A call works in the caller's transaction if there is one, else in its own."""
+"""A call runs in the caller's transaction if there is one, else in its own."""
 
 import pymysql
 import pytest
@@ -25,7 +25,7 @@ LEVELS = ["read committed", "repeatable read"]
 
 @pytest.fixture
 def impatient(connect: Connect) -> Connection:
-    """Return a session in which whoever waits for a lock fails within a second."""
+    """Return a session in which a lock wait fails after 1 second."""
     session = connect()
     session.execute("set session innodb_lock_wait_timeout = 1")
     return session
@@ -36,7 +36,7 @@ def begin(session: Connection, level: str) -> None:
     session.execute("begin")
 
 
-def test_the_tests_have_the_engine_s_own_isolation_and_a_strange_time_zone(
+def test_tests_use_repeatable_read_and_an_odd_time_zone(
     connection: Connection,
 ) -> None:
     shown = connection.execute("show variables where variable_name like '%%isolation'").fetchall()
@@ -45,7 +45,7 @@ def test_the_tests_have_the_engine_s_own_isolation_and_a_strange_time_zone(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_dequeue_that_found_less_than_asked_lets_producers_and_consumers_go_on(
+def test_partial_dequeue_blocks_no_other_session(
     connect: Connect, impatient: Connection, queue: str, level: str
 ) -> None:
     enqueue(impatient, queue, "1", "2")
@@ -58,7 +58,7 @@ def test_a_dequeue_that_found_less_than_asked_lets_producers_and_consumers_go_on
 
 @pytest.mark.pitfall("mysql 2")
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_dequeue_that_found_nothing_lets_producers_go_on(
+def test_empty_dequeue_blocks_no_producer(
     connect: Connect, impatient: Connection, queue: str, level: str
 ) -> None:
     begin(session := connect(), level)
@@ -70,7 +70,7 @@ def test_a_dequeue_that_found_nothing_lets_producers_go_on(
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
-def test_finishing_in_an_open_transaction_lets_others_go_on(
+def test_open_finish_blocks_no_other_session(
     connect: Connect, impatient: Connection, queue: str, level: str, routine: str
 ) -> None:
     enqueue(impatient, queue, "1", "2")
@@ -93,7 +93,7 @@ def test_finishing_in_an_open_transaction_lets_others_go_on(
         *((name, False) for name in ("complete", "retry_later", "fail_now", "release")),
     ],
 )
-def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
+def test_stale_claim_locks_no_gap(
     connection: Connection,
     connect: Connect,
     impatient: Connection,
@@ -111,7 +111,7 @@ def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
         session.execute("select count(*) from rowq.claim")
     call(connection, "release", queue_name=queue, claim_id=row.claim_id)
     if not known:
-        # Wait for the purge: there is a gap to lock only where no row is left in the index.
+        # Wait for the purge: without a row in the index a call could lock a gap.
         wait_until(lambda: _is_purged(connection), "the server has cleaned up")
         begin(session, "repeatable read")
     if writes:
@@ -135,7 +135,7 @@ def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
         *((name, {"message_ids": [1]}) for name in ("complete", "retry_later", "release")),
     ],
 )
-def test_a_claim_that_is_yet_to_come_in_an_open_transaction_lets_others_go_on(
+def test_future_claim_id_locks_no_gap(
     connect: Connect,
     impatient: Connection,
     queue: str,
@@ -156,7 +156,7 @@ def test_a_claim_that_is_yet_to_come_in_an_open_transaction_lets_others_go_on(
     session.rollback()
 
 
-def test_an_old_read_view_returns_every_message_that_it_leases(
+def test_old_read_view_returns_every_message_it_leases(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     enqueue(connection, queue, "old")
@@ -170,7 +170,7 @@ def test_an_old_read_view_returns_every_message_that_it_leases(
     assert len(held) + len(dequeue(connection, queue, 10)) == 2
 
 
-def test_an_old_read_view_finishes_what_others_took_after_it(
+def test_old_read_view_finishes_newer_claims(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     begin(session := connect(), "repeatable read")
@@ -184,7 +184,7 @@ def test_an_old_read_view_finishes_what_others_took_after_it(
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_complete_waits_for_no_producer_that_was_told_of_one_of_its_keys(
+def test_complete_does_not_wait_for_a_producer_of_a_duplicate(
     sessions: Open, connection: Connection, queue: str, archive_days: int
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
@@ -202,7 +202,7 @@ def test_complete_waits_for_no_producer_that_was_told_of_one_of_its_keys(
 
 @pytest.mark.pitfall("mysql 4")
 @pytest.mark.promise("P15", "P17")
-def test_a_refused_call_leaves_the_callers_own_work_in_place(
+def test_refused_call_keeps_the_callers_transaction(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect()
@@ -222,7 +222,7 @@ def test_a_refused_call_leaves_the_callers_own_work_in_place(
 
 @pytest.mark.promise("P17")
 @pytest.mark.parametrize("autocommit", [True, False], ids=["own", "the caller's"])
-def test_a_transaction_of_a_calls_own_ends_lock_tables_and_without_one_it_is_refused(
+def test_call_ends_lock_tables_only_with_autocommit(
     connection: Connection, connect: Connect, impatient: Connection, queue: str, autocommit: bool
 ) -> None:
     connection.execute("create table rowq_test.locked (number int primary key)")
@@ -244,18 +244,18 @@ def test_a_transaction_of_a_calls_own_ends_lock_tables_and_without_one_it_is_ref
         connection.execute("drop table rowq_test.locked")
 
 
-def test_an_event_calls_and_a_trigger_is_refused(connection: Connection, queue: str) -> None:
-    words = f"call rowq.enqueue('{queue}', 'a'{', null' * 12})"
+def test_event_may_call_and_trigger_is_refused(connection: Connection, queue: str) -> None:
+    statement = f"call rowq.enqueue('{queue}', 'a'{', null' * 12})"
     connection.execute("create table rowq_test.own (number int primary key)")
     ((usual,),) = connection.execute("select @@global.event_scheduler").fetchall()
     connection.execute("set global event_scheduler = on")
     try:
         connection.execute(
-            f"create trigger rowq_test.own after insert on rowq_test.own for each row {words}"
+            f"create trigger rowq_test.own after insert on rowq_test.own for each row {statement}"
         )
         with pytest.raises(pymysql.err.OperationalError, match="1415"):
             connection.execute("insert into rowq_test.own values (1)")
-        connection.execute(f"create event rowq_test.own on schedule every 1 hour do {words}")
+        connection.execute(f"create event rowq_test.own on schedule every 1 hour do {statement}")
         wait_until(lambda: counts(connection, queue) == (1, 0, 0, 0), "the event has sent")
     finally:
         connection.execute("drop event if exists rowq_test.own")
@@ -264,7 +264,7 @@ def test_an_event_calls_and_a_trigger_is_refused(connection: Connection, queue: 
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_an_open_drop_keeps_its_neighbours_waiting_under_repeatable_read_only(
+def test_open_drop_queue_locks_gaps_under_repeatable_read_only(
     connection: Connection, connect: Connect, impatient: Connection, queue: str, level: str
 ) -> None:
     after = f"{queue} after"
@@ -283,7 +283,7 @@ def test_an_open_drop_keeps_its_neighbours_waiting_under_repeatable_read_only(
 
 @pytest.mark.pitfall("mysql 4")
 @pytest.mark.promise("P17")
-def test_without_autocommit_a_call_opens_the_callers_transaction(
+def test_call_without_autocommit_opens_the_callers_transaction(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect(autocommit=False)
@@ -298,29 +298,27 @@ def test_without_autocommit_a_call_opens_the_callers_transaction(
 
 
 @pytest.mark.promise("P17")
-def test_without_autocommit_the_isolation_level_is_that_of_the_session(
+def test_call_without_autocommit_keeps_the_isolation_level(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect(autocommit=False)
     session.execute("set session transaction isolation level serializable")
     enqueue(session, queue, "x")
-    look = (
+    query = (
         "select trx_isolation_level from information_schema.innodb_trx"
         " where trx_mysql_thread_id = %s"
     )
 
     def level() -> object:
-        """Return the transaction's level, as the server saw it a tenth of a second ago."""
-        return connection.execute(look, [session.thread_id()]).fetchone()
+        """Return the transaction's level, which the server caches for 0.1 seconds."""
+        return connection.execute(query, [session.thread_id()]).fetchone()
 
     wait_until(lambda: level() == ("SERIALIZABLE",), "the level is the caller's")
     session.rollback()
 
 
 @pytest.mark.promise("P17")
-def test_a_session_that_chains_transactions_is_left_without_one(
-    connect: Connect, queue: str
-) -> None:
+def test_chained_session_is_left_without_a_transaction(connect: Connect, queue: str) -> None:
     session = connect()
     session.execute("set session completion_type = 1")
     enqueue(session, queue, "x")
@@ -328,7 +326,7 @@ def test_a_session_that_chains_transactions_is_left_without_one(
     session.execute("set transaction isolation level read committed")  # 1568 inside a transaction
 
 
-def test_the_isolation_of_the_callers_next_transaction_is_the_callers(
+def test_call_keeps_the_isolation_of_the_next_transaction(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect()
@@ -345,9 +343,9 @@ def test_the_isolation_of_the_callers_next_transaction_is_the_callers(
 
 
 @pytest.mark.pitfall("mysql 2")
-def test_only_one_file_opens_transactions_and_none_but_its_counterparts_end_them() -> None:
+def test_only_begin_work_opens_transactions() -> None:
     openers = {"begin_work"}
-    # The short ways of two routines are flat, because each call in them would cost.
+    # The fast paths of two routines are inlined, because a call in them would cost time.
     enders = {"commit_work", "roll_back", "complete", "dequeue_fast"}
     for unit in sql_units("mysql", "internal", "routines"):
         code = [line.strip() for line in unit.text.splitlines()]
@@ -363,9 +361,9 @@ def _messages(session: Connection, queue: str) -> int:
 
 
 def _is_purged(connection: Connection) -> bool:
-    """Tell whether no deleted row is left that no transaction wants any more."""
+    """Return whether the server has purged all deleted rows."""
     if "mariadb" not in connection.server_version.lower():
-        # MySQL counts what is purged until it truncates its undo logs, seldom by default.
+        # MySQL counts purged rows until it truncates its undo logs.
         connection.execute("set global innodb_purge_rseg_truncate_frequency = 1")
     query = (
         "select `count` from information_schema.innodb_metrics where name = 'trx_rseg_history_len'"
