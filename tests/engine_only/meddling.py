@@ -17,7 +17,7 @@ from tests.helpers.worker_queue import MakeQueue
 
 Deed = Callable[[Connection], Any]
 
-each_end = pytest.mark.parametrize("goes_on", [False, True], ids=["raises", "goes on"])
+each_end = pytest.mark.parametrize("goes_on", [False, True], ids=["raises", "continues"])
 swallowing = pytest.mark.parametrize("swallows", [False, True], ids=["raises", "swallows"])
 
 
@@ -27,25 +27,29 @@ class Meddled:
 
     calls: list[int]
     stats: rowq.WorkerStats
-    notes: int
+    records: int
 
 
 class MeddledQueue:
     """A queue of 5 messages with one attempt each, and a table of handled messages."""
 
     def __init__(self, connection: Connection, make_queue: MakeQueue) -> None:
-        connection.execute("create table if not exists noted (queue_name varchar(200), number int)")
+        connection.execute(
+            "create table if not exists recorded (queue_name varchar(200), number int)"
+        )
         self.queue = make_queue(lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
         self.queue.fill(5)
         self.connection = connection
 
-    def note(self, own: Connection, message: rowq.Message) -> None:
+    def record(self, own: Connection, message: rowq.Message) -> None:
         """Insert a row for a handled message in the worker's transaction."""
-        own.cursor().execute("insert into noted values (%s, %s)", [self.queue.name, message.data])
+        own.cursor().execute(
+            "insert into recorded values (%s, %s)", [self.queue.name, message.data]
+        )
 
-    def noted(self) -> Counter[int]:
+    def recorded(self) -> Counter[int]:
         """Return the number of committed rows per message."""
-        query = "select number from noted where queue_name = %s"
+        query = "select number from recorded where queue_name = %s"
         rows = self.connection.execute(query, [self.queue.name]).fetchall()
         return Counter(number for (number,) in rows)
 
@@ -59,7 +63,7 @@ class MeddledQueue:
 
         def handler(message: rowq.Message, own: Connection) -> None:
             calls.append(message.data)
-            self.note(own, message)
+            self.record(own, message)
             if message.data == 2:
                 with contextlib.suppress(*[rowq.ForbiddenInHandler] * swallows):
                     deed(own)
@@ -68,7 +72,7 @@ class MeddledQueue:
         assert calls == [0, 1, 2, 3, 4]
         assert stats.processed + stats.failed == 5
         assert stats.failed == (not swallows)
-        assert self.noted() == Counter({0, 1, 2, 3, 4} - (set() if swallows else {2}))
+        assert self.recorded() == Counter({0, 1, 2, 3, 4} - (set() if swallows else {2}))
         if not swallows:
             (dead,) = self.queue.list_dead()
             assert "ForbiddenInHandler" in str(dead.last_error)
@@ -76,27 +80,27 @@ class MeddledQueue:
     def check_that_it_is_taken(self, handle: Callable[[Connection, rowq.Message], None]) -> None:
         """Handle every message; check that all are completed, each with one row."""
         assert self.drain(lambda message, own: handle(own, message)).processed == 5
-        assert self.noted() == Counter(range(5))
+        assert self.recorded() == Counter(range(5))
         assert self.queue.list_dead() == []
 
-    def meddle(self, deed: Deed, *, goes_on: bool, notes_again: bool) -> Meddled:
+    def meddle(self, deed: Deed, *, goes_on: bool, records_again: bool) -> Meddled:
         """End the transaction in message 2 if it cannot be refused; check the other messages."""
         calls: list[int] = []
 
         def handler(message: rowq.Message, own: Connection) -> None:
             calls.append(message.data)
-            self.note(own, message)
+            self.record(own, message)
             if message.data == 2:
                 with contextlib.suppress(*[Exception] * goes_on):
                     deed(own)
-                if notes_again:
+                if records_again:
                     with contextlib.suppress(Exception):
-                        self.note(own, message)
+                        self.record(own, message)
                 if not goes_on:
                     raise ValueError("then it fails")
 
         stats = self.drain(handler)
-        found = self.noted()
+        found = self.recorded()
         others = (0, 1, 3, 4)
         assert {number: found[number] for number in others} == dict.fromkeys(others, 1)
         for dead in self.queue.list_dead():

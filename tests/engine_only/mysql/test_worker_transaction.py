@@ -98,7 +98,7 @@ def test_a_handlers_connection_takes_all_that_does_not_end_it(
         pytest.skip("MySQL has no such statement; to run it: --engine mariadb")
 
     def handle(own: Connection, message: rowq.Message) -> None:
-        meddled.note(own, message)
+        meddled.record(own, message)
         own.cursor().execute(statement)
 
     meddled.check_that_it_is_taken(handle)
@@ -134,15 +134,15 @@ def test_a_procedure_that_ends_the_transaction_doubles_and_loses_no_others_effec
     meddled: MeddledQueue, procedure: str, goes_on: bool
 ) -> None:
     meddled.connection.execute(f"create procedure {procedure}() begin {PROCEDURES[procedure]} end")
-    done = meddled.meddle(does(f"call {procedure}()"), goes_on=goes_on, notes_again=True)
+    done = meddled.meddle(does(f"call {procedure}()"), goes_on=goes_on, records_again=True)
     counts = (done.stats.processed, done.stats.failed)
     if procedure in ROLLS_BACK:
         assert counts == (4, 1)
-        assert done.notes == 0
+        assert done.records == 0
     else:
         assert done.calls == [0, 1, 2, 3, 4]
         assert counts == ((5, 0) if goes_on else (4, 1))
-        assert done.notes == 1
+        assert done.records == 1
 
 
 @pytest.mark.promise("P02", "P04")
@@ -180,12 +180,12 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
             with contextlib.suppress(*[Exception] * swallows):
                 deadlock(own)
         with contextlib.suppress(*[rowq.ForbiddenInHandler] * swallows):
-            meddled.note(own, message)
+            meddled.record(own, message)
 
     stats = meddled.drain(handler)
     assert others
     assert (stats.processed, stats.retried, stats.failed) == (count, 0, 0)
-    assert meddled.noted() == Counter(range(count))
+    assert meddled.recorded() == Counter(range(count))
     meddled.connection.execute(f"drop table {table}")
 
 

@@ -1,4 +1,4 @@
-"""Counts how often an installation's packages have run each of their statements."""
+"""Executions of the statements of an installation's packages."""
 
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer

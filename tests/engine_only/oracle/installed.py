@@ -1,4 +1,4 @@
-"""Reads everything that a migration leaves in a schema, and breaks migrations off."""
+"""Everything that a migration creates in a schema, and interrupted migrations."""
 
 import re
 import shutil
@@ -48,7 +48,7 @@ QUERIES = {
     "meta": "select m.name, m.value from rowq_meta m",
 }
 SQLPLUS = ("sqlplus", "sql")
-"""SQL*Plus and SQLcl, which take the same scripts."""
+"""SQL*Plus and SQLcl, which run the same scripts."""
 
 
 def snapshot(session: Connection) -> Snapshot:
@@ -69,11 +69,11 @@ def objects(session: Connection) -> list[str]:
 
 
 def run_sources(session: Connection, name: str) -> None:
-    """Run a script of sql/oracle, and those that it names, as SQL*Plus would."""
+    """Run a script of sql/oracle, and those that it includes, as SQL*Plus would."""
     text = (sql_directory() / "oracle" / name).read_text(encoding="utf-8")
     parts = re.split(r"^@@(\S+)$", text, flags=re.MULTILINE)
-    for place, part in enumerate(parts):
-        if place % 2:
+    for index, part in enumerate(parts):
+        if index % 2:
             run_sources(session, part)
             continue
         for unit in units(part):
@@ -82,41 +82,39 @@ def run_sources(session: Connection, name: str) -> None:
 
 
 def grant(server: OracleServer, url: str, *rights: str) -> None:
-    """Give rights to an account; the test is skipped where the given account may not."""
+    """Grant privileges to an account; skip the test if the tests' account may not."""
     for right in rights:
         try:
             server.tell(f"grant {right} to {owner_in(url)}")
         except oracledb.DatabaseError as error:
-            pytest.skip(
-                f"the account may not pass on {right}: {error}; to run it: give one that may"
-            )
+            pytest.skip(f"the account may not grant {right}: {error}; to run it: use another one")
 
 
 def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
-    """Return what cuts scripts into units until so many were sent, and then breaks off."""
+    """Return a splitter of scripts that fails after `after` units."""
     left = [after]
 
-    def some(text: str) -> Iterator[str]:
+    def split(text: str) -> Iterator[str]:
         for unit in units(text):
             if left[0] <= 0:
                 raise ConnectionAbortedError
             left[0] -= 1
             yield unit
 
-    return some
+    return split
 
 
 def sqlplus(url: str, text: str) -> subprocess.CompletedProcess[str]:
-    """Run a text in SQL*Plus or SQLcl, in the folder of the sources; the test is skipped without.
+    """Run a text in SQL*Plus or SQLcl, in the folder of the sources; skip the test without one.
 
-    The password goes in with the text, as the command line can be seen by everybody.
+    The password is part of the input, because other accounts can see the command line.
     """
     program = next((found for name in SQLPLUS if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip("neither sqlplus nor sql; to run it: install SQL*Plus or SQLcl")
     parts = connection_parameters(url)
-    place = f"//{parts['host']}:{parts['port']}/{parts['service_name']}"
-    login = f'connect {parts["user"]}/"{parts["password"]}"@{place}\n'
+    address = f"//{parts['host']}:{parts['port']}/{parts['service_name']}"
+    login = f'connect {parts["user"]}/"{parts["password"]}"@{address}\n'
     return subprocess.run(
         [program, "-S", "/nolog"],
         input=f"whenever sqlerror exit failure\n{login}{text}\nexit success\n",

@@ -1,4 +1,4 @@
-"""Reads from v$sql_plan the plans that Oracle really uses for the statements of rowq's packages."""
+"""Plans in v$sql_plan of the statements of rowq's packages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ _READS = """
     select v.value
     from v$sesstat v
     join v$statname n on n.statistic# = v.statistic#
-    where v.sid = :place and n.name = 'session logical reads'
+    where v.sid = :session_id and n.name = 'session logical reads'
     """
 
 SMALL = frozenset({"ROWQ_QUEUE", "ROWQ_META", "ROWQ_LANE", "ROWQ_SCHEDULE", "ROWQ_TOPIC_BINDING"})
-"""Tables of a few rows; any plan will do."""
+"""Tables of a few rows, for which any plan is good."""
 
 _WHOLE = {"FULL SCAN", "FAST FULL SCAN", "SKIP SCAN", "FULL SCAN DESCENDING"}
 
@@ -51,18 +51,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan by which a statement is run; shown: as dbms_xplan shows it."""
+    """The plan of a statement; shown: the output of dbms_xplan."""
 
     text: str
     steps: tuple[Step, ...]
     shown: str
 
     def uses(self, table: str) -> bool:
-        """Whether a table, or an index of it, is read or changed."""
+        """Return whether a table, or an index of it, is read or changed."""
         return any(step.table.startswith(table) for step in self.steps)
 
     def faults(self) -> Iterator[str]:
-        """Yield what makes the plan lock or read more than it should."""
+        """Yield the reasons why the plan locks or reads too much."""
         hot = [step for step in self.steps if step.table.startswith("ROWQ_")]
         hot = [step for step in hot if not step.table.startswith(tuple(SMALL))]
         for step in hot:
@@ -72,8 +72,7 @@ class Plan:
                 yield f"{step.options.lower()} of {step.table}"
             if "BATCHED" in step.options and "FOR UPDATE" in self.operations:
                 yield f"{step.table} is read in batches, and locked in another order"
-        # A sort may end a plan over rows that a routine has put together or counted off: they are
-        # few.
+        # A sort of the few rows that a routine has collected or counted is good.
         is_short = self.operations & {"COLLECTION ITERATOR", "WINDOW", "COUNT"}
         is_short = is_short - ({"WINDOW", "COUNT"} if "FOR UPDATE" in self.operations else set())
         sorts = [
@@ -104,5 +103,5 @@ def plans(server: OracleServer, connection: Connection) -> list[Plan]:
 
 
 def reads(server: OracleServer, connection: Connection) -> int:
-    """Return how many blocks a session has read so far, in memory or not."""
-    return int(server.ask(_READS, place=connection.session_id)[0][0])
+    """Return the number of blocks that a session has read, in memory or not."""
+    return int(server.ask(_READS, session_id=connection.session_id)[0][0])

@@ -1,7 +1,6 @@
-"""Forms of SQL and PL/SQL that rowq rests on and reading could not decide, without rowq.
+"""Forms of SQL and PL/SQL that rowq depends on, tested without rowq.
 
-Nothing here needs an installed rowq: when its packages do not compile, these tests show why. They
-run first, and have not been run on an Oracle Database yet.
+They run first: if the packages do not compile, they show why. Not tested on SQL Server and Oracle.
 """
 
 import uuid
@@ -41,10 +40,10 @@ HOLDS = {
             type t_pair is record (message_id number);
             type t_pairs is table of t_pair index by pls_integer;
             type t_numbers is table of number index by pls_integer;
-            type t_places is table of pls_integer index by varchar2(4000);
+            type t_positions is table of pls_integer index by varchar2(4000);
             v_pairs   t_pairs;
             v_numbers t_numbers;
-            v_order   t_places;
+            v_order   t_positions;
             v_at      varchar2(4000) := 'k';
             v_sum     number;
         begin
@@ -59,27 +58,27 @@ HOLDS = {
             end if;
         end;
         """,
-    "a moment is converted to a time zone of a variable": """
+    "a timestamp is converted to a time zone in a variable": """
         declare
-            v_moment timestamp(6) := timestamp '2026-07-01 12:00:00';
+            v_time timestamp(6) := timestamp '2026-07-01 12:00:00';
             v_zone   varchar2(64) := 'Europe/Berlin';
             v_local  timestamp(6);
         begin
-            v_local := cast(from_tz(v_moment, '+00:00') at time zone v_zone as timestamp);
+            v_local := cast(from_tz(v_time, '+00:00') at time zone v_zone as timestamp);
             if v_local <> timestamp '2026-07-01 14:00:00' then
                 raise_application_error(-20999, to_char(v_local, 'hh24:mi'));
             end if;
         end;
         """,
-    "a calendar is named where a moment is read or written": """
+    "a calendar is named when a timestamp is parsed or printed": """
         declare
-            v_moment timestamp(6);
+            v_time timestamp(6);
         begin
-            v_moment := to_timestamp('2026-01-01', 'yyyy-mm-dd', 'nls_calendar=gregorian');
-            if to_char(v_moment, 'yyyy-mm-dd"T"hh24:mi:ss.ff6', 'nls_calendar=gregorian')
+            v_time := to_timestamp('2026-01-01', 'yyyy-mm-dd', 'nls_calendar=gregorian');
+            if to_char(v_time, 'yyyy-mm-dd"T"hh24:mi:ss.ff6', 'nls_calendar=gregorian')
                 <> '2026-01-01T00:00:00.000000'
             then
-                raise_application_error(-20999, 'it is another moment');
+                raise_application_error(-20999, 'the timestamps differ');
             end if;
         end;
         """,
@@ -124,7 +123,7 @@ HOLDS = {
             end if;
         end;
         """,
-    "an aggregate stands beside one of a joined query": """
+    "an aggregate is selected with one of a joined query": """
         declare
             v_engine varchar2(200);
         begin
@@ -137,24 +136,24 @@ HOLDS = {
         end;
         """,
 }
-"""Blocks that raise an error where a form does not do what rowq expects of it."""
+"""Blocks that raise an error if a form does not do what rowq expects."""
 
 
 @pytest.fixture
 def session(server: OracleServer, empty_database: str) -> Iterator[Session]:
-    """Return a session in a schema with nothing in it."""
+    """Return a session in an empty schema."""
     with closing(server.connect(empty_database)) as opened:
         yield opened
 
 
 def run(session: Session, statement: str) -> None:
-    """Run a statement as it stands."""
+    """Run a statement."""
     with closing(session.cursor()) as cursor:
         cursor.execute(statement)
 
 
 @pytest.mark.parametrize("block", HOLDS.values(), ids=HOLDS)
-def test_a_form_does_what_is_expected_of_it(session: Session, block: str) -> None:
+def test_form_does_what_rowq_expects(session: Session, block: str) -> None:
     run(session, block)
 
 
@@ -175,8 +174,8 @@ def test_tables_are_locked_together_in_a_block(session: Session) -> None:
     )
 
 
-def test_columns_that_a_record_has_no_fields_for_are_an_error(session: Session) -> None:
-    """The lint takes it for one, too: tests/static/shapes.py."""
+def test_fetch_into_a_record_with_other_fields_is_an_error(session: Session) -> None:
+    """tests/static/shapes.py also refuses it."""
     run(
         session,
         """create or replace procedure too_few is
@@ -193,14 +192,14 @@ def test_columns_that_a_record_has_no_fields_for_are_an_error(session: Session) 
     assert rows(session, "select e.line from user_errors e where e.name = 'TOO_FEW'")
 
 
-def test_a_subquery_beside_an_aggregate_is_an_error(session: Session) -> None:
-    """The lint takes it for one, too: tests/static/shapes.py."""
+def test_subquery_beside_an_aggregate_is_an_error(session: Session) -> None:
+    """tests/static/shapes.py also refuses it."""
     with pytest.raises(oracledb.DatabaseError) as caught:
         rows(session, "select max(d.dummy), (select max(e.dummy) from dual e) from dual d")
     assert number_of(caught.value) == NO_GROUP_FUNCTION
 
 
-def test_the_statistics_of_a_table_that_is_an_index_are_set(session: Session) -> None:
+def test_statistics_of_an_index_organized_table_are_set(session: Session) -> None:
     run(
         session,
         "create table held (a number, constraint held_pk primary key (a)) organization index",
@@ -224,16 +223,16 @@ def test_the_statistics_of_a_table_that_is_an_index_are_set(session: Session) ->
     assert rows(session, query) == [(1000, "ALL")]
 
 
-def test_a_savepoint_alone_leaves_the_driver_outside_of_a_transaction(session: Session) -> None:
+def test_savepoint_alone_is_no_transaction_to_the_driver(session: Session) -> None:
     session.autocommit = False
     run(session, "begin savepoint rowq_call; end;")
     assert not session.transaction_in_progress
 
 
-def test_a_row_of_an_index_that_was_deleted_after_a_locking_cursor_was_opened_is_passed_over(
+def test_locking_cursor_skips_a_row_deleted_since_its_open(
     server: OracleServer, empty_database: str, session: Session
 ) -> None:
-    """If not, rowq passes it over all the same: it looks whether its delete has hit the row."""
+    """No code depends on it: rowq checks that its delete has found the row."""
     run(
         session,
         "create table held (a number, constraint held_pk primary key (a)) organization index",
@@ -258,10 +257,10 @@ def test_a_row_of_an_index_that_was_deleted_after_a_locking_cursor_was_opened_is
 
 
 @pytest.mark.pitfall("oracle 45")
-def test_a_rollback_to_a_savepoint_frees_a_row_and_wakes_nobody_who_waits_for_it(
+def test_rollback_to_savepoint_does_not_wake_waiting_sessions(
     server: OracleServer, empty_database: str, session: Session
 ) -> None:
-    """So internal_can_send gives a row back for those who come, and not for those who wait."""
+    """internal_can_send returns a row to new sessions, not to those that already wait."""
     run(session, "create table held (a number)")
     run(session, "insert into held select level from dual connect by level <= 2")
     session.autocommit = False
@@ -283,7 +282,7 @@ def test_a_rollback_to_a_savepoint_frees_a_row_and_wakes_nobody_who_waits_for_it
 
 
 @pytest.mark.pitfall("oracle 44")
-def test_a_table_gets_its_segment_at_once_or_an_error(server: OracleServer) -> None:
+def test_create_table_allocates_a_segment_or_fails(server: OracleServer) -> None:
     url = server.make_account()
     try:
         grant(server, url, "create table")
@@ -299,7 +298,7 @@ def test_a_table_gets_its_segment_at_once_or_an_error(server: OracleServer) -> N
 
 
 @pytest.mark.pitfall("oracle 47")
-def test_an_owner_whose_name_is_in_lower_case_can_install(server: OracleServer) -> None:
+def test_owner_with_a_lower_case_name_can_install(server: OracleServer) -> None:
     name, password = f"rowq_test_{uuid.uuid4().hex[:12]}", f"Aa1_{uuid.uuid4().hex[:20]}"
     other = server.fresh_database()
     url = as_account(other, f"%22{name}%22", password)
@@ -320,8 +319,8 @@ def test_an_owner_whose_name_is_in_lower_case_can_install(server: OracleServer) 
 
 
 @pytest.mark.pitfall("oracle 47")
-def test_the_root_of_a_container_database_is_refused(server: OracleServer) -> None:
-    """Only what comes before the first change is run there."""
+def test_root_of_a_container_database_is_refused(server: OracleServer) -> None:
+    """Run only the statements before the first change."""
     text = (migrations_directory() / "oracle" / "preflight.sql").read_text(encoding="utf-8")
     schema, refusal = units(text)
     try:

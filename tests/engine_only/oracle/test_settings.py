@@ -1,4 +1,4 @@
-"""Nothing depends on the settings of the caller's session: numbers, dates, sort, time zone."""
+"""Calls work with any session settings: numbers, dates, sort order, time zone."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,7 @@ STRANGE = {
 
 @pytest.fixture(params=STRANGE)
 def strange(request: pytest.FixtureRequest, connect: Connect) -> Connection:
-    """Return a session with settings that a caller may have."""
+    """Return a session with settings of a caller."""
     session = connect()
     for setting in STRANGE[request.param]:
         dialect_of(session).execute(session, f"alter session set {setting}")
@@ -51,7 +51,7 @@ def strange(request: pytest.FixtureRequest, connect: Connect) -> Connection:
 
 @pytest.mark.pitfall("oracle 13")
 @pytest.mark.promise("P15", "P20")
-def test_a_message_lives_the_same_whatever_the_session_has_set(
+def test_life_of_a_message_works_with_any_setting(
     strange: Connection, connection: Connection, queue_name: str
 ) -> None:
     settings = {"backoff_factor": 1.5, "backoff_jitter": 0.25, "backoff_base_seconds": 0.5}
@@ -90,9 +90,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
 
 @pytest.mark.pitfall("oracle 13")
 @pytest.mark.promise("P12", "P15")
-def test_names_and_keys_that_look_alike_are_different_whatever_the_session_has_set(
-    strange: Connection, queue_name: str
-) -> None:
+def test_names_and_keys_are_compared_as_bytes(strange: Connection, queue_name: str) -> None:
     words = ("istanbul", "ISTANBUL", "\N{LATIN SMALL LETTER DOTLESS I}stanbul", "é", "e")
     names = [f"{word} {queue_name[-20:]}" for word in words]
     for name in names:
@@ -108,10 +106,8 @@ def test_names_and_keys_that_look_alike_are_different_whatever_the_session_has_s
 
 
 @pytest.mark.promise("P12")
-def test_batches_of_the_same_keys_by_sessions_of_different_sorts_do_not_lock_each_other_out(
-    connect: Connect, queue: str
-) -> None:
-    """Letters come after digits to one session and before them to the other."""
+def test_batches_do_not_deadlock_with_different_nls_sorts(connect: Connect, queue: str) -> None:
+    """One session sorts letters after digits, the other before them."""
     errors: list[Exception] = []
     start_line = threading.Barrier(2)
 
@@ -140,7 +136,7 @@ def test_batches_of_the_same_keys_by_sessions_of_different_sorts_do_not_lock_eac
 
 @pytest.mark.pitfall("oracle 13")
 @pytest.mark.promise("P20")
-def test_moments_are_utc_whatever_the_time_zone_of_session_and_server(
+def test_timestamps_are_utc_in_any_time_zone(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     [message] = enqueue(connection, queue, "x")

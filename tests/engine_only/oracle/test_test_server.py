@@ -1,4 +1,4 @@
-"""The test server's own functions: waits are seen, sessions end, schemas are apart and poor."""
+"""The test server's functions: lock waits, killed sessions, separate schemas."""
 
 import contextlib
 import threading
@@ -22,7 +22,7 @@ HELD = [
 
 
 @pytest.mark.parametrize(("holds", "waits"), HELD, ids=["row", "key", "table"])
-def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
+def test_lock_wait_is_reported_with_its_blocker(
     server: OracleServer, connect: Connect, holds: str, waits: str
 ) -> None:
     admin, holder, waiter = connect(), connect(autocommit=False), connect()
@@ -42,7 +42,7 @@ def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
         admin.execute("drop table held purge")
 
 
-def test_a_killed_session_is_gone_with_its_locks(server: OracleServer, connect: Connect) -> None:
+def test_killed_session_releases_its_locks(server: OracleServer, connect: Connect) -> None:
     victim, other = connect(autocommit=False), connect()
     other.execute("create table held (a number)")
     other.execute("insert into held values (0)")
@@ -55,20 +55,20 @@ def test_a_killed_session_is_gone_with_its_locks(server: OracleServer, connect: 
         victim.execute("select 1")
 
 
-def test_a_session_that_ends_is_no_longer_counted(
+def test_closed_session_is_not_counted(
     server: OracleServer, database_url: str, connection: Connection
 ) -> None:
     before = dialect_of(connection).other_sessions(connection)
-    one_more = server.connect(database_url)
+    other = server.connect(database_url)
     assert dialect_of(connection).other_sessions(connection) == before + 1
-    one_more.close()
-    one_more.close()
+    other.close()
+    other.close()
     wait_until(
-        lambda: dialect_of(connection).other_sessions(connection) == before, "it is forgotten"
+        lambda: dialect_of(connection).other_sessions(connection) == before, "the session is gone"
     )
 
 
-def test_an_empty_database_is_a_schema_of_its_own_with_nothing_in_it(
+def test_empty_database_is_a_separate_empty_schema(
     server: OracleServer, database_url: str, empty_database: str
 ) -> None:
     assert empty_database != database_url
@@ -78,7 +78,7 @@ def test_an_empty_database_is_a_schema_of_its_own_with_nothing_in_it(
             connection.execute("declare r sys_refcursor; begin rowq.version(p_rows => r); end;")
 
 
-def test_a_transaction_is_open_for_the_server_from_its_beginning(connection: Connection) -> None:
+def test_begin_opens_a_transaction_on_the_server(connection: Connection) -> None:
     dialect = dialect_of(connection)
     query = "select count(*) from dual where dbms_transaction.local_transaction_id is not null"
     for isolation in ("read committed", "repeatable read", "serializable"):
@@ -88,7 +88,7 @@ def test_a_transaction_is_open_for_the_server_from_its_beginning(connection: Con
         assert dialect.execute(connection, query).fetchone() == (0,)
 
 
-def test_rows_of_others_are_passed_over_when_time_passes(
+def test_pass_seconds_skips_locked_rows(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = connect()
@@ -107,9 +107,7 @@ def test_rows_of_others_are_passed_over_when_time_passes(
 
 @pytest.mark.chaos
 @pytest.mark.requires("restart")
-def test_a_crashed_server_comes_back_under_the_same_url(
-    server: OracleServer, empty_database: str
-) -> None:
+def test_crashed_server_restarts_at_the_same_url(server: OracleServer, empty_database: str) -> None:
     migrate.migrate(empty_database)
     server.crash()
     with pytest.raises(rowq.CannotConnect):

@@ -1,4 +1,4 @@
-"""Topics on Oracle: settings of sessions, what publish reads, triggers, and who waits for whom."""
+"""Topics on Oracle: session settings, costs of publish, triggers and locks."""
 
 import uuid
 from collections.abc import Iterator
@@ -29,14 +29,14 @@ __all__ = ["word"]
 
 CANNOT_SERIALIZE = 8177
 PATIENCE_MS = 5000
-"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
+"""A call that takes longer waits for a lock."""
 INDEXES = {"ROWQ_TOPIC_BINDING_PREFIX_IX", "ROWQ_TOPIC_BINDING_KEY_IX"}
 
 
 @pytest.mark.pitfall("oracle 34")
 @pytest.mark.promise("P15", "P35")
 @pytest.mark.parametrize("setting", STRANGE)
-def test_topics_are_matched_by_their_bytes_whatever_the_session_has_set(
+def test_topics_are_compared_as_bytes_with_any_nls_setting(
     connection: Connection, connect: Connect, queue_name: str, word: str, setting: str
 ) -> None:
     queue = new_queue(connection, queue_name)
@@ -50,23 +50,23 @@ def test_topics_are_matched_by_their_bytes_whatever_the_session_has_set(
         assert publish(strange, f"{word}.{rest}") == [], rest
     bound = f"{word}.K"
     for pattern in (bound, bound.lower(), f"{word}.k-", f"{word}.k_", f"{word}.-k"):
-        given = {"queue_name": queue_name, "topic_pattern": pattern}
-        assert call_one(strange, "bind_topic", **given).outcome == "bound", pattern
+        arguments = {"queue_name": queue_name, "topic_pattern": pattern}
+        assert call_one(strange, "bind_topic", **arguments).outcome == "bound", pattern
     for pattern in ("\N{KELVIN SIGN}", "\N{LATIN SMALL LETTER DOTLESS I}", "é", "a..b", "a,b"):
         refused(strange, "RQ711", "bind_topic", queue_name=queue_name, topic_pattern=pattern)
     patterns = [
         row.topic_pattern for row in call(strange, "list_topics", queue_name=queue_name)
     ]  # fmt: skip
     assert patterns == sorted(patterns)
-    given = {"queue_name": queue_name, "topic_pattern": bound}
-    assert call_one(strange, "unbind_topic", **given).outcome == "unbound"
+    arguments = {"queue_name": queue_name, "topic_pattern": bound}
+    assert call_one(strange, "unbind_topic", **arguments).outcome == "unbound"
     batch = [{"topic": bound}, {"topic": bound.lower()}, {"topic": bound.lower()}]
     sent = call(strange, "publish_batch", messages=batch)
     assert [(row.position, row.queue_name) for row in sent] == [(2, queue_name), (3, queue_name)]
 
 
 def matching(server: OracleServer, connection: Connection) -> list[Plan]:
-    """Return the plans of the two statements that find out who is bound to a topic."""
+    """Return the plans of the two statements that find the queues bound to a topic."""
     words = ("from table(:", "rowq_topic_binding b")
     return [plan for plan in plans(server, connection) if all(word in plan.text for word in words)]
 
@@ -74,7 +74,7 @@ def matching(server: OracleServer, connection: Connection) -> list[Plan]:
 @pytest.mark.pitfall("oracle 34")
 @pytest.mark.promise("P13", "P35")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_publish_finds_the_queues_by_keys_of_two_indexes(
+def test_publish_finds_queues_by_two_indexes(
     server: OracleServer,
     connection: Connection,
     queue_name: str,
@@ -101,14 +101,14 @@ def test_publish_finds_the_queues_by_keys_of_two_indexes(
 
 
 @pytest.mark.promise("P13", "P35")
-def test_patterns_with_other_beginnings_are_not_read(
+def test_patterns_with_other_prefixes_are_not_read(
     server: OracleServer, connection: Connection, connect: Connect, queue_name: str, word: str
 ) -> None:
     queue = new_queue(connection, queue_name)
     bind(queue, f"{word}.*.paid")
     session = connect()
 
-    def touched() -> int:
+    def blocks_read() -> int:
         costs = []
         for _ in range(5):
             before = reads(server, session)
@@ -116,16 +116,16 @@ def test_patterns_with_other_beginnings_are_not_read(
             costs.append(reads(server, session) - before)
         return min(costs)
 
-    few = touched()
+    few = blocks_read()
     bind_to_a_thousand(connection, queue_name, f"{word}.@.#")
     bind_to_a_thousand(connection, queue_name, f"{word}_@.*")
-    assert touched() <= few + 20
+    assert blocks_read() <= few + 20
     bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
-    assert touched() <= few + PATTERNS // 10
+    assert blocks_read() <= few + PATTERNS // 10
 
 
 @pytest.mark.promise("P13", "P35")
-def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
+def test_patterns_with_a_prefix_are_read_once_per_batch(
     server: OracleServer, connection: Connection, connect: Connect, queue_name: str, word: str
 ) -> None:
     queue = new_queue(connection, queue_name)
@@ -133,7 +133,7 @@ def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
     session = connect()
     topics = [{"topic": f"{word}.{number}.x"} for number in range(PATTERNS)]
 
-    def touched() -> int:
+    def blocks_read() -> int:
         costs = []
         for _ in range(5):
             before = reads(server, session)
@@ -141,13 +141,13 @@ def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
             costs.append(reads(server, session) - before)
         return min(costs)
 
-    few = touched()
+    few = blocks_read()
     bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
-    assert touched() <= few + PATTERNS
+    assert blocks_read() <= few + PATTERNS
 
 
 @pytest.mark.promise("P01", "P35")
-def test_publish_waits_for_no_open_unbind_and_unbind_for_no_open_publish(
+def test_publish_and_unbind_do_not_block_each_other(
     connection: Connection, connect: Connect, queue_name: str, word: str
 ) -> None:
     queue = new_queue(connection, queue_name)
@@ -155,22 +155,22 @@ def test_publish_waits_for_no_open_unbind_and_unbind_for_no_open_publish(
     other, producer = connect(), connect()
     producer.call_timeout = PATIENCE_MS
     with rolled_back(other):
-        given = {"queue_name": queue_name, "topic_pattern": word}
-        assert call_one(other, "unbind_topic", **given).outcome == "unbound"
+        arguments = {"queue_name": queue_name, "topic_pattern": word}
+        assert call_one(other, "unbind_topic", **arguments).outcome == "unbound"
         assert names(publish(producer, word)) == [queue_name]
     with rolled_back(other):
         publish(other, word)
-        assert call_one(producer, "unbind_topic", **given).outcome == "unbound"
+        assert call_one(producer, "unbind_topic", **arguments).outcome == "unbound"
 
 
 @pytest.mark.pitfall("oracle 35")
 @pytest.mark.promise("P15", "P35")
 @pytest.mark.parametrize("routine", ["publish", "publish_batch"])
-def test_a_serializable_publish_fails_whole_where_a_queue_was_dropped_since_it_began(
+def test_serializable_publish_fails_after_a_drop_queue(
     connection: Connection, connect: Connect, queue_name: str, word: str, routine: str
 ) -> None:
     message = {"topic": word, "dedup_key": "key"}
-    given = message if routine == "publish" else {"messages": [message]}
+    arguments = message if routine == "publish" else {"messages": [message]}
     gone = f"{queue_name[:80]} gone"
     for name in (queue_name, gone):
         bind(new_queue(connection, name), word)
@@ -180,7 +180,7 @@ def test_a_serializable_publish_fails_whole_where_a_queue_was_dropped_since_it_b
     call(producer, "list_topics")
     call(connection, "drop_queue", queue_name=gone)
     with pytest.raises(oracledb.DatabaseError) as failed:
-        call(producer, routine, **given)
+        call(producer, routine, **arguments)
     assert number_of(failed.value) == CANNOT_SERIALIZE
     dialect.commit(producer)
     assert counts(connection, queue_name) == (0, 0, 0, 0)
@@ -189,7 +189,7 @@ def test_a_serializable_publish_fails_whole_where_a_queue_was_dropped_since_it_b
 
 @pytest.fixture
 def events(server: OracleServer, connection: Session) -> Iterator[str]:
-    """Return a table with a trigger that publishes each row's number, under a topic it names."""
+    """Return a table with a trigger that publishes each row's number under the row's topic."""
     dialect, table = dialect_of(connection), f"events_{uuid.uuid4().hex[:8]}"
     owner = connection.username
     server.tell(f"grant create trigger to {owner}")
@@ -216,13 +216,13 @@ def events(server: OracleServer, connection: Session) -> Iterator[str]:
 
 
 @pytest.mark.promise("P01", "P15", "P17", "P35")
-def test_a_trigger_publishes_in_the_transaction_of_its_statement(
+def test_trigger_publishes_in_its_statements_transaction(
     connection: Connection, queue_name: str, word: str, events: str
 ) -> None:
     dialect = dialect_of(connection)
     short = f"{queue_name[:80]} short"
-    for name, most in ((queue_name, 1000), (short, 1)):
-        bind(new_queue(connection, name, max_body_length=most), f"{word}.#")
+    for name, length in ((queue_name, 1000), (short, 1)):
+        bind(new_queue(connection, name, max_body_length=length), f"{word}.#")
     with rolled_back(connection):
         dialect.execute(connection, f"insert into {events} values (1, '{word}.a')")
     with transaction(connection):

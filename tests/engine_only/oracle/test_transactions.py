@@ -1,4 +1,4 @@
-"""A call on Oracle never commits, and a refusal keeps the caller's work."""
+"""Calls on Oracle never commit, and a refused call keeps the caller's work."""
 
 import threading
 import uuid
@@ -31,7 +31,7 @@ RECOMPILE = "alter package rowq compile body"
 
 
 def local_transaction(connection: Connection) -> str | None:
-    """Return the transaction that the server has for a session, None without one."""
+    """Return the id of a session's transaction, or None."""
     with closing(connection.cursor()) as cursor:
         cursor.execute("select dbms_transaction.local_transaction_id from dual")
         found: str | None = cursor.fetchone()[0]
@@ -39,7 +39,7 @@ def local_transaction(connection: Connection) -> str | None:
 
 
 @pytest.mark.promise("P15", "P17")
-def test_a_refused_call_keeps_what_its_caller_has_done(connection: Connection, queue: str) -> None:
+def test_refused_call_keeps_the_callers_transaction(connection: Connection, queue: str) -> None:
     with transaction(connection):
         enqueue(connection, queue, "before")
         mine = local_transaction(connection)
@@ -54,7 +54,7 @@ def test_a_refused_call_keeps_what_its_caller_has_done(connection: Connection, q
 
 @pytest.mark.pitfall("oracle 15")
 @pytest.mark.promise("P17")
-def test_no_routine_commits_and_an_empty_look_begins_no_transaction(
+def test_no_routine_commits_or_opens_a_transaction_for_nothing(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect(autocommit=False)
@@ -75,7 +75,7 @@ def test_no_routine_commits_and_an_empty_look_begins_no_transaction(
 
 
 @pytest.mark.promise("P17")
-def test_a_wait_refuses_an_open_transaction_and_commits_nothing_of_it(
+def test_dequeue_wait_refuses_an_open_transaction(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     with rolled_back(connection):
@@ -85,7 +85,7 @@ def test_a_wait_refuses_an_open_transaction_and_commits_nothing_of_it(
 
 
 @pytest.mark.promise("P07")
-def test_a_serializable_caller_is_asked_to_try_again_and_not_given_what_is_gone(
+def test_serializable_dequeue_returns_no_completed_message(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     strict, dialect = connect(), dialect_of(connection)
@@ -106,7 +106,7 @@ def test_a_serializable_caller_is_asked_to_try_again_and_not_given_what_is_gone(
 
 
 @pytest.mark.promise("P17")
-def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pass(
+def test_deadlock_in_callers_transactions_is_transient(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, answers = connect(), list[Exception | None]()
@@ -142,7 +142,7 @@ def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pas
 
 
 @pytest.mark.pitfall("oracle 9")
-def test_replacing_a_package_disturbs_no_session_that_has_used_it(
+def test_recompiled_package_works_in_open_sessions(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     sessions = [connect() for _ in range(3)]
@@ -154,7 +154,7 @@ def test_replacing_a_package_disturbs_no_session_that_has_used_it(
         assert len(dequeue(session, queue, 2)) == 2
 
 
-def test_a_killed_session_is_a_lost_connection(
+def test_killed_session_is_a_lost_connection(
     server: OracleServer, connect: Connect, queue: str
 ) -> None:
     victim = connect()
@@ -167,7 +167,7 @@ def test_a_killed_session_is_a_lost_connection(
 
 @pytest.mark.pitfall("oracle 7")
 @pytest.mark.promise("P17", "P19")
-def test_a_body_of_a_batch_that_was_completed_meanwhile_is_still_in_the_fetched_rows(
+def test_fetched_bodies_survive_a_complete_by_another_session(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     texts = [f"{number} " + "x" * 9000 for number in range(20)]
@@ -179,7 +179,7 @@ def test_a_body_of_a_batch_that_was_completed_meanwhile_is_still_in_the_fetched_
 
 @pytest.fixture
 def orders(server: OracleServer, connection: Session) -> Iterator[str]:
-    """Return a table with a trigger that enqueues the number of each row, to a queue it names."""
+    """Return a table with a trigger that enqueues each row's number to the row's queue."""
     dialect, table = dialect_of(connection), f"orders_{uuid.uuid4().hex[:8]}"
     owner = connection.username
     server.tell(f"grant create trigger to {owner}")
@@ -208,7 +208,7 @@ def orders(server: OracleServer, connection: Session) -> Iterator[str]:
 
 
 @pytest.mark.promise("P01", "P17")
-def test_a_trigger_enqueues_in_the_transaction_of_its_statement(
+def test_trigger_enqueues_in_its_statements_transaction(
     connection: Connection, connect: Connect, queue: str, orders: str
 ) -> None:
     dialect = dialect_of(connection)
@@ -220,12 +220,12 @@ def test_a_trigger_enqueues_in_the_transaction_of_its_statement(
         assert counts(connect(), queue) == (0, 0, 0, 0)
     for number in ("2", "3"):
         (row,) = dequeue(connection, queue, 10)
-        assert row.body == number, "they are of one group"
+        assert row.body == number, "both are in one group"
         call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
 
 
 @pytest.mark.promise("P15")
-def test_a_refusal_in_a_trigger_fails_its_statement_and_leaves_nothing(
+def test_refused_call_in_a_trigger_fails_its_statement(
     connection: Connection, queue: str, orders: str
 ) -> None:
     dialect = dialect_of(connection)

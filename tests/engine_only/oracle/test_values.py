@@ -1,4 +1,4 @@
-"""LOBs, texts and lists as Oracle has them: inline, long, empty, in bytes and in characters."""
+"""LOBs, texts and lists of Oracle: inline, long, empty, in bytes and characters."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -13,7 +13,7 @@ from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, en
 from tests.helpers.dialects import dialect_of
 
 LENGTHS = (1, 1999, 2000, 2001, 3999, 4000, 4001, 8000, 32_766, 32_767, 32_768, 200_000)
-"""Around the ends of a varchar2 of SQL, of what a LOB keeps in its row, and of a bind."""
+"""Around the limits of varchar2 in SQL, of inline LOBs and of binds."""
 
 SECUREFILES = """
     select l.table_name, l.column_name, l.securefile, l.in_row, l.cache
@@ -25,7 +25,7 @@ SECUREFILES = """
 @pytest.mark.pitfall("oracle 6")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("character", ["x", "é", "🐘"])
-def test_a_body_of_any_length_comes_out_whole_in_both_ways_of_a_call(
+def test_texts_of_any_length_are_returned_unchanged(
     connection: Connection, queue: str, character: str
 ) -> None:
     texts = [character * (length // len(character.encode())) or character for length in LENGTHS]
@@ -42,7 +42,7 @@ def test_a_body_of_any_length_comes_out_whole_in_both_ways_of_a_call(
 @pytest.mark.pitfall("oracle 14")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("length", LENGTHS)
-def test_bytes_of_any_length_come_out_whole(
+def test_bytes_of_any_length_are_returned_unchanged(
     connection: Connection, queue: str, length: int
 ) -> None:
     client = rowq.Queue(connection)
@@ -53,9 +53,7 @@ def test_bytes_of_any_length_come_out_whole(
 
 @pytest.mark.pitfall("oracle 14")
 @pytest.mark.promise("P20")
-def test_an_empty_body_is_kept_as_an_empty_lob_and_none_as_null(
-    connection: Connection, queue: str
-) -> None:
+def test_empty_body_is_an_empty_lob_and_none_is_null(connection: Connection, queue: str) -> None:
     for arguments in ({"body": ""}, {"body_binary": b""}, {}):
         call_one(connection, "enqueue", queue_name=queue, **arguments)
     rows = dequeue(connection, queue, 3)
@@ -63,9 +61,7 @@ def test_an_empty_body_is_kept_as_an_empty_lob_and_none_as_null(
 
 
 @pytest.mark.promise("P20")
-def test_a_caller_in_plsql_may_pass_empty_lobs_that_no_table_holds(
-    connection: Connection, queue: str
-) -> None:
+def test_plsql_caller_may_pass_empty_clob(connection: Connection, queue: str) -> None:
     sends = """
         declare
             v_rows sys_refcursor;
@@ -97,9 +93,7 @@ def test_a_caller_in_plsql_may_pass_empty_lobs_that_no_table_holds(
 
 @pytest.mark.pitfall("oracle 14")
 @pytest.mark.promise("P20")
-def test_names_are_counted_in_characters_and_not_in_bytes(
-    connection: Connection, queue_name: str
-) -> None:
+def test_names_are_counted_in_characters(connection: Connection, queue_name: str) -> None:
     name = "é" * 80 + queue_name[-20:]
     assert call_one(connection, "create_queue", queue_name=name).outcome == "created"
     key = "🐘" * 200
@@ -109,14 +103,14 @@ def test_names_are_counted_in_characters_and_not_in_bytes(
 
 
 @pytest.mark.pitfall("oracle 6")
-def test_bodies_are_securefiles_in_their_row_as_far_as_they_fit(connection: Connection) -> None:
+def test_bodies_are_inline_securefiles(connection: Connection) -> None:
     rows = dialect_of(connection).execute(connection, SECUREFILES).fetchall()
     assert len(rows) == 7
     assert {(securefile, in_row) for _, _, securefile, in_row, _ in rows} == {("YES", "YES")}
     assert {cache for table, *_, cache in rows if table == "ROWQ_MESSAGE"} == {"YES"}
 
 
-def test_a_caller_in_plsql_has_a_list_of_ids(connection: Connection, queue: str) -> None:
+def test_plsql_caller_passes_a_list_of_ids(connection: Connection, queue: str) -> None:
     ids = enqueue(connection, queue, *"abc")
     claim = dequeue(connection, queue, 3)[0].claim_id
     block = """
@@ -148,9 +142,7 @@ def test_a_caller_in_plsql_has_a_list_of_ids(connection: Connection, queue: str)
 
 
 @pytest.mark.promise("P01", "P12")
-def test_a_caller_in_plsql_puts_a_message_without_a_cursor(
-    connection: Connection, queue: str
-) -> None:
+def test_plsql_caller_puts_a_message_without_a_cursor(connection: Connection, queue: str) -> None:
     block = """
         begin
             :id := rowq.put(
@@ -169,24 +161,22 @@ def test_a_caller_in_plsql_puts_a_message_without_a_cursor(
 
 
 def take_one_left(connection: Connection, queue: str, claim: int) -> dict[int, str]:
-    """Complete what a claim still holds; return the outcome of each message."""
+    """Complete the other messages of a claim; return the outcome per message."""
     rows = call(connection, "complete", queue_name=queue, claim_id=claim)
     return {row.message_id: row.outcome for row in rows}
 
 
 @pytest.mark.pitfall("oracle 11")
 @pytest.mark.promise("P15")
-def test_errors_have_a_number_of_their_own_and_begin_with_the_contract_s(
-    connection: Connection, queue: str
-) -> None:
+def test_errors_have_ora_numbers_and_the_contract_text(connection: Connection, queue: str) -> None:
     calls: dict[int, Callable[[], object]] = {
         20701: lambda: dequeue(connection, f"{queue} "),
         20711: lambda: dequeue(connection, queue, 0),
         20721: lambda: call(connection, "complete", queue_name=queue, claim_id=-1),
     }
-    for number, wrong in calls.items():
+    for number, fail in calls.items():
         with pytest.raises(oracledb.DatabaseError) as caught:
-            wrong()
+            fail()
         assert caught.value.args[0].code == number
         assert str(caught.value).startswith(f"ORA-{number}: RQ{number - 20000} ")
         refusal = ENGINE.refusal(caught.value)

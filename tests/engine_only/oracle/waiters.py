@@ -1,4 +1,4 @@
-"""Opens sessions that wait for messages, and reads what the server shows of them."""
+"""Sessions that wait for messages, as the server shows them."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,18 +20,18 @@ _LOOKS = """
 
 
 def leaders(server: OracleServer, sessions: Sequence[Connection]) -> list[Connection]:
-    """Return those of the sessions that hold a lock of dbms_lock."""
-    places = {place for (place,) in server.ask(_LEADERS)}
-    return [session for session in sessions if session.session_id in places]
+    """Return the sessions that hold a lock of dbms_lock."""
+    holders = {number for (number,) in server.ask(_LEADERS)}
+    return [session for session in sessions if session.session_id in holders]
 
 
 def one_leads(server: OracleServer, sessions: Sequence[Connection]) -> Connection:
-    """Return the one that leads, once there is one."""
+    """Wait for the session that polls for all, and return it."""
     wait_until(lambda: bool(leaders(server, sessions)), "one waiter leads")
     (leader,) = leaders(server, sessions)
     return leader
 
 
 def looks(server: OracleServer, connection: Connection) -> int:
-    """Return how often anybody has looked into a lane of a queue of this account."""
+    """Return how often the lanes of this account's queues were polled."""
     return int(server.ask(_LOOKS, owner=connection.username.upper())[0][0] or 0)

@@ -84,7 +84,7 @@ def test_a_handlers_connection_takes_all_that_does_not_end_it(
 ) -> None:
     def handle(own: Connection, message: rowq.Message) -> None:
         ALLOWED[way](own)
-        meddled.note(own, message)
+        meddled.record(own, message)
 
     meddled.check_that_it_is_taken(handle)
 
@@ -92,9 +92,9 @@ def test_a_handlers_connection_takes_all_that_does_not_end_it(
 def test_a_handler_may_nest_transactions_of_the_drivers(meddled: MeddledQueue) -> None:
     def handle(own: Connection, message: rowq.Message) -> None:
         with own.transaction():
-            meddled.note(own, message)
+            meddled.record(own, message)
         with contextlib.suppress(ZeroDivisionError), own.transaction():
-            meddled.note(own, message)
+            meddled.record(own, message)
             raise ZeroDivisionError
 
     meddled.check_that_it_is_taken(handle)
@@ -110,7 +110,7 @@ def test_what_ends_the_transaction_all_the_same_doubles_and_loses_no_others_effe
     done = meddled.meddle(
         lambda own: psycopg.ClientCursor(own).execute(way.encode()),
         goes_on=goes_on,
-        notes_again=False,
+        records_again=False,
     )
     counts = (done.stats.processed, done.stats.failed)
     if way.startswith("commit"):
@@ -118,10 +118,10 @@ def test_what_ends_the_transaction_all_the_same_doubles_and_loses_no_others_effe
         # Whatever the handler would have written in a transaction of its own is rolled back.
         is_kept = goes_on and way == "commit"
         assert counts == ((5, 0) if is_kept else (4, 1))
-        assert done.notes == 1
+        assert done.records == 1
     else:
         assert counts == (4, 1)
-        assert done.notes == 0
+        assert done.records == 0
 
 
 LEVELS = ["serializable", "repeatable read"]
@@ -144,7 +144,7 @@ def test_a_worker_reads_what_is_committed_whatever_the_default_is(
     def handler(message: rowq.Message, own: Connection) -> None:
         levels.update(own.execute("show transaction_isolation").fetchone() or ())
         levels.add(own.execute("show default_transaction_isolation").fetchone()[0])
-        meddled.note(own, message)
+        meddled.record(own, message)
         if message.data == 0:
             wait_until(lambda: is_extended(message), "the heartbeat extends the lease")
 
@@ -152,7 +152,7 @@ def test_a_worker_reads_what_is_committed_whatever_the_default_is(
     stats = there.drain(handler, transactional=True, lease_seconds=2)
     assert levels == {"read committed", level}
     assert (stats.processed, stats.retried, stats.failed) == (5, 0, 0)
-    assert meddled.noted() == Counter(range(5))
+    assert meddled.recorded() == Counter(range(5))
 
 
 @pytest.mark.promise("P02", "P04")
@@ -169,7 +169,7 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
     others: list[threading.Thread] = []
 
     def handler(message: rowq.Message, own: Connection) -> None:
-        meddled.note(own, message)
+        meddled.record(own, message)
         if message.data == count // 2 and not others:
             own.execute(f"update {table} set id = id where id = 1")
             other.execute(f"update {table} set id = id where id = 2")
@@ -186,5 +186,5 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
     stats = meddled.drain(handler)
     assert others
     assert (stats.processed, stats.retried, stats.failed) == (count, 0, 0)
-    assert meddled.noted() == Counter(range(count))
+    assert meddled.recorded() == Counter(range(count))
     meddled.connection.execute(f"drop table {table}")

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of SQL Server alone."""
+"""Fixtures of the tests for SQL Server."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +12,7 @@ from tests.engines.base import Server
 
 @pytest.fixture
 def optimized(server: Server) -> Iterator[str]:
-    """Return the URL of a database with optimized locking, rowq installed."""
+    """Return the URL of a database with rowq and optimized locking."""
     url = server.fresh_database()
     with closing(server.connect(url)) as session:
         major = int(value(session, "select serverproperty('ProductMajorVersion')"))
@@ -31,7 +31,7 @@ def optimized(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def unversioned(server: Server) -> Iterator[str]:
-    """Return the URL of a database in which readers wait for writers, rowq installed."""
+    """Return the URL of a database with rowq and without row versions."""
     url = server.fresh_database()
     with closing(server.connect(url)) as session:
         name = value(session, "select db_name()")

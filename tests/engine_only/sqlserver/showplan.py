@@ -1,7 +1,7 @@
-"""Reads the plans that SQL Server really ran, as SET STATISTICS XML returns them.
+"""Plans that SQL Server ran, as returned by SET STATISTICS XML.
 
-A statement inside a procedure reports its plan too, as a result set of one row and one column after
-its own results.
+Statements inside a procedure also return their plans, each as a result set of one row and column
+after the statement's results.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ _SPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"
 _COLUMN = "Microsoft SQL Server 2005 XML Showplan"
 
 STEPS = frozenset({"meta", "queue", "queue_lock", "lane"})
-"""Tables with a few rows, which may be scanned."""
+"""Tables of a few rows, which may be scanned."""
 
 SOUGHT = {
     "blocked": ("queue_id", "message_id"),
@@ -30,17 +30,16 @@ SOUGHT = {
     "ready": ("queue_id", "lane"),
     "successor": ("queue_id", "predecessor_id"),
 }
-"""The columns that a seek into a table compares at least: by queue_id alone it reads a queue."""
+"""The columns that a seek must compare; by queue_id alone it reads a whole queue."""
 
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Access:
-    """One operator that reads or writes a table of rowq's.
+    """One operator that reads or writes one of rowq's tables.
 
-    seek: columns that the seek compares, the equal ones first. rows_read: rows looked at, None
-    where the operator only writes.
+    seek: the columns of the seek, equal ones first. rows_read: None if the operator only writes.
     """
 
     operator: str
@@ -51,12 +50,10 @@ class Access:
 
 @dataclass(frozen=True)
 class Plan:
-    """One statement: its text, operators, accesses to rowq's tables, memory that it was given.
+    """One statement: its text, operators, accesses to rowq's tables and granted memory.
 
-    is_spilt: whether that was too little, so that rows went to tempdb.
-
-    conversions: expressions that keep an index from being sought, as a column is converted to the
-    type of what it is compared with.
+    is_spilt: the memory was too small, so rows went to tempdb. conversions: conversions of columns
+    that prevent a seek.
     """
 
     text: str
@@ -69,14 +66,14 @@ class Plan:
 
 
 def run(connection: Connection, statement: str, *values: Any) -> tuple[list[Row], list[Plan]]:
-    """Run a call and return its rows and the plan of every statement that ran in it."""
+    """Run a call; return its rows and the plans of its statements."""
     return run_by(connection, lambda cursor: cursor.execute(statement, *values))
 
 
 def run_by(
     connection: Connection, execute: Callable[[Any], object]
 ) -> tuple[list[Row], list[Plan]]:
-    """Let a cursor execute a call; return the call's rows and its statements' plans."""
+    """Execute a call on a cursor; return its rows and the plans of its statements."""
     rows: list[Row] = []
     plans: list[Plan] = []
     with closing(connection.cursor()) as cursor:
@@ -96,18 +93,18 @@ def run_by(
 
 
 def called(connection: Connection, routine: str, **arguments: object) -> list[Plan]:
-    """Call a procedure by its name in the database and return the plans of its statements."""
+    """Call a procedure; return the plans of its statements."""
     named = ", ".join(f"@{name} = ?" for name in arguments)
     return run(connection, f"exec rowq.{routine} {named}", *arguments.values())[1]
 
 
 def tables(plans: list[Plan]) -> set[str]:
-    """Return the tables of rowq's that plans read or write."""
+    """Return rowq's tables that plans read or write."""
     return {access.table for plan in plans for access in plan.accesses}
 
 
 def logical_reads(connection: Connection) -> int:
-    """Return the pages that a session has read since it began, LOBs among them."""
+    """Return the pages that a session has read, including LOBs."""
     with closing(connection.cursor()) as cursor:
         cursor.execute(
             "select s.logical_reads from sys.dm_exec_sessions s where s.session_id = @@spid"
@@ -121,12 +118,11 @@ def faults(
     small: frozenset[str] = frozenset(),
     walked: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """Return what must not be in a plan of a hot routine.
+    """Return the faults in plans of a hot routine.
 
-    Rows of a stored table are found by a seek, never by a scan, and by the columns of SOUGHT;
-    nothing is sorted, hashed or done in parallel, so that no memory is asked for. small: tables of
-    a handful of rows, read anyhow. walked: tables of which the call reads a whole queue, or its
-    first rows.
+    Stored tables are read by seeks on the columns of SOUGHT, never by scans. Without sorts, hashes
+    and parallelism no memory is granted. small: tables of a few rows, which may be scanned.
+    walked: tables of which the call reads a whole queue, or its first rows.
     """
     found = []
     for plan in plans:

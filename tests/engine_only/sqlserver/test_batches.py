@@ -1,4 +1,4 @@
-"""Scripts of ours are cut into batches; no server is needed."""
+"""Scripts are split into batches, without a server."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rowq.tools.engines.sqlserver.script import batches
 
-# Each piece of T-SQL hides the word `go`, or looks like it, and is whole in itself.
+# Complete pieces of T-SQL that contain `go`, or something like it.
 PIECES = [
     *("select 1", "select go from t", "gone\nagone", "go_on", "\ngo1\n", "x = 'it''s'", "  goto l"),
     *("'\ngo\n'", "N'a\nGO'", "'--'", "'/*'", '"\ngo\n"', "[\ngo\n]", "[a]]\ngo\n]", "''"),
@@ -20,7 +20,7 @@ batch = pieces.map(lambda text: f"print 1 {text} ;").filter(lambda text: text.st
 
 
 @given(st.lists(batch, min_size=1, max_size=5), st.data())
-def test_batches_come_out_as_they_were_put_together(parts: list[str], data: st.DataObject) -> None:
+def test_batches_are_split_as_they_were_joined(parts: list[str], data: st.DataObject) -> None:
     text = parts[0]
     for part in parts[1:]:
         text += f"\n{data.draw(st.sampled_from(SEPARATORS))}\n{part}"
@@ -30,7 +30,7 @@ def test_batches_come_out_as_they_were_put_together(parts: list[str], data: st.D
 
 
 @given(st.lists(batch, max_size=4))
-def test_what_was_cut_and_put_together_again_is_cut_the_same(parts: list[str]) -> None:
+def test_splitting_joined_batches_is_stable(parts: list[str]) -> None:
     once = list(batches("\ngo\n".join(parts)))
     assert list(batches("".join(f"{batch}\ngo\n" for batch in once))) == once
 
@@ -38,21 +38,21 @@ def test_what_was_cut_and_put_together_again_is_cut_the_same(parts: list[str]) -
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "go\n", "-- only words\n", "/* only\ngo\nwords */\ngo\n-- more\ngo"]
 )
-def test_what_holds_no_code_is_no_batch(text: str) -> None:
+def test_text_without_code_is_no_batch(text: str) -> None:
     assert list(batches(text)) == []
 
 
-def test_a_comment_before_the_code_stays_with_it() -> None:
+def test_comment_before_code_stays_with_it() -> None:
     text = "-- about a\ncreate a;\ngo\n-- about b\ncreate b;\n"
     assert list(batches(text)) == ["-- about a\ncreate a;", "-- about b\ncreate b;"]
 
 
 @pytest.mark.parametrize("line", ["go 5", "go;", "go select 2", "go /* x */"])
-def test_more_than_go_on_its_line_is_a_fault(line: str) -> None:
+def test_text_after_go_is_an_error(line: str) -> None:
     with pytest.raises(ValueError, match="more than go"):
         list(batches(f"select 1\n{line}\n"))
 
 
-def test_a_comment_without_an_end_is_a_fault() -> None:
+def test_comment_without_an_end_is_an_error() -> None:
     with pytest.raises(ValueError, match="no end"):
         list(batches("select 1 /* /* */\ngo\n"))

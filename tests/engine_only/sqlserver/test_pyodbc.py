@@ -1,4 +1,4 @@
-"""rowq works on connections as users of SQL Server have set them."""
+"""rowq works with any settings of a pyodbc connection."""
 
 import threading
 from collections.abc import Callable
@@ -22,15 +22,14 @@ def own(connection: Connection, queue_name: str) -> Connection:
     return connection
 
 
-def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
-    """Enqueue and dequeue a message of each kind."""
+def check_round_trip(queue: rowq.Queue, queue_name: str) -> None:
+    """Enqueue and dequeue a text and a binary message."""
     queue.enqueue(queue_name, text=AWKWARD, headers={"x": AWKWARD}, message_type="\\")
     queue.enqueue(queue_name, bytes(range(256)))
     text, binary = queue.dequeue_fast(queue_name, 2)
     assert (text.body, text.headers, text.message_type) == (AWKWARD, {"x": AWKWARD}, "\\")
     assert binary.data == bytes(range(256))
-    # Send messages without a key, with null for one, and with a blank for one: no two are the same
-    # message.
+    # Missing keys and blank keys do not equal each other.
     blanks = [rowq.NewMessage(data=1), rowq.NewMessage(data=2), rowq.NewMessage(dedup_key=" ")]
     sent = queue.enqueue_batch(queue_name, [*blanks, rowq.NewMessage(dedup_key="  ")])
     assert [result.outcome for result in sent] == ["enqueued"] * 4
@@ -64,32 +63,30 @@ def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
         "deadlock_priority low",
     ],
 )
-def test_a_setting_of_the_session_does_not_matter(
+def test_calls_work_with_any_session_setting(
     own: Connection, queue_name: str, setting: str
 ) -> None:
     own.execute(f"set {setting}")
-    goes_and_comes_back(rowq.Queue(own), queue_name)
+    check_round_trip(rowq.Queue(own), queue_name)
     with suppress(Exception):
         own.execute("if @@trancount > 0 rollback transaction")
 
 
 @pytest.mark.promise("P20")
-def test_what_the_caller_makes_of_a_type_does_not_matter_and_stays(
-    own: Connection, queue_name: str
-) -> None:
+def test_calls_work_with_output_converters_and_keep_them(own: Connection, queue_name: str) -> None:
     import pyodbc
 
     kinds = (pyodbc.SQL_WVARCHAR, pyodbc.SQL_TYPE_TIMESTAMP, pyodbc.SQL_BIGINT, pyodbc.SQL_BIT)
     for kind in kinds:
         own.add_output_converter(kind, lambda _: "converted")
-    goes_and_comes_back(rowq.Queue(own), queue_name)
+    check_round_trip(rowq.Queue(own), queue_name)
     assert own.execute("select cast(N'x' as nvarchar(10))").fetchone()[0] == "converted"
     own.clear_output_converters()
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), float("-inf")])
-def test_what_sql_has_no_word_for_is_refused_by_name(
+def test_nan_and_infinity_are_refused_by_name(
     own: Connection, queue_name: str, seconds: float
 ) -> None:
     with pytest.raises(rowq.InvalidArgument, match="delay_seconds must be a finite number"):
@@ -98,7 +95,7 @@ def test_what_sql_has_no_word_for_is_refused_by_name(
 
 @pytest.mark.promise("P20")
 @pytest.mark.requires("genuine")
-def test_a_nul_in_a_text_comes_out_as_it_went_in(own: Connection, queue_name: str) -> None:
+def test_nul_in_a_text_is_returned_unchanged(own: Connection, queue_name: str) -> None:
     queue = rowq.Queue(own)
     queue.enqueue(queue_name, text="a\0b", headers={"\0": "\0"}, message_type="\0")
     [message] = queue.dequeue_fast(queue_name)
@@ -116,7 +113,7 @@ def bodies(length: int) -> tuple[str, bytes]:
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("length", LENGTHS)
-def test_bodies_of_every_length_come_out_whole(
+def test_bodies_of_every_length_are_returned_unchanged(
     own: Connection, queue_name: str, length: int
 ) -> None:
     queue, (text, data) = rowq.Queue(own), bodies(length)
@@ -130,7 +127,7 @@ def test_bodies_of_every_length_come_out_whole(
 @pytest.mark.promise("P20")
 @pytest.mark.requires("genuine")
 @pytest.mark.parametrize("length", LENGTHS)
-def test_bodies_of_every_length_in_a_batch_come_out_whole(
+def test_bodies_of_a_batch_are_returned_unchanged(
     own: Connection, queue_name: str, length: int
 ) -> None:
     queue, (text, data) = rowq.Queue(own), bodies(length)
@@ -145,11 +142,11 @@ def test_bodies_of_every_length_in_a_batch_come_out_whole(
 @pytest.mark.parametrize(
     ("level", "number"), [("read uncommitted", 1), ("repeatable read", 3), ("serializable", 4)]
 )
-def test_the_isolation_of_the_session_stays(
+def test_calls_keep_the_isolation_level_of_the_session(
     own: Connection, queue_name: str, level: str, number: int
 ) -> None:
     own.execute(f"set transaction isolation level {level}")
-    goes_and_comes_back(rowq.Queue(own), queue_name)
+    check_round_trip(rowq.Queue(own), queue_name)
     found = own.execute(
         "select transaction_isolation_level from sys.dm_exec_sessions where session_id = @@spid"
     ).fetchone()[0]
@@ -157,7 +154,7 @@ def test_the_isolation_of_the_session_stays(
 
 
 @pytest.mark.promise("P01", "P17")
-def test_without_autocommit_the_first_call_opens_the_callers_transaction(
+def test_call_without_autocommit_opens_the_callers_transaction(
     own: Connection, connect: Connect, queue_name: str
 ) -> None:
     session = connect(autocommit=False)
@@ -168,14 +165,13 @@ def test_without_autocommit_the_first_call_opens_the_callers_transaction(
     session.rollback()
     queue.enqueue(queue_name, "kept")
     session.commit()
-    assert [message.data for message in rowq.Queue(own).peek(queue_name, max_messages=5)] == [
-        "kept"
-    ]
+    (left,) = rowq.Queue(own).peek(queue_name, max_messages=5)
+    assert left.data == "kept"
 
 
 @pytest.mark.promise("P15", "P17")
 @pytest.mark.parametrize("xact_abort", ["on", "off"])
-def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
+def test_refused_call_keeps_the_callers_savepoint(
     own: Connection, queue_name: str, xact_abort: str
 ) -> None:
     queue = rowq.Queue(own)
@@ -196,7 +192,7 @@ def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
 
 @pytest.mark.pitfall("sqlserver 18")
 @pytest.mark.promise("P15")
-def test_an_error_after_the_rows_is_not_missed(own: Connection) -> None:
+def test_error_after_rows_is_raised(own: Connection) -> None:
     cursor = own.execute("select 1 as one; throw 52701, N'RQ701 queue_not_found: x', 1;")
     with pytest.raises(Exception, match="RQ701") as met:
         drain(cursor)
@@ -204,7 +200,7 @@ def test_an_error_after_the_rows_is_not_missed(own: Connection) -> None:
 
 
 @pytest.mark.pitfall("sqlserver 18")
-def test_a_count_before_the_rows_is_passed_over(own: Connection) -> None:
+def test_count_before_rows_is_skipped(own: Connection) -> None:
     cursor = own.execute(
         "set nocount off; declare @t table (a int); insert into @t values (1), (2);"
         " print N'said'; select a from @t order by a;"
@@ -213,7 +209,7 @@ def test_a_count_before_the_rows_is_passed_over(own: Connection) -> None:
 
 
 @pytest.mark.promise("P17")
-def test_dequeue_wait_is_refused_in_a_transaction_however_it_was_opened(
+def test_dequeue_wait_is_refused_in_any_transaction(
     own: Connection, connect: Connect, queue_name: str
 ) -> None:
     for session, opening in ((own, "begin transaction"), (connect(autocommit=False), "")):
@@ -225,13 +221,13 @@ def test_dequeue_wait_is_refused_in_a_transaction_however_it_was_opened(
 
 
 def undone(own: Connection, queue_name: str) -> None:
-    """Enqueue in a transaction of the engine's, and fail in it."""
+    """Enqueue in a transaction of the engine, and raise."""
     with ENGINE.transaction(own):
         rowq.Queue(own).enqueue(queue_name, "undone")
         raise ValueError("undo")
 
 
-def test_a_nested_transaction_is_a_savepoint(own: Connection, queue_name: str) -> None:
+def test_nested_transaction_is_a_savepoint(own: Connection, queue_name: str) -> None:
     queue = rowq.Queue(own)
     with ENGINE.transaction(own):
         queue.enqueue(queue_name, "kept")
@@ -248,7 +244,7 @@ def test_a_nested_transaction_is_a_savepoint(own: Connection, queue_name: str) -
 
 
 def ended_inside(own: Connection, queue_name: str, how: str) -> None:
-    """End two nested transactions of the engine's by the driver's own word, and go on."""
+    """End two nested transactions of the engine by the driver, and enqueue again."""
     queue = rowq.Queue(own)
     with ENGINE.transaction(own), ENGINE.transaction(own):
         queue.enqueue(queue_name, "before")
@@ -257,9 +253,7 @@ def ended_inside(own: Connection, queue_name: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["rollback", "commit"])
-def test_a_transaction_that_was_ended_inside_is_told(
-    own: Connection, queue_name: str, how: str
-) -> None:
+def test_transaction_ended_inside_raises(own: Connection, queue_name: str, how: str) -> None:
     with pytest.raises(rowq.RowqError, match="was ended inside"):
         ended_inside(own, queue_name, how)
     assert own.autocommit
@@ -269,7 +263,7 @@ def test_a_transaction_that_was_ended_inside_is_told(
 
 
 @pytest.mark.requires("waits")
-def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
+def test_deadlock_in_a_nested_transaction_ends_all_of_it(
     server: Server, own: Connection, connect: Any, queue_name: str
 ) -> None:
     table = f"deadlock_{queue_name[-8:]}"
@@ -304,7 +298,7 @@ def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
     own.execute(f"drop table {table}")
 
 
-def test_a_handler_that_ends_the_workers_transaction_spoils_no_other_message(
+def test_handler_that_ends_the_transaction_affects_no_other(
     own: Connection, database_url: str, queue_name: str
 ) -> None:
     queue = rowq.Queue(own)
@@ -313,10 +307,10 @@ def test_a_handler_that_ends_the_workers_transaction_spoils_no_other_message(
     table = f"effect_{queue_name[-8:]}"
     own.execute(f"create table {table} (number int)")
 
-    def handler(message: rowq.Message, given: Any) -> None:
-        given.cursor().execute(f"insert into {table} values (?)", (message.data,))
+    def handler(message: rowq.Message, connection: Any) -> None:
+        connection.cursor().execute(f"insert into {table} values (?)", (message.data,))
         if message.data == 2:
-            given.rollback()
+            connection.rollback()
 
     worker = rowq.Worker(database_url, queue_name, handler, transactional=True, drain=True)
     stats = worker.run()

@@ -1,4 +1,4 @@
-"""The test server's own functions: waits are seen, sessions end, a Babelfish is told apart."""
+"""The test server's functions: lock waits, killed sessions, the detection of Babelfish."""
 
 import contextlib
 import threading
@@ -24,18 +24,18 @@ HELD = [
 ]
 
 
-def test_a_babelfish_is_called_one_and_never_sql_server() -> None:
+def test_babelfish_is_not_called_sql_server() -> None:
     assert babelfish_words(BABELFISH) == "Babelfish 4.3 (PostgreSQL 16.4), not SQL Server"
 
 
-def test_another_database_has_the_same_server_login_and_options() -> None:
+def test_with_database_keeps_server_login_and_options() -> None:
     url = "sqlserver://sa:a%2Fb@host:14330/master?driver=FreeTDS"
     assert with_database(url, "other") == "sqlserver://sa:a%2Fb@host:14330/other?driver=FreeTDS"
 
 
 @pytest.mark.requires("waits")
 @pytest.mark.parametrize(("holds", "waits"), HELD, ids=["row", "named lock", "table"])
-def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
+def test_lock_wait_is_reported_with_its_blocker(
     server: Server, connect: Connect, holds: str, waits: str
 ) -> None:
     admin, holder, waiter = connect(), connect(autocommit=False), connect()
@@ -52,14 +52,14 @@ def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
 
 
 @pytest.mark.requires("genuine")
-def test_a_killed_session_is_gone_at_once(server: Server, connect: Connect) -> None:
+def test_killed_session_ends_at_once(server: Server, connect: Connect) -> None:
     victim = connect()
     server.kill_session(server.session_id(victim))
     with pytest.raises(Exception, match=r"\[(08S01|HY000|01000)\]"):
         victim.execute("select 1")
 
 
-def test_an_empty_database_is_another_one_and_has_no_rowq(
+def test_empty_database_is_separate_and_has_no_rowq(
     server: Server, database_url: str, empty_database: str
 ) -> None:
     assert empty_database != database_url
@@ -68,7 +68,7 @@ def test_an_empty_database_is_another_one_and_has_no_rowq(
 
 
 @pytest.mark.requires("genuine")
-def test_callers_have_row_versions_and_a_case_sensitive_database(connection: Connection) -> None:
+def test_database_has_row_versions_and_is_case_sensitive(connection: Connection) -> None:
     query = """
         select d.is_read_committed_snapshot_on, d.snapshot_isolation_state, d.collation_name
         from sys.databases d where d.name = db_name()
@@ -78,7 +78,7 @@ def test_callers_have_row_versions_and_a_case_sensitive_database(connection: Con
 
 @pytest.mark.chaos
 @pytest.mark.requires("restart")
-def test_a_crashed_server_comes_back_under_the_same_url(server: Server, database_url: str) -> None:
+def test_crashed_server_restarts_at_the_same_url(server: Server, database_url: str) -> None:
     with contextlib.closing(server.connect(database_url)) as connection:
         connection.execute("select 42 as value into kept")
     server.crash()

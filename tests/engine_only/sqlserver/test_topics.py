@@ -1,4 +1,4 @@
-"""What only a server can show of topics: plans, locks, and a caller's transaction."""
+"""Topics on SQL Server: plans, locks and the caller's transaction."""
 
 import json
 
@@ -17,15 +17,27 @@ __all__ = ["word"]
 pytestmark = pytest.mark.requires("genuine")
 
 
-def looks(plans: list[Plan]) -> list[Plan]:
-    """Return the plans that look for patterns."""
+def pattern_plans(plans: list[Plan]) -> list[Plan]:
+    """Return the plans that read patterns."""
     return [plan for plan in plans if "topic_binding" in tables([plan])]
+
+
+def check_seek(plan: Plan, column: str, most_rows: int) -> None:
+    """Check that a plan seeks patterns by a column, and reads few rows."""
+    [access] = [access for access in plan.accesses if access.table == "topic_binding"]
+    assert "Seek" in access.operator
+    assert access.seek[0] == column
+    assert "Key Lookup" not in plan.operators
+    assert not plan.conversions
+    assert not plan.is_parallel
+    assert access.rows_read is not None
+    assert access.rows_read <= most_rows
 
 
 @pytest.mark.pitfall("sqlserver 31")
 @pytest.mark.promise("P13", "P35")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_patterns_are_found_by_their_heads_in_one_index_and_nothing_is_scanned(
+def test_patterns_are_found_by_a_seek_of_their_prefix(
     connection: Connection, queue: str, word: str, is_planned_while_empty: bool
 ) -> None:
     if is_planned_while_empty:
@@ -35,19 +47,12 @@ def test_patterns_are_found_by_their_heads_in_one_index_and_nothing_is_scanned(
     bind(new_queue(connection, f"{queue} 2"), f"{word}.*.paid", f"{word}.7.paid")
     rows, plans = run(connection, "exec rowq.Publish @topic = ?, @body = N'x'", f"{word}.7.paid")
     assert [row[0] for row in rows] == [f"{queue} 2"]
-    [look] = looks(plans)
-    [access] = [one for one in look.accesses if one.table == "topic_binding"]
-    assert "Seek" in access.operator
-    assert access.seek[0] == "literal_prefix"
-    assert "Key Lookup" not in look.operators
-    assert not look.conversions
-    assert not look.is_parallel
-    assert access.rows_read is not None
-    assert access.rows_read <= 1010
+    [plan] = pattern_plans(plans)
+    check_seek(plan, "literal_prefix", 1010)
 
 
 @pytest.mark.promise("P13", "P35")
-def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
+def test_patterns_with_a_prefix_are_read_once_per_batch(
     connection: Connection, queue: str, word: str
 ) -> None:
     bind_to_a_thousand(connection, queue, f"{word}.*.n@")
@@ -55,21 +60,14 @@ def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
     topics = [{"topic": f"{word}.{number}.paid"} for number in range(PATTERNS)]
     rows, plans = run(connection, "exec rowq.PublishBatch @messages = ?", json.dumps(topics))
     assert len(rows) == PATTERNS
-    by_head, by_pattern = looks(plans)
-    for look, column in ((by_head, "literal_prefix"), (by_pattern, "topic_pattern")):
-        [access] = [one for one in look.accesses if one.table == "topic_binding"]
-        assert "Seek" in access.operator
-        assert access.seek[0] == column
-        assert "Key Lookup" not in look.operators
-        assert not look.conversions
-        assert not look.is_parallel
-        assert access.rows_read is not None
-        assert access.rows_read <= PATTERNS + 10
+    by_prefix, by_pattern = pattern_plans(plans)
+    check_seek(by_prefix, "literal_prefix", PATTERNS + 10)
+    check_seek(by_pattern, "topic_pattern", PATTERNS + 10)
 
 
 @pytest.mark.pitfall("sqlserver 44")
 @pytest.mark.promise("P35")
-def test_a_call_returns_its_rows_also_into_a_table(
+def test_insert_exec_receives_the_rows_of_publish(
     connection: Connection, queue: str, word: str
 ) -> None:
     bind(new_queue(connection, f"{queue} 2"), word)
@@ -91,10 +89,10 @@ def test_a_call_returns_its_rows_also_into_a_table(
 @pytest.mark.pitfall("sqlserver 32")
 @pytest.mark.promise("P15", "P35")
 @pytest.mark.parametrize("setting", ["on", "off"])
-def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
+def test_refused_publish_keeps_the_callers_transaction(
     connection: Connection, queue: str, word: str, setting: str
 ) -> None:
-    """The second queue does not take the body, and the first has got nothing."""
+    """The body is too long for the second queue; the first receives nothing."""
     first, second = (new_queue(connection, f"{queue} {number}") for number in (2, 3))
     for each in (first, second):
         bind(each, word)
@@ -108,12 +106,13 @@ def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
         refused(connection, "RQ711", "bind_topic", queue_name=queue, topic_pattern="a..b")
         assert value(connection, "select xact_state()") == 1
     connection.execute("set xact_abort off")
-    assert [bodies(dequeue(connection, one.name, 9)) for one in (first, second)] == [["abc"]] * 2
+    for each in (first, second):
+        assert bodies(dequeue(connection, each.name, 9)) == ["abc"]
 
 
 @pytest.mark.pitfall("sqlserver 32")
 @pytest.mark.promise("P35")
-def test_an_open_bind_unbind_or_publish_holds_up_nobody_else_s(
+def test_open_bind_unbind_or_publish_blocks_no_other(
     connection: Connection, connect: Connect, queue: str, word: str
 ) -> None:
     other = impatient(connect())
@@ -131,10 +130,10 @@ def test_an_open_bind_unbind_or_publish_holds_up_nobody_else_s(
 
 
 @pytest.mark.promise("P35")
-def test_a_topic_has_as_many_heads_as_words_and_one_more(
+def test_topic_has_a_prefix_per_word_and_an_empty_one(
     connection: Connection, queue: str, word: str
 ) -> None:
-    """Openjson cuts a topic into words, and a sum over them says how long its heads are."""
+    """Words come from openjson, lengths of prefixes from a running sum."""
     words = [word, *"abcde" * 15]
     long_name, short_name = (new_queue(connection, f"{queue} {number}") for number in (2, 3))
     bind(long_name, ".".join(words), ".".join([*words[:-1], "*"]))

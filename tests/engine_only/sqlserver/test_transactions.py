@@ -1,4 +1,4 @@
-"""Which transaction a call is in on SQL Server, and what is left of it afterwards."""
+"""The transaction of a call on SQL Server, and its state afterwards."""
 
 import threading
 from collections.abc import Iterator
@@ -41,8 +41,8 @@ LAST_TABLES = {
     "promote": "ready",
     "reap": "ready",
 }
-"""A table that a routine comes to only after it has written to others."""
-PLACES = """
+"""A table that a routine uses only after it has written to others."""
+ROWS = """
     select N'message', m.queue_id, m.message_id from rowq.message m
     union all select N'ready', r.queue_id, r.message_id from rowq.ready r
     union all select N'delayed', d.queue_id, d.message_id from rowq.delayed d
@@ -59,24 +59,24 @@ PLACES = """
 
 
 def value(connection: Connection, query: str, *values: Any) -> Any:
-    """Return the one value of a query."""
+    """Return the single value of a query."""
     with connection.cursor() as cursor:
         return cursor.execute(query, *values).fetchval()
 
 
 def run(connection: Connection, *statements: str) -> None:
-    """Run statements of a caller's own."""
+    """Run statements of the caller."""
     for statement in statements:
         dialect_of(connection).execute(connection, statement)
 
 
-def places(connection: Connection) -> set[tuple[Any, ...]]:
-    """Return every row that says where a message is."""
-    return set(map(tuple, dialect_of(connection).execute(connection, PLACES).fetchall()))
+def stored_keys(connection: Connection) -> set[tuple[Any, ...]]:
+    """Return the keys of all rows of messages and claims."""
+    return set(map(tuple, dialect_of(connection).execute(connection, ROWS).fetchall()))
 
 
-def part(connection: Connection, queue: str) -> int:
-    """Return the part of a queue."""
+def queue_id_of(connection: Connection, queue: str) -> int:
+    """Return the id of a queue."""
     return int(value(connection, "select queue_id from rowq.queue where queue_name = ?", queue))
 
 
@@ -97,9 +97,7 @@ def at(connection: Connection, isolation: str) -> Iterator[None]:
 
 @pytest.mark.pitfall("sqlserver 11")
 @pytest.mark.promise("P15", "P17")
-def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
-    connection: Connection, queue: str
-) -> None:
+def test_refused_call_keeps_the_callers_transaction(connection: Connection, queue: str) -> None:
     with transaction(connection):
         enqueue(connection, queue, "before")
         refused(connection, "RQ711", "enqueue", queue_name=queue, priority=10)
@@ -117,7 +115,7 @@ def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
 
 
 @pytest.mark.promise("P17")
-def test_a_call_with_implicit_transactions_is_in_its_caller_s(
+def test_implicit_transactions_open_the_callers_transaction(
     connection: Connection, queue: str
 ) -> None:
     run(connection, "set implicit_transactions on")
@@ -139,7 +137,7 @@ def test_a_call_with_implicit_transactions_is_in_its_caller_s(
 @genuine
 @pytest.mark.promise("P17")
 @pytest.mark.parametrize("isolation", ["snapshot", "serializable", "repeatable read"])
-def test_a_transaction_that_begins_with_a_call_goes_on_at_its_own_level(
+def test_call_keeps_the_callers_isolation_level(
     connection: Connection, queue: str, isolation: str
 ) -> None:
     enqueue(connection, queue, "a")
@@ -164,7 +162,7 @@ def test_a_transaction_that_begins_with_a_call_goes_on_at_its_own_level(
 @genuine
 @pytest.mark.promise("P06")
 @pytest.mark.parametrize("isolation", ["snapshot", "serializable", "repeatable read"])
-def test_rows_of_others_are_passed_over_at_every_level(
+def test_dequeue_skips_locked_rows_at_every_level(
     connection: Connection, connect: Connect, queue: str, isolation: str
 ) -> None:
     other = connect()
@@ -180,15 +178,15 @@ def test_rows_of_others_are_passed_over_at_every_level(
 @pytest.mark.pitfall("sqlserver 5")
 @genuine
 @pytest.mark.promise("P07")
-def test_no_floor_passes_what_a_guest_has_taken(
+def test_no_floor_passes_rows_of_an_open_dequeue(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    guest = connect()
+    caller = connect()
     old = enqueue(connection, queue, "old")
     dialect_of(connection).pass_seconds(connection, queue, 60)
     enqueue(connection, queue, *(str(number) for number in range(150)))
-    with rolled_back(guest):
-        assert bodies(dequeue(guest, queue)) == ["old"]
+    with rolled_back(caller):
+        assert bodies(dequeue(caller, queue)) == ["old"]
         dialect_of(connection).pass_seconds(connection, queue, 60)
         for _ in range(100):
             dequeue_one(connection, queue)
@@ -199,7 +197,7 @@ def test_no_floor_passes_what_a_guest_has_taken(
 @pytest.mark.pitfall("sqlserver 11")
 @genuine
 @pytest.mark.promise("P17")
-def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
+def test_call_with_a_client_timeout_leaves_no_transaction(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     second = connect()
@@ -219,10 +217,10 @@ def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
 @pytest.mark.promise("P01", "P02", "P17")
 @pytest.mark.parametrize("xact_abort", ["on", "off"])
 @pytest.mark.parametrize(("routine", "table"), LAST_TABLES.items())
-def test_a_call_that_its_client_gives_up_in_a_transaction_leaves_no_half_to_commit(
+def test_client_timeout_in_a_transaction_leaves_nothing(
     connection: Connection, connect: Connect, queue: str, routine: str, table: str, xact_abort: str
 ) -> None:
-    guest = connect()
+    caller = connect()
     [dead] = make_dead(connection, queue, "dead")
     enqueue(connection, queue, "due", delay_seconds=30)
     enqueue(connection, queue, "late")
@@ -236,24 +234,24 @@ def test_a_call_that_its_client_gives_up_in_a_transaction_leaves_no_half_to_comm
         "enqueue_batch": {"messages": [{"body": "new", "dedup_key": "key"}]},
         "cancel": {"message_ids": [dead]},
     }
-    given = {"claim_id": claim} if routine in FINISHING else arguments.get(routine, {})
-    before = places(connection)
-    run(guest, f"set xact_abort {xact_abort}", "begin transaction")
+    own = {"claim_id": claim} if routine in FINISHING else arguments.get(routine, {})
+    before = stored_keys(connection)
+    run(caller, f"set xact_abort {xact_abort}", "begin transaction")
     with rolled_back(connection):
         run(connection, f"select count(*) from rowq.{table} with (tablockx)")
-        guest.timeout = 1
-        with pytest.raises(dialect_of(guest).database_error):
-            call(guest, routine, queue_name=queue, **given)
-        guest.timeout = 0
-    assert value(guest, "select @@trancount") == 0
-    run(guest, "if @@trancount > 0 commit transaction")
-    assert places(connection) == before
+        caller.timeout = 1
+        with pytest.raises(dialect_of(caller).database_error):
+            call(caller, routine, queue_name=queue, **own)
+        caller.timeout = 0
+    assert value(caller, "select @@trancount") == 0
+    run(caller, "if @@trancount > 0 commit transaction")
+    assert stored_keys(connection) == before
 
 
 @pytest.mark.pitfall("sqlserver 46")
 @genuine
 @pytest.mark.promise("P04", "P17")
-def test_the_victim_of_a_deadlock_is_tried_again(
+def test_deadlock_victim_is_retried(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     [message] = enqueue(connection, queue, "a")
@@ -270,8 +268,7 @@ def test_the_victim_of_a_deadlock_is_tried_again(
         )
         finish.start()
         wait_until_blocked(server, server.session_id(victim), by=server.session_id(connection))
-        # This session holds the claim and waits for the message, so the two wait for each other the
-        # other way round.
+        # The other session holds the claim and waits for the message.
         run(
             connection,
             f"select 1 from rowq.claim with (rowlock, updlock) where claim_id = {claim}",
@@ -282,7 +279,7 @@ def test_the_victim_of_a_deadlock_is_tried_again(
 
 @genuine
 @pytest.mark.promise("P07")
-def test_insert_exec_is_a_transaction_of_the_caller_s(connection: Connection, queue: str) -> None:
+def test_insert_exec_runs_in_the_callers_transaction(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, *"ab")
     run(
         connection,
@@ -300,10 +297,8 @@ def test_insert_exec_is_a_transaction_of_the_caller_s(connection: Connection, qu
 @pytest.mark.pitfall("sqlserver 45")
 @genuine
 @pytest.mark.promise("P03")
-def test_a_waiter_s_lock_that_was_left_behind_is_given_back_by_the_next_wait(
-    connection: Connection, queue: str
-) -> None:
-    lock = f"rowq.wait.{part(connection, queue)}"
+def test_next_wait_releases_an_abandoned_poller_lock(connection: Connection, queue: str) -> None:
+    lock = f"rowq.wait.{queue_id_of(connection, queue)}"
     for _ in range(2):
         run(connection, f"exec sys.sp_getapplock N'{lock}', N'Exclusive', N'Session', 0")
     assert call_one(connection, "dequeue_wait", queue_name=queue, wait_seconds=0.2).messages is None
@@ -313,11 +308,11 @@ def test_a_waiter_s_lock_that_was_left_behind_is_given_back_by_the_next_wait(
 
 @genuine
 @pytest.mark.promise("P03")
-def test_waiters_get_their_message_although_another_session_keeps_their_lock(
+def test_waiters_get_messages_while_another_holds_their_lock(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     waiter, answers = connect(), list[Row]()
-    lock = f"rowq.wait.{part(connection, queue)}"
+    lock = f"rowq.wait.{queue_id_of(connection, queue)}"
     run(connection, f"exec sys.sp_getapplock N'{lock}', N'Exclusive', N'Session', 0")
     waiting = threading.Thread(
         target=lambda: answers.append(
