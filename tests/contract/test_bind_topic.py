@@ -54,15 +54,6 @@ def test_list_topics_returns_patterns_unchanged(queue: CheckedQueue, pattern: st
         assert [row.topic_pattern for row in queue.call("list_topics")] == [pattern]
 
 
-@pytest.mark.promise("P15", "P35")
-def test_rolled_back_binding_has_no_effect(queue: CheckedQueue, word: str) -> None:
-    with rolled_back(queue.connection):
-        bind(queue, word)
-        assert names(publish(queue.connection, word)) == [queue.name]
-    assert publish(queue.connection, word) == []
-    assert queue.call("list_topics") == []
-
-
 @pytest.mark.promise("P35")
 def test_new_queue_of_the_same_name_has_no_bindings(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)

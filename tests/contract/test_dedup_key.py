@@ -5,7 +5,7 @@ from concurrent.futures import Future
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import Row, bodies, call_one, rolled_back, transaction
+from tests.helpers.calls import Row, call_one, transaction
 from tests.helpers.queues import CheckedQueue, SecondSession
 
 pytestmark = pytest.mark.promise("P12")
@@ -60,32 +60,6 @@ def start_blocked(second: SecondSession, queue: CheckedQueue) -> Future[Row]:
     return second.start_blocked(
         lambda own: queue.via(own).call_one("enqueue", body="second", dedup_key="key")
     )
-
-
-@pytest.mark.requires("genuine")
-def test_waiting_producer_gets_the_committed_message(
-    connection: Connection, second: SecondSession, queue: CheckedQueue
-) -> None:
-    with transaction(connection):
-        [first_id] = queue.enqueue("first", dedup_key="key")
-        waiting = start_blocked(second, queue)
-    row = waiting.result()
-    assert (row.message_id, row.outcome) == (first_id, "duplicate")
-    assert bodies(queue.dequeue(10)) == ["first"]
-
-
-@pytest.mark.promise("P01", "P12")
-@pytest.mark.requires("genuine")
-def test_waiting_producer_enqueues_after_a_rollback(
-    connection: Connection, second: SecondSession, queue: CheckedQueue
-) -> None:
-    with rolled_back(connection):
-        [first_id] = queue.enqueue("first", dedup_key="key")
-        waiting = start_blocked(second, queue)
-    row = waiting.result()
-    assert row.outcome == "enqueued"
-    assert row.message_id != first_id
-    assert bodies(queue.dequeue(10)) == ["second"]
 
 
 @pytest.mark.requires("genuine")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.contract.test_bind_topic import BAD_PATTERNS
 from tests.engines.base import Connection
-from tests.helpers.calls import refused, rolled_back, transaction
+from tests.helpers.calls import refused
 from tests.helpers.queues import CheckedQueue
 from tests.helpers.together import together
 from tests.helpers.topics import bind, names, publish, word
@@ -143,22 +143,6 @@ def test_body_too_long_for_one_queue_goes_to_none(queue: CheckedQueue, word: str
     refused(queue.connection, "RQ711", "publish", topic=word, body="abcd")
     refused(queue.connection, "RQ711", "publish", topic=word, body_binary=b"abcd")
     assert queue.counts()[0] == other.counts()[0] == 1
-
-
-@pytest.mark.promise("P01", "P35")
-def test_publish_to_all_queues_is_atomic(
-    queue: CheckedQueue, elsewhere: CheckedQueue, word: str
-) -> None:
-    other = queue.another()
-    for each in (queue, other):
-        bind(each, word)
-    with rolled_back(queue.connection):
-        assert len(publish(queue.connection, word)) == 2
-    assert queue.stored()["message"] == other.stored()["message"] == 0
-    with transaction(queue.connection):
-        publish(queue.connection, word)
-        assert elsewhere.dequeue() == []
-    assert len(elsewhere.dequeue(9)) == len(other.dequeue(9)) == 1
 
 
 @pytest.mark.promise("P18", "P35")

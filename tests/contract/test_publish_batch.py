@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import Row, call, refused, rolled_back
+from tests.helpers.calls import Row, call, refused
 from tests.helpers.queues import CheckedQueue
 from tests.helpers.together import together
 from tests.helpers.topics import bind, word
@@ -156,16 +156,6 @@ def test_body_too_long_for_one_queue_is_refused_by_position(queue: CheckedQueue,
     assert "(message 3)" in text
     assert queue.counts()[0] == 2
     assert other.counts()[0] == 1
-
-
-@pytest.mark.promise("P01", "P35")
-def test_rolled_back_published_batch_stores_nothing(queue: CheckedQueue, word: str) -> None:
-    other = queue.another()
-    for each in (queue, other):
-        bind(each, word)
-    with rolled_back(queue.connection):
-        assert len(batch(queue, {"topic": word}, {"topic": word})) == 4
-    assert queue.stored()["message"] == other.stored()["message"] == 0
 
 
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")

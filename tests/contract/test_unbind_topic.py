@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.helpers.calls import rolled_back
 from tests.helpers.queues import CheckedQueue
 from tests.helpers.topics import bind, names, publish, word
 
@@ -37,12 +36,3 @@ def test_unbind_topic_returns_not_bound(queue: CheckedQueue, word: str) -> None:
     for pattern in (word, f"{word}.#", f"{word}.a"):
         assert queue.call_one("unbind_topic", topic_pattern=pattern).outcome == "not_bound"
     assert len(queue.call("list_topics")) == 1
-
-
-@pytest.mark.promise("P35")
-def test_rolled_back_unbind_has_no_effect(queue: CheckedQueue, word: str) -> None:
-    bind(queue, word)
-    with rolled_back(queue.connection):
-        queue.call("unbind_topic", topic_pattern=word)
-        assert publish(queue.connection, word) == []
-    assert names(publish(queue.connection, word)) == [queue.name]

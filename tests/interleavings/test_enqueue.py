@@ -28,21 +28,6 @@ def test_open_enqueue_blocks_no_other_session(sessions: Open, queue: str) -> Non
 
 
 @pytest.mark.promise("P01")
-def test_rolled_back_enqueue_leaves_nothing(sessions: Open, queue: str) -> None:
-    producer, consumer = sessions(2)
-    sent = producer.begin().queue.enqueue(queue, 0, dedup_key="key").message_id
-    producer.queue.enqueue(queue, 0, delay_seconds=1)
-    producer.queue.enqueue_batch(queue, [NewMessage(data=0)] * 3)
-    assert consumer.queue.get_message(queue, sent) is None
-    producer.rollback()
-    assert everything(consumer, queue) == []
-    assert consumer.queue.get_message(queue, sent) is None
-    stats = consumer.queue.queue_stats(queue)[0]
-    assert (stats.ready, stats.delayed, stats.leased, stats.dead) == (0, 0, 0, 0)
-    assert consumer.queue.enqueue(queue, 0, dedup_key="key").outcome == "enqueued"
-
-
-@pytest.mark.promise("P01")
 def test_rollback_to_savepoint_undoes_one_enqueue(sessions: Open, queue: str) -> None:
     producer, consumer = sessions(2)
     kept = [producer.begin().queue.enqueue(queue, 0).message_id]

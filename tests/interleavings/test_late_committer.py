@@ -36,16 +36,6 @@ def move_floor_beyond(session: Session, queue: str, *messages: int) -> None:
 
 
 @pytest.mark.promise("P14")
-def test_maintain_delivers_a_message_committed_below_the_floor(sessions: Open, queue: str) -> None:
-    late, other = sessions(2)
-    sent = late.begin().queue.enqueue(queue, 0).message_id
-    move_floor_beyond(other, queue, sent)
-    late.commit()
-    keep_house(other, queue)
-    assert everything(other, queue) == [sent]
-
-
-@pytest.mark.promise("P14")
 def test_maintain_delivers_each_of_several_late_messages(sessions: Open, queue: str) -> None:
     *late, other = sessions(5)
     sent = [session.begin().queue.enqueue(queue, 0).message_id for session in late]

@@ -98,7 +98,6 @@ modifies sql data
 begin
 -- purpose   Raise the error for an invalid argument.
 -- errors    RQ711
--- differs   PostgreSQL raises with an expression
     -- MySQL refuses a text of more than 128 characters.
     declare v_text varchar(128) default left(concat('RQ711 invalid_argument: ', p_error), 128);
     signal sqlstate '45711' set message_text = v_text;

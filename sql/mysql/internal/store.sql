@@ -263,7 +263,6 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return the error in a message of publish_batch that no queue is bound to, or null.
--- differs   only here: hides the many results of parse_message
     declare v_body, v_message_type, v_headers, v_dedup_key, v_group_key longtext;
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
     declare v_body_binary longblob;
@@ -534,7 +533,6 @@ modifies sql data
 begin
 -- purpose   Make new messages of groups ready, or let them wait in their groups.
 -- locks     as internal_join_groups; new ready rows
--- differs   part of enqueue and enqueue_batch elsewhere
 --
 -- A message is [message_id, lane, attempt, group key in hex, seq].
     declare v_waiting longtext;
@@ -930,7 +928,6 @@ modifies sql data
 begin
 -- purpose   Reserve the dedup keys of dead messages again, unless other messages own them now.
 -- locks     new dedup rows, in key order; waits for open enqueues of the same keys
--- differs   part of reset on PostgreSQL
     declare v_rest, v_slice, v_keys longtext;
     declare v_count int;
 
@@ -1244,7 +1241,6 @@ begin
 -- purpose   Let due messages join their groups; leave in p_messages those to make ready.
 -- locks     delayed rows, locked by the caller; as internal_try_take_group_slot; new group_waiting
 --           rows
--- differs   part of internal_promote elsewhere
 --
 -- Messages are as internal_lock_due returns them. p_joined counts those that wait in their groups.
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';

@@ -42,7 +42,6 @@ sql security definer
 reads sql data
 begin
 -- purpose   Move the first p_most messages of an array to p_slice; leave the others or null.
--- differs   only here: elsewhere arrays have slices
     declare v_all longtext default p_messages;
 
     set p_slice = p_messages, p_messages = null;

@@ -291,7 +291,6 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return the messages at some positions of a batch as a new batch.
--- differs   part of publish_batch elsewhere
 --
 -- p_picked_places has their positions, 5 digits each, or '' if the whole batch was picked.
     declare v_position int;

@@ -20,7 +20,6 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Open a read committed transaction, or a savepoint in the caller's.
--- differs   only engines whose procedures open transactions need it
     declare v_clock double default @@timestamp;
     -- Inside a transaction "set transaction" fails with 1568; "start transaction" would commit it.
     declare continue handler for 1568 set p_owns_transaction = false;
@@ -154,7 +153,6 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Restore the session variables that internal_set_session has saved.
--- differs   only here
     if @rowq_pinned then
         set @rowq_pinned = null;
         set session unique_checks = @rowq_unique_checks,
@@ -199,7 +197,6 @@ modifies sql data
 begin
 -- purpose   Commit the transaction, or release the savepoint, of internal_begin_work.
 -- commits   the transaction that internal_begin_work opened, never the caller's
--- differs   only engines whose procedures open transactions need it
     if p_owns_transaction then
         commit and no chain no release;
     else
@@ -221,7 +218,6 @@ modifies sql data
 begin
 -- purpose   Roll back to internal_begin_work; if p_tries_left stays above 0, retry.
 -- commits   never
--- differs   only engines whose procedures open transactions need it
     -- A deadlock rolls back the transaction with its savepoint; "rollback to" then fails with 1305.
     declare continue handler for 1305 begin end;
 

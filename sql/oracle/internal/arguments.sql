@@ -81,7 +81,6 @@ procedure internal_refuse(p_error in varchar2)
 is
 -- purpose   Raise the error for an invalid argument.
 -- errors    RQ711
--- differs   PostgreSQL raises with an expression
 begin
     raise_application_error(-20711, 'RQ711 invalid_argument: ' || substr(p_error, 1, 400));
 end internal_refuse;
@@ -163,7 +162,6 @@ function internal_is_id_list(p_list in clob, p_ids out nocopy rowq_ids)
 return boolean
 is
 -- purpose   Read the ids in a JSON array; return false unless it has at most 10000 ids, no nulls.
--- differs   elsewhere a list is read when it is needed
     v_list    json_element_t;
     v_array   json_array_t;
     v_element json_element_t;
@@ -202,7 +200,6 @@ procedure internal_check_claim(p_claim_id in number)
 is
 -- purpose   Refuse a null claim_id.
 -- errors    RQ711
--- differs   part of the routines elsewhere
 begin
     if p_claim_id is null then
         internal_refuse('claim_id is missing');
@@ -214,7 +211,6 @@ return rowq_ids
 is
 -- purpose   Return the ids in a JSON array, or null for null; refuse any other text.
 -- errors    RQ711
--- differs   elsewhere check_ids checks a list, which is read when it is needed
     v_ids     rowq_ids;
     v_is_good boolean;
 begin
@@ -234,7 +230,6 @@ procedure internal_check_header_name(p_name in varchar2)
 is
 -- purpose   Refuse an invalid header_name; null is valid.
 -- errors    RQ711
--- differs   part of cancel_many elsewhere
     v_code    pls_integer;
     v_is_good boolean := true;
 begin

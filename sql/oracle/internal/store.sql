@@ -102,7 +102,6 @@ function internal_new_message(
 return t_new_message
 is
 -- purpose   Return a new message, from checked arguments.
--- differs   part of store elsewhere
     v_new t_new_message;
 begin
     v_new.body := p_body;
@@ -553,7 +552,6 @@ procedure internal_store_group_waiting(
 is
 -- purpose   Let new messages join their groups, and remove those that wait from p_ready.
 -- locks     as internal_join_groups
--- differs   part of enqueue and enqueue_batch on PostgreSQL
     v_messages t_messages;
     v_waiting  t_numbers;
     v_position pls_integer := p_ready.first;
@@ -690,7 +688,6 @@ procedure internal_promote_group_waiting(
 is
 -- purpose   Let due messages join their groups; leave in p_messages those to make ready.
 -- locks     as internal_take_group_slot and internal_postpone; new group_waiting rows
--- differs   part of internal_promote on PostgreSQL
 --
 -- p_joined counts the messages that wait in their groups. A message that would wait for a producer
 -- is postponed by 0.5 seconds.
@@ -724,7 +721,6 @@ procedure internal_postpone(p_queue_id in number, p_messages in t_messages)
 is
 -- purpose   Delay messages by another 0.5 seconds, except for those with locked rows.
 -- locks     message rows, skipping locked ones; new delayed rows
--- differs   part of internal_promote_group_waiting elsewhere
     v_later   constant timestamp(6) :=
         sys_extract_utc(systimestamp) + numtodsinterval(0.5, 'second');
     v_wanted     rowq_ids := internal_ids_of(p_messages);

@@ -31,7 +31,6 @@ function internal_seconds_since(p_time in timestamp, p_now in timestamp)
 return number
 is
 -- purpose   Return the seconds from p_time to p_now, or null for null.
--- differs   a function elsewhere
 begin
     return (internal_microseconds(p_now) - internal_microseconds(p_time)) / 1000000;
 end internal_seconds_since;
@@ -40,7 +39,6 @@ function internal_microseconds(p_time in timestamp)
 return number
 is
 -- purpose   Convert a timestamp to microseconds since 1970; return null for null.
--- differs   a function elsewhere
     v_since interval day(9) to second(6);
 begin
     v_since := p_time - timestamp '1970-01-01 00:00:00';
@@ -54,7 +52,6 @@ function internal_ids_of(p_messages in t_messages)
 return rowq_ids
 is
 -- purpose   Return the ids of messages as an SQL collection.
--- differs   only here: elsewhere messages are in a form that SQL can read
     v_ids rowq_ids := rowq_ids();
 begin
     v_ids.extend(p_messages.count);
@@ -89,7 +86,6 @@ function internal_has_header(p_headers in clob, p_name in varchar2, p_value in c
 return boolean
 is
 -- purpose   Return whether a top-level header has a value: a text, an integer, true or false.
--- differs   part of cancel_many elsewhere
     v_object  json_object_t;
     v_element json_element_t;
     v_number  number;
@@ -162,7 +158,6 @@ function internal_from_microseconds(p_microseconds in number)
 return timestamp
 is
 -- purpose   Convert microseconds since 1970 to a timestamp; return null for null.
--- differs   a function elsewhere
 begin
     -- Add days separately: numtodsinterval truncates to 2147483647 seconds, so times would stand
     -- still from the year 2038 on.
@@ -256,7 +251,6 @@ function internal_from_base64(p_text in clob)
 return blob
 is
 -- purpose   Decode a base64 text with optional line breaks; return null if it is invalid.
--- differs   a function elsewhere
     -- A multiple of 4, and few enough bytes even at 4 bytes per character.
     c_step constant pls_integer := 8000;
     c_alphabet constant varchar2(64 char) :=
@@ -293,7 +287,6 @@ function internal_is_json(p_text in clob)
 return boolean
 is
 -- purpose   Return whether a text is strict JSON; false for null.
--- differs   a function elsewhere
     v_count pls_integer;
 begin
     -- PL/SQL has no condition "is json".
@@ -307,7 +300,6 @@ function internal_iso_text(p_time in timestamp)
 return varchar2
 is
 -- purpose   Return a timestamp as ISO 8601 text in UTC; null for null.
--- differs   a function elsewhere
 begin
     return case when p_time is not null then
         to_char(p_time, 'yyyy-mm-dd"T"hh24:mi:ss.ff6', 'nls_calendar=gregorian') || '+00:00'
@@ -352,7 +344,6 @@ procedure internal_json_limit(
 )
 is
 -- purpose   Return the error in valid JSON that a parser may not accept, or null.
--- differs   part of json_error elsewhere
     c_quote    constant pls_integer := ascii('"');
     c_opening  constant pls_integer := case p_kind when 'array' then ascii('[') else ascii('{') end;
     v_part     varchar2(32767);
@@ -492,7 +483,6 @@ function internal_to_base64(p_bytes in blob)
 return clob
 is
 -- purpose   Encode bytes as base64 in one line; return null for null.
--- differs   a function elsewhere
     -- A multiple of 3, so that only the last chunk is padded.
     c_step   constant pls_integer := 12000;
     v_length pls_integer := dbms_lob.getlength(p_bytes);

@@ -31,7 +31,6 @@ procedure internal_read_pattern(
 )
 is
 -- purpose   Return a pattern's prefix and shape: a digit per word, 1 for *, 2 for #, else 0.
--- differs   part of bind_topic elsewhere
     c_star constant pls_integer := ascii('*');
     c_hash constant pls_integer := ascii('#');
     v_words constant t_texts := internal_split_words(p_pattern);
@@ -51,7 +50,6 @@ function internal_split_words(p_text in varchar2)
 return t_texts
 is
 -- purpose   Return the words of a topic or pattern, which must be ASCII.
--- differs   a function elsewhere
     c_dot   constant pls_integer := ascii('.');
     v_words t_texts;
     v_from  pls_integer := 1;
@@ -138,7 +136,6 @@ is
 -- purpose   Store messages in the queues bound to their topics, after checking body lengths.
 -- locks     as internal_bound_queues; as internal_store, in the order of queue names
 -- errors    RQ711
--- differs   part of publish and publish_batch elsewhere
     v_bound    t_bound_queues;
     v_position pls_integer;
     v_error    varchar2(32767);
@@ -307,7 +304,6 @@ procedure internal_store_bound(
 is
 -- purpose   Store messages in one bound queue, and append their rows to the result.
 -- locks     as internal_store
--- differs   elsewhere publish calls enqueue, or a helper of it
     -- ORA-20701 (queue_not_found): a serializable transaction still sees a queue that was dropped.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -20701);

@@ -461,7 +461,6 @@ as $$
 -- locks     new rows; waits as enqueue does, in the order of the keys; rows of predecessors, tried
 --           only
 -- errors    RQ701 RQ711
--- differs   part of store_batch or store elsewhere
 #variable_conflict use_column
 declare
     v_ids          bigint[];

@@ -81,7 +81,6 @@ as
 begin
 -- purpose   Refuse an invalid name of a queue or schedule; @name is the parameter.
 -- errors    RQ711
--- differs   elsewhere a regular expression
     set nocount on;
     declare @size int = len((@value + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
     declare @place int = 1;
@@ -110,7 +109,6 @@ as
 begin
 -- purpose   Raise the error for an invalid argument.
 -- errors    RQ711
--- differs   PostgreSQL raises with an expression
     set nocount on;
     declare @text nvarchar(2048) = concat(N'RQ711 invalid_argument: ', left(@error, 400));
     -- throw reads %% as %.
@@ -231,7 +229,6 @@ as
 begin
 -- purpose   Refuse the headers in an array of messages that a JSON parser may not accept.
 -- errors    RQ711
--- differs   part of message_error elsewhere
 --
 -- Other values are passed as headers, with their @name and the depth of their level 20.
     set nocount on;

@@ -1091,7 +1091,6 @@ as
 begin
 -- purpose   Let a due message join its group.
 -- locks     as InternalTryJoinGroup; the message row, without waiting; new delayed and expiry rows
--- differs   part of internal_promote on PostgreSQL
 --
 -- @has_slot is 1 if the caller must make the message ready, 0 if it waits in its group, null if it
 -- is delayed by another 0.5 seconds.

@@ -17,7 +17,6 @@ create or alter procedure rowq.InternalFromMicroseconds
 as
 begin
 -- purpose   Convert microseconds since 1970 to a datetime2.
--- differs   an expression elsewhere
     set nocount on;
     -- dateadd takes an int, so add in three steps. A literal beyond int would make the division
     -- numeric, which fails under numeric_roundabort.

@@ -24,7 +24,6 @@ create or alter procedure rowq.InternalTopicError
 as
 begin
 -- purpose   Return the error in a topic or pattern, or null.
--- differs   elsewhere a regular expression
     set nocount on;
     -- Double the dots, so that each word has its own pair and one replace finds every *.
     declare @words nvarchar(max) = concat(
@@ -233,7 +232,6 @@ as
 begin
 -- purpose   Refuse a batch of publish_batch with a body that is too long for one of its queues.
 -- errors    RQ711
--- differs   elsewhere each queue is checked in its turn
     set nocount on;
     declare @shortest int;
     declare @error nvarchar(400);
@@ -291,7 +289,6 @@ as
 begin
 -- purpose   Refuse a batch of publish_batch with a missing or invalid topic.
 -- errors    RQ711
--- differs   elsewhere topics are checked with the other values of a message
     set nocount on;
     declare @turn int = 0;
     declare @place int;

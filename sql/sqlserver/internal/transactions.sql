@@ -15,7 +15,6 @@ create or alter procedure rowq.InternalPauseBeforeRetry
 as
 begin
 -- purpose   Wait 5 to 40 ms, at random, before a deadlocked transaction is retried.
--- differs   only here: elsewhere the caller retries, or the engine does not repeat the deadlock
     set nocount on;
     -- Sessions that retry at once, in the same order, would deadlock again.
     declare @milliseconds int = 5 + abs(cast(checksum(newid()) as bigint)) % 36;

@@ -146,22 +146,6 @@ def test_character_set_latin1_is_refused(other_way: Any, queue_name: str) -> Non
         rowq.Queue(other_way(charset="latin1")).peek(queue_name)
 
 
-@pytest.mark.promise("P01", "P17")
-def test_call_without_autocommit_opens_the_callers_transaction(
-    own: Connection, other_way: Any, queue_name: str
-) -> None:
-    session = other_way(autocommit=False)
-    queue = rowq.Queue(session)
-    queue.enqueue(queue_name, "undone")
-    assert rowq.Queue(own).peek(queue_name) == []
-    session.rollback()
-    queue.enqueue(queue_name, "kept")
-    session.commit()
-    assert [message.data for message in rowq.Queue(own).peek(queue_name, max_messages=5)] == [
-        "kept"
-    ]
-
-
 @pytest.mark.pitfall("mysql 4")
 @pytest.mark.promise("P15", "P17")
 def test_refused_call_keeps_the_callers_savepoint(own: Connection, queue_name: str) -> None:

@@ -41,13 +41,6 @@ def test_text_of_64_kilobytes_is_returned_unchanged(queue: CheckedQueue, length:
     assert (kept.state, kept.body, kept.headers) == ("completed", body, headers)
 
 
-@pytest.mark.promise("P20")
-def test_binary_body_of_64_kilobytes_is_returned_unchanged(queue: CheckedQueue) -> None:
-    data = bytes(range(256)) * (SHORT // 256) + b"\x00"
-    queue.call("enqueue", body_binary=data)
-    assert queue.dequeue()[0].body_binary == data
-
-
 @pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P08", "P20")
 def test_id_lists_of_64_kilobytes_are_not_truncated(queue: CheckedQueue) -> None:

@@ -146,23 +146,6 @@ def test_patterns_with_a_prefix_are_read_once_per_batch(
     assert blocks_read() <= few + PATTERNS
 
 
-@pytest.mark.promise("P01", "P35")
-def test_publish_and_unbind_do_not_block_each_other(
-    connection: Connection, connect: Connect, queue_name: str, word: str
-) -> None:
-    queue = new_queue(connection, queue_name)
-    bind(queue, word)
-    other, producer = connect(), connect()
-    producer.call_timeout = PATIENCE_MS
-    with rolled_back(other):
-        arguments = {"queue_name": queue_name, "topic_pattern": word}
-        assert call_one(other, "unbind_topic", **arguments).outcome == "unbound"
-        assert names(publish(producer, word)) == [queue_name]
-    with rolled_back(other):
-        publish(other, word)
-        assert call_one(producer, "unbind_topic", **arguments).outcome == "unbound"
-
-
 @pytest.mark.pitfall("oracle 35")
 @pytest.mark.promise("P15", "P35")
 @pytest.mark.parametrize("routine", ["publish", "publish_batch"])

@@ -153,22 +153,6 @@ def test_calls_keep_the_isolation_level_of_the_session(
     assert found == number
 
 
-@pytest.mark.promise("P01", "P17")
-def test_call_without_autocommit_opens_the_callers_transaction(
-    own: Connection, connect: Connect, queue_name: str
-) -> None:
-    session = connect(autocommit=False)
-    queue = rowq.Queue(session)
-    queue.enqueue(queue_name, "undone")
-    assert ENGINE.in_transaction(session)
-    assert rowq.Queue(own).peek(queue_name) == []
-    session.rollback()
-    queue.enqueue(queue_name, "kept")
-    session.commit()
-    (left,) = rowq.Queue(own).peek(queue_name, max_messages=5)
-    assert left.data == "kept"
-
-
 @pytest.mark.promise("P15", "P17")
 @pytest.mark.parametrize("xact_abort", ["on", "off"])
 def test_refused_call_keeps_the_callers_savepoint(
