@@ -1,4 +1,4 @@
-"""The page of the command `rowq`: each command with its arguments and options, read from itself."""
+"""The command `rowq`: each command with its arguments and options, read from the program."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,32 +12,57 @@ from sql.generate.contract import table
 _HEAD = """\
 # Commands
 
-Every command of `rowq` with all of its arguments and options, as `rowq COMMAND --help` prints them.
-A word in capitals stands for a value. Every command has `--help`, or `-h`. Install the command as
-[Install](../install.md#with-python) shows, and name the database in `ROWQ_URL`.
+For operators and developers.
+Every command of `rowq` with all its arguments and options, as `rowq COMMAND --help` prints them.
+
+A word in capitals stands for a value. Every command has `--help`, or `-h`.
+[The command `rowq`](../command.md) describes connection, output and exit statuses.
 """
 
 
 def page() -> str:
-    """Return the page as Markdown."""
-    codes = table(("Exit status", "Meaning"), *((str(int(c)), m) for c, m in MEANINGS.items()))
-    return "\n".join([_HEAD, *_commands(get_command(app), "rowq"), f"## Exit status\n\n{codes}"])
+    """Return the page of the site as Markdown."""
+    sections = (_section(command, path) for path, command in _commands(get_command(app), "rowq"))
+    return "\n".join([_HEAD, *sections])
 
 
-def _commands(group: Any, path: str) -> Iterator[str]:
+def usages() -> list[tuple[str, str]]:
+    """Return each command with its arguments, and the first sentence of its help."""
+    return [
+        (_usage(command, path), " ".join(command.help.split("\n\n")[0].split()).rstrip("."))
+        for path, command in _commands(get_command(app), "rowq")
+    ]
+
+
+PARTS = {
+    "exit statuses": lambda: table(
+        ("Exit status", "Meaning"), *((str(int(c)), m) for c, m in MEANINGS.items())
+    ),
+}
+"""The generated parts of docs/command.md."""
+
+
+def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from _commands(command, f"{path} {name}")
         else:
-            yield _command(command, f"{path} {name}")
+            yield f"{path} {name}", command
 
 
-def _command(command: Any, path: str) -> str:
-    arguments = [one for one in command.params if one.param_type_name == "argument"]
+def _arguments(command: Any) -> list[Any]:
+    return [one for one in command.params if one.param_type_name == "argument"]
+
+
+def _usage(command: Any, path: str) -> str:
+    return " ".join([path, *map(_argument, _arguments(command))])
+
+
+def _section(command: Any, path: str) -> str:
     options = [one for one in command.params if one.param_type_name == "option"]
-    usage = " ".join([path, *map(_argument, arguments), *(["[OPTIONS]"] if options else [])])
+    usage = _usage(command, path) + (" [OPTIONS]" if options else "")
     parts = [f"## {path}", f"```text\n{usage}\n```", _escaped(command.help)]
-    if arguments:
+    if arguments := _arguments(command):
         rows = [(f"`{one.metavar}`", _escaped(one.help or "")) for one in arguments]
         parts.append(table(("Argument", "Meaning"), *rows))
     if options:

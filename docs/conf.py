@@ -23,14 +23,12 @@ include_patterns = [
     "docs/**.md",
     "README.md",
     "CHANGELOG.md",
-    "python_client/*.md",
     "sql/*.md",
     "sql/*/*.md",
     "sql/*/addons/*/README.md",
     "benchmarks/*.md",
     "migrations/README.md",
     "tests/README.md",
-    "tests/engine_only/*/README.md",
 ]
 exclude_patterns = [links.CONTRACT, "**/node_modules", "**/__pycache__"]
 

@@ -17,7 +17,7 @@ _LINK = re.compile(r"\[([^\[\]]+)\]\(([^()#:\s]+)(?:#([\w-]+))?\)")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Let Sphinx hand over each page before it reads it."""
+    """Change the links of each page before Sphinx reads it."""
     app.connect("source-read", _lead)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

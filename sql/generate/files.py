@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from docs import commands
 from sql.generate import (
     comments,
     grants,
@@ -30,6 +31,7 @@ _GRANTS: dict[str, Parts] = {
 }
 _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
+    "docs/command.md": commands.PARTS,
     "docs/examples/node/mysql.js": {"parameters": options.parameters_in_javascript},
     "python_client/rowq/messages.py": {"options": options.fields, "details": options.details},
     "python_client/rowq/options.py": {"options": options.classes},

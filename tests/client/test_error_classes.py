@@ -18,8 +18,8 @@ from rowq.engines.base import Engine
 from rowq.errors import REFUSALS
 from tests.static.sources import ROOT
 
-PAGE = (ROOT / "python_client/README.md").read_text(encoding="utf-8")
-CLASSES = ("lost", "wrong server", "undone", "passing", "refused", "poison")
+PAGE = (ROOT / "docs" / "python" / "errors.md").read_text(encoding="utf-8")
+CLASSES = ("connection lost", "wrong server", "rolled back", "transient", "refused", "permanent")
 ENGINES = {"PostgreSQL": "postgres", "MariaDB, MySQL": "mysql", "SQL Server": "sqlserver"}
 ENGINES["Oracle"] = "oracle"
 
@@ -92,10 +92,10 @@ def table() -> Iterator[tuple[str, str, str]]:
 def classes_of(engine: Engine, error: Exception) -> set[str]:
     """Return what an error is taken for."""
     answers = {
-        "lost": engine.is_connection_lost(error),
+        "connection lost": engine.is_connection_lost(error),
         "wrong server": engine.is_wrong_server(error),
-        "undone": engine.is_undone(error),
-        "passing": engine.is_transient(error),
+        "rolled back": engine.is_undone(error),
+        "transient": engine.is_transient(error),
         "refused": engine.refusal(error) is not None,
     }
     return {name for name, answer in answers.items() if answer}
@@ -115,14 +115,14 @@ def test_an_error_is_taken_for_what_the_page_says(happened: str, engine: str, co
     found = classes_of(engine_named(engine), error)
     # A worker tries again after anything but a refusal or poison, and no error is two of the other
     # classes.
-    expected = {"refused": {"refused"}, "poison": set()}
-    assert found == expected.get(happened, {"passing", happened})
+    expected = {"refused": {"refused"}, "permanent": set()}
+    assert found == expected.get(happened, {"transient", happened})
     assert is_driver_error(error)
     assert engine_named(engine).was_sent(error)
 
 
 def test_the_page_names_the_calls_that_are_not_made_again() -> None:
-    sentence = re.search(r"^(`enqueue`.*?) would do something twice", PAGE, re.MULTILINE)
+    sentence = re.search(r"^(`enqueue`, .*)\.$", PAGE, re.MULTILINE)
     assert sentence is not None
     routines = load_contract().routines.values()
     once = {routine.name for routine in routines if not routine.repeatable}
@@ -136,7 +136,7 @@ def test_whatever_ends_the_session_is_a_lost_connection_on_postgres() -> None:
         class diag:  # noqa: N801 - psycopg's name
             severity_nonlocalized = "FATAL"
 
-    assert classes_of(engine_named("postgres"), Fatal()) == {"lost", "passing"}
+    assert classes_of(engine_named("postgres"), Fatal()) == {"connection lost", "transient"}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_whatever_ends_the_session_is_a_lost_connection_on_postgres() -> None:
 def test_what_a_driver_says_by_itself_of_a_broken_connection_is_known(error: Exception) -> None:
     package = type(error).__module__.partition(".")[0]
     engine = next(engine for engine in engines() if engine.driver_package == package)
-    assert classes_of(engine, error) == {"lost", "passing"}
+    assert classes_of(engine, error) == {"connection lost", "transient"}
     assert engine.was_sent(error)
 
 

@@ -25,7 +25,7 @@ from tests.static.sources import ROOT
 VECTORS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("keys_of_stripes.json").read_text("utf-8")
 )
-PAGE = (ROOT / "python_client" / "README.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "python" / "striped.md").read_text("utf-8")
 FORMULAS = {
     "postgres": (
         "('x' || left(encode(sha256(convert_to({key}, 'UTF8')), 'hex'), 8))::bit(32)::bigint"

@@ -44,64 +44,45 @@ def test_the_first_statements_do_what_they_are_there_for(
     assert completed == "1|completed"
 
 
-# The page has a hundred commands and programs, and each of them starts Python anew.
-@pytest.mark.slow("executes a long page")
+EMPTY = ("docs/install.md", "python_client/README.md")
+"""Pages that install rowq themselves."""
+LONG = ("docs/import.md", "docs/operate.md", "docs/python/celery.md")
+"""Pages that are too slow for .ci/run."""
+NEEDED = {"docs/import.md": "procrastinate", "docs/python/django.md": "django"}
+"""The package that a page's commands import, by page."""
+
+
+def pages() -> list[str]:
+    """Return the pages with examples, but start.md, which test_newcomer.py runs tab by tab."""
+    found = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "python").glob("*.md")]
+    names = [path.relative_to(ROOT).as_posix() for path in [*found, ROOT / EMPTY[-1]]]
+    with_examples = [name for name in names if any(examples((ROOT / name).read_text("utf-8")))]
+    return sorted(set(with_examples) - {"docs/start.md"})
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.requires("psql")
-def test_the_client_s_examples_print_what_its_readme_says(
-    server: Server, empty_database: str, tmp_path: Path
-) -> None:
-    import_module("django")
-    migrate(empty_database)
-    run_page("python_client/README.md", server, empty_database, tmp_path)
-
-
-@pytest.mark.slow("executes a long page")
-@pytest.mark.requires("psql")
-def test_the_ways_to_install_print_what_is_said(
-    server: Server, empty_database: str, tmp_path: Path
-) -> None:
-    run_page("docs/install.md", server, empty_database, tmp_path)
-
-
-@pytest.mark.slow("executes a long page")
-@pytest.mark.timeout(300)
-@pytest.mark.requires("psql")
-@pytest.mark.parametrize("name", ["faq", "recipes", "workers"])
-def test_the_pages_of_the_site_print_what_they_say(
-    name: str, server: Server, empty_database: str, tmp_path: Path
-) -> None:
-    migrate(empty_database)
-    run_page(f"docs/{name}.md", server, empty_database, tmp_path)
-
-
-@pytest.mark.slow("executes a long page", ci=False)
-@pytest.mark.timeout(300)
-@pytest.mark.requires("psql")
-def test_the_page_on_operation_prints_what_it_says(
-    server: Server, empty_database: str, tmp_path: Path
-) -> None:
-    migrate(empty_database)
-    run_page("docs/operate.md", server, empty_database, tmp_path)
-
-
-def test_every_page_of_the_site_with_commands_is_run() -> None:
-    """start.md is run by test_newcomer.py, a tab at a time."""
-    pages = sorted((ROOT / "docs").glob("*.md"))
-    with_commands = {path.stem for path in pages if list(examples(path.read_text("utf-8")))}
-    assert with_commands == {"faq", "install", "operate", "recipes", "start", "workers"}
-
-
-@pytest.mark.slow("executes a long page", ci=False)
-@pytest.mark.requires("psql")
-@pytest.mark.parametrize("page", ["python_client/CELERY.md", "python_client/IMPORT.md"])
-def test_a_page_on_coming_from_another_queue_prints_what_it_says(
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, marks=pytest.mark.slow("executes a long page", ci=page not in LONG), id=page
+        )
+        for page in pages()
+    ],
+)
+def test_page_prints_its_outputs(
     page: str, server: Server, empty_database: str, tmp_path: Path
 ) -> None:
-    if "procrastinate" in (ROOT / page).read_text(encoding="utf-8"):
-        import_module("procrastinate")
-    migrate(empty_database)
+    if page in NEEDED:
+        import_module(NEEDED[page])
+    if page not in EMPTY:
+        migrate(empty_database)
     run_page(page, server, empty_database, tmp_path)
+
+
+def test_pages_with_examples_are_found() -> None:
+    assert {"docs/recipes.md", "docs/python/index.md", *EMPTY, *LONG, *NEEDED} <= set(pages())
 
 
 def run_page(page: str, server: Server, url: str, directory: Path) -> None:

@@ -42,17 +42,17 @@ TASKS: dict[str, list[Part]] = {
     "first message in PHP": _first("PHP"),
     "first message in a shell": _first("Shell"),
     "a worker": [INSTALL, ("docs/start.md", "## A worker", None)],
-    "own transaction, in psql": [INSTALL, ("docs/start.md", "## In your own transaction", "psql")],
+    "own transaction, in psql": [INSTALL, ("docs/start.md", "## In your own transaction", None)],
     "own transaction, in Python": [
         INSTALL,
-        ("docs/start.md", "## In your own transaction", "Python"),
+        ("docs/python/transactions.md", "## psycopg and other drivers", None),
     ],
     "Flyway": [("docs/install.md", "## Flyway", None)],
     "find and reset dead": [INSTALL, ("docs/operate.md", "## Find and reset dead messages", None)],
     "who holds a message": [INSTALL, ("docs/operate.md", "## See who holds a message", None)],
     "alert on age": [
         INSTALL,
-        ("docs/operate.md", "## Alert on the age of the oldest message", None),
+        ("docs/alerts.md", "## Alert on the age of the oldest message", None),
     ],
 }
 

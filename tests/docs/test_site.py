@@ -17,10 +17,10 @@ from typer.main import get_command
 
 from docs import build, picture
 from docs.calls import ENGINES, by_language, on_mysql
+from docs.commands import usages
 from rowq.contract import load_contract
 from rowq.engines.calls import inputs_of
 from rowq.tools.command.main import app
-from tests.cli.test_reference import commands
 from tests.helpers.npm import package
 from tests.static.sources import ROOT
 from tests.web.chromium import PROGRAM, chromium
@@ -118,7 +118,7 @@ def test_the_search_finds(word: str, site: Path) -> None:
 def test_each_command_is_on_a_page_with_all_its_options(site: Path) -> None:
     page = (site / "docs" / "reference" / "commands.html").read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]+>", "", page))
-    found = commands(get_command(app))
+    found = usages()
     assert len(found) > 50
     for usage, _ in found:
         assert usage in text, usage

@@ -22,7 +22,7 @@ SECONDS = 1.0
 """Each release is worked with for so long before the next change."""
 
 ORDER = ("claim", "message", "blocked")
-"""The order in which calls lock these tables, as migrations/README.md says."""
+"""The order in which calls lock these tables, as docs/contributing.md says."""
 
 
 @pytest.fixture

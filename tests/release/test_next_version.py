@@ -28,7 +28,7 @@ from tests.static.sources import ENGINES, ROOT
 
 pytestmark = pytest.mark.slow("makes the next version in a clone", ci=False)
 
-PAGE = (ROOT / "migrations" / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 LEADING = ("tests/static/test_compatible.py", "tests/static/test_generated.py")
 """The tests that say first what is missing."""
 STATIC = (

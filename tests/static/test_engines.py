@@ -1,4 +1,4 @@
-"""Every engine has each piece that sql/README.md names, and nobody else imports its package."""
+"""Every engine has each piece that docs/contributing.md names; only rowq.engines imports it."""
 
 import ast
 import inspect
@@ -25,9 +25,9 @@ NAMES = [engine.name for engine in engines()]
 
 
 def section() -> str:
-    """Return what sql/README.md says about adding an engine."""
-    text = (SQL / "README.md").read_text(encoding="utf-8")
-    return text.partition("\n## Adding an engine\n")[2].partition("\n## ")[0]
+    """Return what docs/contributing.md says about adding an engine."""
+    text = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    return text.partition("\n## Add an engine\n")[2].partition("\n## ")[0]
 
 
 def pieces() -> list[str]:

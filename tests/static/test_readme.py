@@ -23,12 +23,22 @@ def test_every_link_to_a_file_leads_to_one(page: str) -> None:
     assert not missing
 
 
+OF_THE_SITE = [page for page in PAGES if page.startswith("docs/") and page != "docs/index.md"]
+
+
+@for_each(OF_THE_SITE)
+def test_page_names_its_reader_and_is_short(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert re.match(r"# .+\n\nFor [^.]+\.\n", text), "begin with: For operators."
+    assert text.count("\n") <= 260
+
+
 NUMBERS = {"nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
 
 
 def test_the_page_on_adding_a_routine_counts_the_files_that_a_routine_is_made_of() -> None:
-    page = (ROOT / "sql" / "README.md").read_text(encoding="utf-8")
-    listed = page.partition("## Adding a routine\n")[2].partition("\nThen `make generate`")[0]
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    listed = page.partition("## Add a routine\n")[2].partition("\nThen `make generate`")[0]
     said = re.search(r"At most (\w+) files by hand", listed)
     assert said
     assert len(files_in(listed, ENGINES)) == NUMBERS[said[1]]

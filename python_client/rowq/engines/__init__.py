@@ -35,7 +35,7 @@ def engine_module(engine: str, part: str, package: str = __name__) -> Any:
 
     Args:
         engine: the engine's name, such as postgres.
-        part: the module's name; sql/README.md lists those that every engine has.
+        part: the module's name; docs/contributing.md lists those that every engine has.
         package: where the engine's package is: TOOLS for what only tools need.
     """
     return importlib.import_module(f"{package}.{engine}.{part}")

@@ -1,1 +1,1 @@
-"""All that rowq knows of MariaDB and MySQL; see sql/README.md, "Adding an engine"."""
+"""All that rowq knows of MariaDB and MySQL; see docs/contributing.md, "Add an engine"."""

@@ -1,1 +1,1 @@
-"""All that rowq knows of Oracle; see sql/README.md, "Adding an engine"."""
+"""All that rowq knows of Oracle; see docs/contributing.md, "Add an engine"."""

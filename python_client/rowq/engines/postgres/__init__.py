@@ -1,1 +1,1 @@
-"""All that rowq knows of PostgreSQL; see sql/README.md, "Adding an engine"."""
+"""All that rowq knows of PostgreSQL; see docs/contributing.md, "Add an engine"."""

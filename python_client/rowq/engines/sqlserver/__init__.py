@@ -1,1 +1,1 @@
-"""All that rowq knows of SQL Server and Azure SQL; see sql/README.md, "Adding an engine"."""
+"""All that rowq knows of SQL Server and Azure SQL; see docs/contributing.md, "Add an engine"."""
