@@ -1,8 +1,7 @@
 """Build the site: python -m docs.build [FOLDER]; make docs writes it to build/docs.
 
-Sphinx reads a copy of the repository, for its pages and the files that they link to, with the pages
-of the routines added, which are made of the contract. So what is generated is not committed, and
-several builds at a time do not meet.
+Sphinx reads a copy of the repository with the generated reference pages added, so that these are not
+committed and parallel builds do not conflict.
 """
 
 import argparse
@@ -22,7 +21,7 @@ _NO_PAGES = shutil.ignore_patterns(".*", "dist", "build", "node_modules", "__pyc
 
 
 def lay_out(source: Path) -> None:
-    """Put all that Sphinx reads into a new folder."""
+    """Copy the input of Sphinx to a new folder."""
     shutil.copytree(ROOT, source, ignore=_NO_PAGES)
     (source / FOLDER).mkdir()
     for name, text in pages().items():
@@ -30,7 +29,7 @@ def lay_out(source: Path) -> None:
 
 
 def build(target: Path) -> int:
-    """Write the site to a folder; return 0 if there was no warning."""
+    """Write the site to a folder; return 0 if there is no warning."""
     with tempfile.TemporaryDirectory(prefix="rowq-docs-") as folder:
         source = Path(folder, "source")
         lay_out(source)
@@ -39,17 +38,17 @@ def build(target: Path) -> int:
 
 
 def _is_replaceable(target: Path) -> bool:
-    """Whether a folder may be deleted: there is nothing in it, or a site that Sphinx has made."""
+    """Return whether a folder is empty or contains a site of Sphinx."""
     return target.is_dir() and ((target / "objects.inv").is_file() or not any(target.iterdir()))
 
 
 def main() -> None:
-    """Write the site to the folder that the command line names, in the place of an older one."""
+    """Build the site, replacing an older one."""
     parser = argparse.ArgumentParser(prog="python -m docs.build", description="Build the site.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs")
     target = parser.parse_args().folder
     if target.exists() and not _is_replaceable(target):
-        parser.error(f"{target} is no site of Sphinx's: name a new folder, or an empty one")
+        parser.error(f"{target} is not a site of Sphinx; use a new or empty folder")
     shutil.rmtree(target, ignore_errors=True)
     sys.exit(build(target))
 

@@ -1,7 +1,6 @@
-"""How a routine is called on each engine and in each language, as text for its page.
+"""Calls of a routine on each engine and in each language, as Markdown.
 
-On PostgreSQL, SQL Server and Oracle arguments are named, and what has a default may be left out. On
-MariaDB and MySQL they are given by place, all of them.
+Arguments are named on PostgreSQL, SQL Server and Oracle, and positional on MariaDB and MySQL.
 """
 
 import inspect
@@ -19,11 +18,11 @@ ENGINES = {
 }
 
 Mark = Callable[[int, str], str]
-"""What stands for a value: of its place from 1, and the parameter's name."""
+"""Placeholder of a value, from its position (from 1) and the parameter's name."""
 
 
 def by_engine(routine: Routine) -> Iterator[tuple[str, str]]:
-    """Yield the title of each engine that has a routine, and a call with all its parameters."""
+    """Yield each engine's title and a call with all parameters."""
     for engine, title in ENGINES.items():
         if (there := load_contract().of(engine).get(routine.name)) is not None:
             yield title, f"```sql\n{_CALLS[engine](there)}\n```"
@@ -35,18 +34,18 @@ def on_postgres(routine: Routine, mark: Mark = lambda _place, name: f":{name}") 
 
 
 def needed_on_postgres(routine: Routine, mark: Mark) -> str:
-    """Return a call on PostgreSQL with what is needed, in one line."""
+    """Return a call on PostgreSQL with the required parameters, in one line."""
     return _postgres(routine, _needed(routine), mark)
 
 
 def on_mysql(routine: Routine, mark: Mark = lambda _place, name: f":{name}") -> str:
-    """Return a call on MariaDB and MySQL with all parameters, which are given by place."""
+    """Return a call on MariaDB and MySQL with all parameters, by position."""
     marks = [mark(place, one.name) for place, one in enumerate(_inputs(routine), start=1)]
     return f"call rowq.{routine.name}({_listed(marks)})"
 
 
 def by_language(routine: Routine) -> Iterator[tuple[str, str]]:
-    """Yield the name of each language, and a call with the parameters that are needed."""
+    """Yield each language and a call with the required parameters."""
     if method := getattr(rowq.Queue, routine.name, None):
         yield "Python", f"```python\nqueue.{routine.name}{_signature(method)}\n```"
     there = load_contract().of("postgres").get(routine.name)
@@ -61,7 +60,7 @@ def _inputs(routine: Routine) -> list[Parameter]:
 
 
 def _needed(routine: Routine) -> list[Parameter]:
-    """Return the parameters without a default, and the body, without which there is little."""
+    """Return the parameters without a default, and the body."""
     return [one for one in _inputs(routine) if one.default is None or one.name == "body"]
 
 
@@ -83,7 +82,7 @@ def _signature(method: Callable[..., object]) -> str:
 def _postgres(
     routine: Routine, parameters: list[Parameter], mark: Mark, before: str = " ", after: str = ""
 ) -> str:
-    # A parameter that may be of several types is told by its value's which one is meant.
+    # The cast selects the overload.
     several = {overload.parameter for overload in routine.overloads_on("postgres")}
     named = [
         f"p_{one.name} => {mark(place, one.name)}{'::text' if one.name in several else ''}"
@@ -134,7 +133,7 @@ def _java(routine: Routine, needed: list[Parameter]) -> str:
     call = _postgres(routine, needed, lambda _place, _name: "?")
     lines = [f'PreparedStatement call = connection.prepareStatement(\n    "{call}");']
     lines += [_set(place, one) for place, one in enumerate(needed, start=1)]
-    # Who calls a procedure gets its row, too.
+    # A procedure returns a row as well.
     lines.append("ResultSet rows = call.executeQuery();")
     return "```java\n" + "\n".join(lines) + "\n```"
 

@@ -1,4 +1,4 @@
-"""How Sphinx makes the site; see build.py, which lays out what it reads."""
+"""Configuration of Sphinx for the site; build.py lays out its input."""
 
 from docs import links
 
@@ -17,8 +17,7 @@ extensions = [
     "docs.search_texts",
 ]
 
-# Pages of the repository are pages of the site as they are. CONTRACT.md is not: the site has a page
-# for each routine, made of the same contract, and links to the one lead to the others.
+# Links to CONTRACT.md lead to the page of the routine, see links.py.
 include_patterns = [
     "docs/**.md",
     "README.md",
@@ -33,17 +32,17 @@ include_patterns = [
 exclude_patterns = [links.CONTRACT, "**/node_modules", "**/__pycache__"]
 
 myst_enable_extensions = ["colon_fence"]
-# Links into a page name its headings, as on a code host.
+# Link to headings as a code host does.
 myst_heading_anchors = 4
-# Commands are shown with their output, which is no program.
+# Console blocks contain output, which no lexer highlights.
 suppress_warnings = ["misc.highlighting_failure"]
-# Quotation marks stay as they are written, to be copied.
+# Keep quotation marks as written, to be copied.
 smartquotes = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
-# What is not rowq's own has no page here.
+# Other packages have no page here.
 nitpick_ignore_regex = [("py:.*", "(?!rowq).*")]
 
 html_theme = "furo"
@@ -53,3 +52,7 @@ html_show_sphinx = False
 html_extra_path = ["front"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b6e5f", "color-brand-content": "#0b6e5f"},
+    "dark_css_variables": {"color-brand-primary": "#4fc3ae", "color-brand-content": "#4fc3ae"},
+}

@@ -1,7 +1,7 @@
-"""Links that lead elsewhere on the site than on a code host.
+"""Links that differ between the site and a code host.
 
-A link to sql/CONTRACT.md leads to the page of its routine. Of a folder, and of a page that is not
-on the site, the name is left.
+A link to sql/CONTRACT.md leads to the page of the routine. A link to a folder, or to a page that is
+not on the site, becomes plain text.
 """
 
 import posixpath

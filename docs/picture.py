@@ -1,7 +1,6 @@
 """Draw layers.svg and life.svg from their .dot: python -m docs.picture.
 
-Graphviz is that of npm, compiled to WebAssembly, in the version of tests/npm: another version, or
-the fonts of another machine, would draw the same pictures as other files.
+Graphviz is the WebAssembly build of tests/npm, because other versions and fonts write other files.
 """
 
 import subprocess
@@ -16,11 +15,11 @@ const { instance } = await import(process.argv[1]);
 const viz = await instance();
 process.stdout.write(viz.renderString(readFileSync(0, "utf-8"), { format: "svg" }));
 """
-_SAYS = "<!-- Generated from {} by python -m docs.picture -->\n"
+_HEAD = "<!-- Generated from {} by python -m docs.picture -->\n"
 
 
 def drawn(picture: Path) -> str:
-    """Return a picture as it should be."""
+    """Return a picture drawn from its source."""
     source = picture.with_suffix(".dot")
     done = subprocess.run(
         ["node", "--input-type=module", "--eval", _DRAW, _MODULE.as_uri()],
@@ -29,8 +28,8 @@ def drawn(picture: Path) -> str:
         text=True,
         check=True,
     )
-    # What comes before the root are words about XML that a page needs none of.
-    return _SAYS.format(source.name) + done.stdout[done.stdout.index("<svg") :]
+    # Drop the XML declaration and the doctype.
+    return _HEAD.format(source.name) + done.stdout[done.stdout.index("<svg") :]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pages of the routines, made of sql/contract.toml: one each, a list of them, errors, types."""
+"""Reference pages, from sql/contract.toml: one per routine, an index, errors and types."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,24 +11,24 @@ from sql.generate.contract import details, errors, table, text_of, types
 
 FOLDER = "docs/reference"
 TABLES = {"errors": "errors", "types": "types", "promises": "../../sql/PROMISES"}
-"""By heading of CONTRACT.md, the page that has what stands there; the others are routines."""
+"""Pages by heading of CONTRACT.md; other headings are routines."""
 
 _HEAD = """\
 # Reference
 
-Every routine is the same on every engine; what is different there its page says. The pages are made
-of [the contract](../../sql/contract.toml), to which tests hold every engine and the Python client.
-What the errors mean: [errors](errors.md). How each engine spells the types: [types](types.md). What
-all of this is worth: [promises](../../sql/PROMISES.md). The command `rowq`, with every option:
-[commands](commands.md).
+For developers, operators and DBAs.
+Every routine, from [the contract](../../sql/contract.toml), which is the same on every engine.
+
+See also [errors](errors.md), [types](types.md), [commands](commands.md) and
+[promises](../../sql/PROMISES.md).
 """
-_WHAT_TO_GIVE = """\
-What has a default may be left out. On MariaDB and MySQL arguments go by place, so null stands for
-it. What begins with `:` are values.
+_ARGUMENTS = """\
+Values begin with `:`. Parameters with a default are optional; on MariaDB and MySQL, where arguments
+are positional, pass null.
 """
 _LANGUAGES = """\
-With what is required, on PostgreSQL; on another engine take its call from above. Programs that run:
-[examples](../examples/README.md).
+Required parameters only, on PostgreSQL; for another engine use its call from above. The
+[examples](../examples/README.md) are whole programs.
 """
 
 
@@ -47,7 +47,7 @@ def pages() -> dict[str, str]:
 
 
 def _tests_of_promises() -> dict[str, str]:
-    """Return by promise the links of sql/PROMISES.md to tests that hold it."""
+    """Return the test links of sql/PROMISES.md by promise."""
     listed = (sql_directory() / "PROMISES.md").read_text(encoding="utf-8")
     found = re.findall(r"^- \*\*(P\d+)\*\* .* \((\[.*\))\)$", listed, re.MULTILINE)
     return {number: links.replace("](../", "](../../") for number, links in found}
@@ -60,7 +60,7 @@ def _index(contract: Mapping[str, Any]) -> str:
     parts = [_HEAD]
     for group, names in groups.items():
         rows = [(f"[{name}]({name}.md)", contract["routine"][name]["purpose"]) for name in names]
-        parts.append(f"## {group.capitalize()}\n\n" + table(("Routine", "What it does"), *rows))
+        parts.append(f"## {group.capitalize()}\n\n" + table(("Routine", "Purpose"), *rows))
     every = [name for names in groups.values() for name in names]
     contents = "\n".join(["commands", *every, "errors", "types"])
     parts.append(f"```{{toctree}}\n:hidden:\n\n{contents}\n```\n")
@@ -73,7 +73,7 @@ def _page(name: str, contract: Mapping[str, Any], held: Mapping[str, str]) -> st
     described = "\n".join(details(entry, contract))
     parts = [
         f"# {name}\n\n{text_of(entry)}\n",
-        f"## The call\n\n{_WHAT_TO_GIVE}",
+        f"## Call\n\n{_ARGUMENTS}",
         _tabs(by_engine(routine), "engine"),
         *_in_languages(routine),
         "## Parameters and columns\n",
@@ -86,7 +86,7 @@ def _page(name: str, contract: Mapping[str, Any], held: Mapping[str, str]) -> st
 
 def _in_languages(routine: Routine) -> Iterator[str]:
     if calls := list(by_language(routine)):
-        yield f"## From a language\n\n{_LANGUAGES}"
+        yield f"## By language\n\n{_LANGUAGES}"
         yield _tabs(calls, "language")
 
 
@@ -102,7 +102,7 @@ def _errors(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[s
         known = contract["errors"]
         numbers = entry["errors"]
         rows = [(number, known[number]["class"], known[number]["meaning"]) for number in numbers]
-        yield "## What may be refused\n\n" + table(("Error", "Python", "Meaning"), *rows)
+        yield "## Errors\n\n" + table(("Error", "Python", "Meaning"), *rows)
 
 
 def _promises(
@@ -113,4 +113,4 @@ def _promises(
             f"- **{number}** {contract['promises'][number]} ({held[number]})"
             for number in entry["promises"]
         ]
-        yield "## What it promises, and tests that hold it\n\n" + "\n".join(lines) + "\n"
+        yield "## Promises, with tests\n\n" + "\n".join(lines) + "\n"

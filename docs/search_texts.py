@@ -1,7 +1,7 @@
-"""Gives the search the text of every page where a browser cannot fetch it: in a folder of files.
+"""Texts of all pages as a script for the search.
 
-The search shows a piece of each page that it finds. It fetches the page for that, which no browser
-allows from a file; so the search page loads the texts as a script.
+The search fetches each page it finds to show an excerpt. Browsers forbid that for local files, so
+the search page loads all texts as a script.
 """
 
 import json
@@ -17,7 +17,7 @@ _texts: dict[str, str] = {}
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Collect the text of each page, and write all of them at the end."""
+    """Collect the text of each page, and write them at the end."""
     app.connect("html-page-context", _collect)
     app.connect("build-finished", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
@@ -38,7 +38,7 @@ def _write(app: Sphinx, error: Exception | None) -> None:
 
 
 class _Text(HTMLParser):
-    """Collects the text of a page without the marks behind its headings."""
+    """Parser that collects the text of a page without heading links."""
 
     def __init__(self) -> None:
         super().__init__()
