@@ -1,7 +1,7 @@
 """Build the site: python -m docs.build [FOLDER]; make docs writes it to build/docs.
 
-Sphinx reads a copy of the repository with the generated reference pages added, so that these are not
-committed and parallel builds do not conflict.
+Sphinx reads a copy of the repository with the generated reference pages added. So these are not
+committed, and parallel builds do not conflict.
 """
 
 import argparse
