@@ -1,15 +1,15 @@
 -- Groups: at most group_limit messages of one group_key in work.
 --
--- The right to be ready, leased or delayed for a retry is a slot, a row of group_slot. A message
--- without one waits in group_waiting, where dequeue never looks. The call that ends a message
--- passes its slot to the group's next message, or deletes it, in the same transaction. So a slot
--- cannot leak, and groups take turns. A producer whose message joins the group locks its slots
--- until its transaction ends, so the last one is not deleted while a message is coming. If a slot
--- cannot be passed on now, a row of deferred defers that to maintain: no worker waits for a
--- producer.
+-- A message needs a slot, a row of group_slot, to be ready, leased or delayed for a retry. A
+-- message without a slot waits in group_waiting, which dequeue does not read. The call that ends a
+-- message passes its slot to the group's next message, or deletes it, in the same transaction. So
+-- slots cannot leak, and groups take turns. A producer whose message joins the group locks the
+-- group's slots until its transaction ends, so that the last slot is not deleted before that. No
+-- worker waits for a producer: if a slot cannot be passed on now, a row of deferred leaves it to
+-- maintain.
 --
--- At REPEATABLE READ a call cannot see that a group is empty, so in the caller's transaction a slot
--- is passed on, but never deleted.
+-- In the caller's transaction a slot is passed on, but never deleted: under REPEATABLE READ a call
+-- cannot see that a group is empty.
 --
 --   alter_queue -> defer_group_checks
 --   reset -> rejoin_groups -> join_groups
@@ -29,12 +29,12 @@ create procedure rowq.internal_defer_group_checks(p_queue_id int)
 sql security definer
 modifies sql data
 begin
--- purpose   Have maintain look whether each group in which messages wait may have more of them in work.
+-- purpose   Defer a check for new slots for each group in which messages wait.
 -- locks     new deferred rows
     declare v_group_key, v_next varbinary(800) default '';
     declare v_lane smallint;
 
-    -- Go from group to group and not from message to message.
+    -- Skip from group to group, so that not every message is read.
     while v_next is not null do
         set v_next = null;
         select g.group_key, g.lane into v_next, v_lane
@@ -66,13 +66,15 @@ create procedure rowq.internal_rejoin_groups(
 sql security definer
 modifies sql data
 begin
--- purpose   Let messages that were dead join their groups, but for those that have kept their slots: [message_id, lane, attempt, holds_slot]; return the ids that wait there, the others are for the caller to make ready.
+-- purpose   Let messages that were dead join their groups; return the ids of those that wait.
 -- locks     as internal_join_groups; new expiry rows
 -- differs   part of reset on PostgreSQL
+--
+-- p_messages: [message_id, lane, attempt, holds_slot]; a message that holds its slot does not join.
     declare v_rest, v_slice, v_joining, v_some longtext;
     set p_waiting = null;
 
-    -- Go in the order of the keys, as internal_join_groups does, and slice by slice, because no
+    -- Join in the order of the keys, as internal_join_groups does, and slice by slice, because no
     -- text holds the keys of many messages.
     select json_arrayagg(json_array(h.message_id, h.lane, 0)) into v_rest
     from (
@@ -118,8 +120,10 @@ create procedure rowq.internal_join_groups(
 sql security definer
 modifies sql data
 begin
--- purpose   Let messages join their groups: [message_id, lane, attempt, group key in hex or null]; return the ids that wait there, the others are for the caller to make ready.
+-- purpose   Let messages join their groups; return the ids of those that wait there.
 -- locks     as internal_take_group_slot, in the order of the keys; new group_waiting rows
+--
+-- p_messages: [message_id, lane, attempt, group key in hex or null].
     declare v_message_id bigint;
     declare v_lane smallint;
     declare v_group_key, v_full_key varbinary(800);
@@ -146,7 +150,7 @@ begin
         if v_is_end then
             leave messages;
         end if;
-        -- A group that is full stays so until the end of this transaction.
+        -- A full group stays full until this transaction ends.
         set v_has_slot = false;
         if not v_group_key <=> v_full_key then
             call rowq.internal_take_group_slot(p_queue_id, v_group_key, v_has_slot);
@@ -174,8 +178,9 @@ create procedure rowq.internal_take_group_slot(
 sql security definer
 modifies sql data
 begin
--- purpose   Take a slot of a group: true with one, false where the message has to wait behind others.
--- locks     a new group_slot row, or the group's, shared; waits for who opens or closes it
+-- purpose   Take a slot of a group; return false if the message has to wait.
+-- locks     a new group_slot row, or the group's rows, shared; waits for sessions that add or
+--           delete them
     declare v_limit, v_newest, v_no int;
     declare v_is_full boolean;
     declare v_slots longtext;
@@ -192,12 +197,12 @@ begin
     where q.queue_id = p_queue_id;
     set v_slots = coalesce(v_slots, '[]');
 
-    looks: loop
+    attempts: loop
         set v_is_full = json_length(v_slots) >= v_limit;
         if v_is_full then
-            -- Hold the slots to the end of the transaction: whoever would give the last one back
-            -- knows by this that a message is coming. The look was without a lock, because two that
-            -- wait with a lock for the same number meet a deadlock.
+            -- Lock the slots until the transaction ends, so that no session deletes the last one
+            -- while this message joins. The first read is without a lock: two locking reads of the
+            -- same key that both wait to insert it would deadlock.
             select json_arrayagg(h.slot_no) into v_slots
             from (
                 select t.slot_no
@@ -210,7 +215,7 @@ begin
             ) h;
             set v_slots = coalesce(v_slots, '[]'), p_has_slot = false;
         else
-            -- Take the first free number. The count keeps a limit that was lowered.
+            -- Add the first free slot. The count respects a limit that was lowered.
             set v_no = 1, p_has_slot = true;
             while json_contains(v_slots, concat(v_no)) do
                 set v_no = v_no + 1;
@@ -223,22 +228,21 @@ begin
             if not p_has_slot then
                 set v_slots = json_array_append(v_slots, '$', v_no);
             elseif v_limit = 1 then
-                -- Any limit leaves room for one.
-                leave looks;
+                -- Every limit allows one slot.
+                leave attempts;
             end if;
         end if;
 
-        -- Each of these may have waited, and an alter_queue that has come meanwhile does not see
-        -- this message. So what counts is the limit that is read after them.
+        -- The statements above may have waited, and an alter_queue that ran then did not see this
+        -- message. Read the limit again.
         select q.group_limit into v_newest
         from rowq.queue q
         where q.queue_id = p_queue_id;
         if p_has_slot and v_newest >= v_limit
            or v_is_full and json_length(v_slots) >= v_newest then
-            leave looks;
+            leave attempts;
         end if;
-        -- Another one took the number, a slot was given back in between, or the limit was changed:
-        -- try once more.
+        -- Another session added this slot or deleted one, or the limit was changed: retry.
         if p_has_slot then
             delete from rowq.group_slot
             where queue_id = p_queue_id
@@ -261,27 +265,27 @@ create procedure rowq.internal_release_group_slots(
 sql security definer
 modifies sql data
 begin
--- purpose   Pass on the slots of messages that have ended: [message_id, group key in hex or null]; leave to maintain those that cannot be passed on now.
+-- purpose   Pass on the slots of ended messages; defer those that cannot be passed now.
 -- locks     as internal_pass_group_slot; new ready and deferred rows
     declare v_group_key varbinary(800);
     declare v_pause double;
     declare v_is_left boolean;
     declare v_is_end boolean default false;
     declare v_next, v_ready longtext;
-    -- A cursor reads the list once: a look at its n-th element reads all those before it.
-    declare each_token cursor for
+    -- A cursor reads the list once; reading its n-th element reads all before it.
+    declare each_slot cursor for
         select unhex(j.group_key)
         from json_table(
             p_links,
-            '$[*]' columns (place for ordinality, group_key varchar(1600) path '$[1]')
+            '$[*]' columns (position for ordinality, group_key varchar(1600) path '$[1]')
         ) j
         where j.group_key is not null
-        order by j.place;
+        order by j.position;
     declare continue handler for not found set v_is_end = true;
 
-    open each_token;
+    open each_slot;
     slots: loop
-        fetch each_token into v_group_key;
+        fetch each_slot into v_group_key;
         if v_is_end then
             leave slots;
         end if;
@@ -303,7 +307,7 @@ begin
         end if;
         set v_is_end = false;
     end loop;
-    close each_token;
+    close each_slot;
 
     if v_ready is not null then
         call rowq.internal_push_ready(p_queue_id, concat('[', v_ready, ']'));
@@ -325,8 +329,10 @@ create procedure rowq.internal_pass_group_slot(
 sql security definer
 modifies sql data
 begin
--- purpose   Pass one slot of a group on to its next message, or give it back. p_next is that message as [message_id, lane, attempt], for the caller to make ready; p_is_left says that nothing can be done now.
--- locks     group_waiting and group_slot rows, tried only
+-- purpose   Pass one slot of a group to its next message, or delete it.
+-- locks     group_waiting and group_slot rows, skipped if locked
+--
+-- p_next: [message_id, lane, attempt], for the caller to make ready.
     declare v_limit, v_lowest_no, v_highest_no, v_slot_no int;
     declare v_pause double;
     declare v_first_id, v_message_id bigint;
@@ -348,11 +354,10 @@ begin
             leave slot;
         end if;
 
-        -- To give a slot back wants a look that sees what was committed since the one before. In
-        -- the caller's transaction nobody knows whether it would, because the isolation level of
-        -- one transaction stands in no variable.
+        -- Deleting a slot requires a read newer than the last one. In the caller's transaction the
+        -- isolation level is unknown, so defer it.
         if p_owns_transaction and v_highest_no > v_limit and v_lowest_no <= v_limit then
-            -- A slot beyond a limit that was lowered is given back.
+            -- The limit was lowered: delete a slot above it.
             select t.slot_no into v_slot_no
             from rowq.group_slot t force index (primary)
             where t.queue_id = p_queue_id
@@ -370,9 +375,9 @@ begin
             end if;
         end if;
 
-        looks: loop
-            -- Find the first message that waits without locks, then lock it by its whole key, so
-            -- that no gap is locked.
+        checks: loop
+            -- Find the first waiting message without locks, then lock it by its whole key, so that
+            -- no gap is locked.
             set v_first_id = null, v_message_id = null;
             select g.message_id, g.lane into v_first_id, v_lane
             from rowq.group_waiting g force index (primary)
@@ -381,7 +386,7 @@ begin
             order by g.queue_id, g.group_key, g.message_id
             limit 1;
             if v_first_id is not null then
-                leave looks;
+                leave checks;
             elseif not p_owns_transaction then
                 set p_is_left = true;
                 leave slot;
@@ -393,8 +398,8 @@ begin
                 leave slot;
             end if;
 
-            -- Nobody waits. Where a slot can be locked, nobody is coming either, and who was
-            -- coming a moment ago is there by now, so look once more.
+            -- The group is empty. If a slot can be locked, no producer is joining, and those that
+            -- were have committed: check once more.
             select t.slot_no into v_slot_no
             from rowq.group_slot t force index (primary)
             where t.queue_id = p_queue_id
@@ -415,8 +420,8 @@ begin
           and g.message_id = v_first_id
         for update skip locked;
         if v_message_id is null and p_owns_transaction and v_limit > 1 then
-            -- With a limit of 1 nobody is taken instead, because a message that is being cancelled
-            -- may stay, and must not be overtaken.
+            -- With a limit of 1 no other message is taken: a message that is being cancelled may
+            -- stay, and must not be overtaken.
             select g.message_id, g.lane into v_message_id, v_lane
             from rowq.group_waiting g force index (primary)
             where g.queue_id = p_queue_id
@@ -451,12 +456,12 @@ create procedure rowq.internal_pop_group_waiting(
 sql security definer
 modifies sql data
 begin
--- purpose   Take messages out of their groups, by their ids; return those that nobody holds, and their ids.
--- locks     group_waiting rows, passing over locked ones
+-- purpose   Remove unlocked messages from their groups, by their ids; return them and their ids.
+-- locks     group_waiting rows, skipping locked ones
 -- differs   no such helper elsewhere: part of purge_queue and internal_pop_waiting
     declare v_rest, v_slice, v_keys longtext;
 
-    -- Keys are read where they are needed, because no text holds those of many messages.
+    -- Read each key where it is used: no text holds the keys of many messages.
     select json_arrayagg(json_array(h.message_id, h.lane, 0)), json_arrayagg(h.message_id)
     into p_messages, p_ids
     from (
@@ -473,8 +478,8 @@ begin
            and g.message_id = k.message_id
         for update /*!80000 of g */ skip locked
     ) h;
-    -- Read the keys before the delete, which would lock the rows of message, too, and wait for a
-    -- producer that has just named one of them.
+    -- Read the keys before the delete, which would lock the rows of message and wait for a producer
+    -- that has just named one as a predecessor.
     set v_rest = p_messages;
     while v_rest is not null do
         call rowq.internal_next_slice(v_rest, v_slice);
@@ -506,13 +511,13 @@ create procedure rowq.internal_try_take_group_slot(
 sql security definer
 modifies sql data
 begin
--- purpose   Do what internal_take_group_slot does, but return null where that takes longer than a moment.
--- locks     as internal_take_group_slot, not waited for on MariaDB, for a second at most on MySQL
--- differs   the shortest wait that MySQL has is a second
-    declare v_patience bigint default @@session.innodb_lock_wait_timeout;
+-- purpose   Take a slot as internal_take_group_slot does; return null instead of waiting.
+-- locks     as internal_take_group_slot, but does not wait on MariaDB, and waits up to 1 s on MySQL
+-- differs   1 s is MySQL's shortest wait
+    declare v_timeout bigint default @@session.innodb_lock_wait_timeout;
     declare exit handler for 1205
     begin
-        set session innodb_lock_wait_timeout = v_patience;
+        set session innodb_lock_wait_timeout = v_timeout;
         if @@innodb_rollback_on_timeout then
             resignal;
         end if;
@@ -520,7 +525,7 @@ begin
     end;
     declare exit handler for sqlexception
     begin
-        set session innodb_lock_wait_timeout = v_patience;
+        set session innodb_lock_wait_timeout = v_timeout;
         resignal;
     end;
     set p_has_slot = null;
@@ -530,7 +535,7 @@ begin
            in ('READ-COMMITTED', 'READ-UNCOMMITTED') then
         set session innodb_lock_wait_timeout = /*!80000 1 */ /*M!100600 0 */;
         call rowq.internal_take_group_slot(p_queue_id, p_group_key, p_has_slot);
-        set session innodb_lock_wait_timeout = v_patience;
+        set session innodb_lock_wait_timeout = v_timeout;
     end if;
 end//
 delimiter ;
@@ -547,7 +552,7 @@ create procedure rowq.internal_add_group_slots(
 sql security definer
 modifies sql data
 begin
--- purpose   Give a group whose limit was raised its new slots; p_is_done is false where another look is needed.
+-- purpose   Add the slots that a raised limit allows a group; p_is_done is false to retry.
 -- locks     as internal_try_take_group_slot and internal_release_group_slots
     declare v_first_id bigint;
     declare v_lane smallint;

@@ -1,12 +1,11 @@
 -- Predecessors: messages that wait for others to end, and deferred work.
 --
--- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
--- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
--- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
--- message resumes up to a thousand successors; the rest is a row of deferred. A death does not
--- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
--- thousand. deferred holds everything that another transaction's locks prevented: slots, blocked
--- messages, rows of ended messages. maintain runs what is due of it.
+-- A message with predecessors waits in blocked, which dequeue does not read. A row of successor
+-- links it to one predecessor at a time, the newest unfinished one. When that ends, the message is
+-- linked to the next, or resumes at the front of its priority. The call that ends a message resumes
+-- up to 1000 successors and defers the rest. If a predecessor dies, its successors are held, resume
+-- or die, as their on_predecessor_dead says, 1000 at a time. deferred has the work that another
+-- transaction's locks prevented: slots, blocked messages, rows of ended messages. maintain runs it.
 --
 --   complete, finish -> end_awaited
 --   cancel, cancel_many -> finished_of
@@ -39,9 +38,11 @@ create procedure rowq.internal_end_awaited(
 sql security definer
 modifies sql data
 begin
--- purpose   Delete those of these messages that are still there, none with a key, and let the messages go on that wait for them; leave to maintain those whose rows another transaction has locked.
+-- purpose   Delete ended messages that have no dedup key, and resume their successors.
 -- locks     as internal_read_links and internal_release_links; new deferred rows
--- differs   PostgreSQL learns by the delete itself who waits
+-- differs   on PostgreSQL the delete returns has_successors
+--
+-- Messages whose rows another transaction has locked are deferred.
     declare v_links, v_held longtext;
     call rowq.internal_read_links(p_messages, null, false, true, v_links, v_held);
     call rowq.internal_delete_messages(p_queue_id, p_messages, v_held);
@@ -62,7 +63,7 @@ create procedure rowq.internal_finished_of(
 sql security definer
 modifies sql data
 begin
--- purpose   Return which of these messages are finished and not yet archived; null where there is none.
+-- purpose   Return which of these messages are finished and not yet archived, or null.
 -- differs   PostgreSQL compares arrays
     select json_arrayagg(x.message_id) into p_finished_ids
     from rowq.finished f force index (primary)
@@ -82,7 +83,7 @@ drop procedure if exists rowq.internal_batch_predecessors;
 
 delimiter //
 create procedure rowq.internal_batch_predecessors(
-    p_place int,
+    p_position int,
     p_stored longtext,
     p_positions longtext,
     inout p_predecessor_ids longtext,
@@ -92,8 +93,11 @@ create procedure rowq.internal_batch_predecessors(
 sql security definer
 modifies sql data
 begin
--- purpose   Add to a message's predecessors those that it names by their places in the batch. p_stored is a row of [1 if it is new and has not failed, message_id], 20 digits each, of the messages before it; p_own_id is the newest such one.
+-- purpose   Add the predecessors that a message names by their positions in the batch.
 -- differs   part of internal_block_batch on PostgreSQL
+--
+-- p_stored has, for each message before it, 1 if it is new and has not failed, then its message_id:
+-- 20 digits together. p_own_id is the newest such predecessor.
     declare v_is_good boolean;
     declare v_low, v_high decimal(20);
     declare v_ids longtext;
@@ -101,10 +105,10 @@ begin
 
     call rowq.internal_is_id_list(p_positions, v_is_good);
     if v_is_good then
-        select min(j.place), max(j.place) into v_low, v_high
-        from json_table(p_positions, '$[*]' columns (place decimal(20) path '$')) j;
+        select min(j.position), max(j.position) into v_low, v_high
+        from json_table(p_positions, '$[*]' columns (position decimal(20) path '$')) j;
     end if;
-    if not v_is_good or v_low < 1 or v_high >= p_place then
+    if not v_is_good or v_low < 1 or v_high >= p_position then
         set p_error =
             'predecessor_positions must be a list of earlier positions in the batch';
     elseif v_low is not null then
@@ -112,8 +116,8 @@ begin
                max(if(left(h.entry, 1) = '1', cast(substring(h.entry, 2) as signed), null))
         into v_ids, p_own_id
         from (
-            select substring(p_stored, (j.place - 1) * 20 + 1, 20) as entry
-            from json_table(p_positions, '$[*]' columns (place int path '$')) j
+            select substring(p_stored, (j.position - 1) * 20 + 1, 20) as entry
+            from json_table(p_positions, '$[*]' columns (position int path '$')) j
             limit 1000000
         ) h;
         set p_predecessor_ids = json_merge_preserve(coalesce(p_predecessor_ids, '[]'), v_ids);
@@ -127,7 +131,7 @@ delimiter //
 create procedure rowq.internal_block(
     p_queue_id int,
     p_message_id bigint,
-    p_place int,
+    p_position int,
     p_lane smallint,
     p_due_at datetime(6),
     p_group_key varbinary(800),
@@ -140,12 +144,15 @@ create procedure rowq.internal_block(
 sql security definer
 modifies sql data
 begin
--- purpose   Let a new message wait for its predecessors: waiting, unsure, failed with one, or free where all have ended. The caller frees the dedup key of one that has failed. p_own_id is the newest of them that this call has stored, p_place the message's place in a batch, or 0.
+-- purpose   Let a new message wait for its predecessors: waiting, unsure, failed, or free.
 -- locks     as internal_await_predecessor; new blocked, dead and result rows
 -- errors    RQ711
+--
+-- The caller releases the dedup key of a failed one. p_own_id: the newest predecessor that this
+-- call has stored. p_position: the message's position in a batch, or 0.
     declare v_ids, v_remaining_ids longtext;
     declare v_newest_id, v_predecessor_id bigint;
-    declare v_looks int;
+    declare v_checks int;
 
     -- A number that is too big for an id is read as null.
     select json_arrayagg(h.message_id), max(h.message_id) into v_ids, v_newest_id
@@ -160,14 +167,14 @@ begin
         call rowq.internal_refuse(
             concat(
                 'predecessor_ids must name existing messages',
-                if(p_place > 0, concat(' (message ', p_place, ')'), '')
+                if(p_position > 0, concat(' (message ', p_position, ')'), '')
             )
         );
     end if;
 
     set p_state = 'free';
     if v_newest_id = p_own_id then
-        -- Nobody else sees this predecessor yet.
+        -- No other session sees this predecessor yet.
         update rowq.message m force index (primary)
         set m.has_successors = true
         where m.message_id = p_own_id;
@@ -179,7 +186,7 @@ begin
     elseif v_ids is not null then
         call rowq.internal_await_predecessor(
             p_queue_id, p_message_id, v_ids, p_on_dead, p_owns_transaction, p_owns_transaction,
-            null, p_state, v_predecessor_id, v_remaining_ids, v_looks
+            null, p_state, v_predecessor_id, v_remaining_ids, v_checks
         );
     end if;
 
@@ -219,57 +226,62 @@ create procedure rowq.internal_await_predecessor(
     p_on_dead varchar(20),
     p_is_fresh boolean,
     p_owns_transaction boolean,
-    p_most_looks int,
+    p_max_checks int,
     out p_state varchar(20),
     out p_predecessor_id bigint,
     out p_remaining_ids longtext,
-    out p_looks int
+    out p_checks int
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Let a message wait for the first of these, newest first, that has not ended: waiting, free, failed, unsure where another transaction has locked it, or cut after p_most_looks of them, if that is not null. p_is_fresh says that a message that is not seen has ended.
--- locks     the predecessor's message row, tried only; a new successor row; new deferred rows
+-- purpose   Let a message wait for the newest unfinished of its predecessors.
+-- locks     the predecessor's message row, skipped if locked; a new successor row; new deferred
+--           rows
+--
+-- p_predecessor_ids: newest first. p_state: waiting, free, failed, unsure if another transaction
+-- has locked the predecessor, or cut after p_max_checks of them. p_is_fresh: a message that this
+-- session does not see has ended.
     declare v_count int default json_length(p_predecessor_ids);
-    declare v_place int default 0;
+    declare v_at int default 0;
     declare v_next int;
     declare v_shown_id, v_locked_id, v_after, v_ended_id bigint;
     declare v_has_successors boolean;
-    declare v_last_place int;
-    set p_state = null, p_remaining_ids = null, p_looks = 0;
+    declare v_last int;
+    set p_state = null, p_remaining_ids = null, p_checks = 0;
 
-    looks: while p_state is null do
-        set v_last_place = coalesce(
-            least(v_count, v_place + greatest(p_most_looks - p_looks, 0)), v_count
+    candidates: while p_state is null do
+        set v_last = coalesce(
+            least(v_count, v_at + greatest(p_max_checks - p_checks, 0)), v_count
         );
         set v_next = null, p_predecessor_id = null, v_locked_id = null, v_ended_id = null;
-        select j.place, j.message_id, m.message_id, m.has_successors
+        select j.position, j.message_id, m.message_id, m.has_successors
         into v_next, p_predecessor_id, v_shown_id, v_has_successors
         from json_table(
-            p_predecessor_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+            p_predecessor_ids, '$[*]' columns (position for ordinality, message_id bigint path '$')
         ) j
         left join rowq.message m force index (primary)
             on m.message_id = j.message_id
            and m.queue_id = p_queue_id
-        where j.place > v_place
-          and j.place <= v_last_place
+        where j.position > v_at
+          and j.position <= v_last
           and (m.message_id is not null or not p_is_fresh)
         limit 1;
-        set p_looks = p_looks + coalesce(v_next, v_last_place) - v_place;
+        set p_checks = p_checks + coalesce(v_next, v_last) - v_at;
         if v_next is null then
-            set p_state = if(v_last_place < v_count, 'cut', 'free'), v_place = v_last_place;
-            leave looks;
+            set p_state = if(v_last < v_count, 'cut', 'free'), v_at = v_last;
+            leave candidates;
         end if;
-        set v_place = v_next;
+        set v_at = v_next;
         if v_shown_id is null then
-            -- It has ended, or is newer than the snapshot. A lock on a key that is not there would
-            -- cover the gap where new messages go.
+            -- It has ended, or is newer than the snapshot. Locking a missing key would lock the gap
+            -- where new messages go.
             set p_state = 'unsure';
-            leave looks;
+            leave candidates;
         end if;
 
-        -- Hold the row to the end of the transaction: a call that ends the predecessor leaves the
-        -- row to maintain meanwhile. This one waits for nobody.
+        -- Lock the row until the transaction ends, without waiting: a call that ends the
+        -- predecessor defers deleting it.
         if v_has_successors then
             select m.message_id, m.has_successors into v_locked_id, v_has_successors
             from rowq.message m force index (primary)
@@ -284,18 +296,18 @@ begin
             for update skip locked;
         end if;
         if v_locked_id is null and p_is_fresh then
-            -- It is in others' hands, or has ended meanwhile.
+            -- It is locked by another session, or has just ended.
             select m.message_id, 'unsure' into v_locked_id, p_state
             from rowq.message m force index (primary)
             where m.message_id = p_predecessor_id
               and m.queue_id = p_queue_id;
-            iterate looks;
+            iterate candidates;
         elseif v_locked_id is null then
             set p_state = 'unsure';
-            leave looks;
+            leave candidates;
         end if;
 
-        -- The archive keeps the message row for a while.
+        -- The archiver deletes the message row later.
         select greatest(l.floor - 1, 0) into v_after
         from rowq.lane l force index (primary)
         where l.queue_id = p_queue_id
@@ -314,17 +326,17 @@ begin
               and d.message_id = p_predecessor_id;
             if v_ended_id is not null and p_on_dead = 'fail' then
                 set p_state = 'failed';
-                leave looks;
+                leave candidates;
             end if;
         end if;
         if v_ended_id is not null then
-            -- Thousands may have ended since the archiver was here: leave all of them out at once.
+            -- Thousands may have ended since the last archive: skip all of them at once.
             select json_arrayagg(h.message_id) into p_predecessor_ids
             from (
                 select j.message_id
                 from json_table(
                     p_predecessor_ids,
-                    '$[*]' columns (place for ordinality, message_id bigint path '$')
+                    '$[*]' columns (position for ordinality, message_id bigint path '$')
                 ) j
                 left join (
                     select distinct x.message_id
@@ -335,13 +347,13 @@ begin
                     where f.queue_id = p_queue_id
                       and f.finish_id > v_after
                 ) e on e.message_id = j.message_id
-                where j.place > v_place
+                where j.position > v_at
                   and e.message_id is null
-                order by j.place
+                order by j.position
                 limit 1000000
             ) h;
-            set v_place = 0, v_count = coalesce(json_length(p_predecessor_ids), 0);
-            iterate looks;
+            set v_at = 0, v_count = coalesce(json_length(p_predecessor_ids), 0);
+            iterate candidates;
         end if;
 
         if v_has_successors is null then
@@ -360,16 +372,16 @@ begin
         set p_state = 'waiting';
     end while;
 
-    -- What is left of a list are its last members, and its end.
+    -- The ids that remain are the tail of the list's text.
     if p_state = 'unsure' then
-        set p_predecessor_id = null, v_place = v_place - 1;
+        set p_predecessor_id = null, v_at = v_at - 1;
     elseif p_state = 'cut' then
         set p_predecessor_id = null;
     end if;
-    if p_state in ('waiting', 'unsure', 'cut') and v_place < v_count then
+    if p_state in ('waiting', 'unsure', 'cut') and v_at < v_count then
         set p_remaining_ids = if(
-            v_place = 0, p_predecessor_ids,
-            concat('[', substring_index(p_predecessor_ids, ',', v_place - v_count))
+            v_at = 0, p_predecessor_ids,
+            concat('[', substring_index(p_predecessor_ids, ',', v_at - v_count))
         );
     end if;
 end//
@@ -387,8 +399,10 @@ create procedure rowq.internal_defer(
 sql security definer
 modifies sql data
 begin
--- purpose   Have maintain look again at blocked messages, or at what waits for predecessors that have ended; the same ids as both are messages that have ended, and whose rows another transaction has locked.
+-- purpose   Defer a check of blocked messages, or of messages whose predecessors have ended.
 -- locks     new deferred rows
+--
+-- The same ids in both lists: ended messages whose rows another transaction has locked.
     insert into rowq.deferred (queue_id, due_at, deferred_id, message_id, predecessor_id, is_hint)
     select p_queue_id, utc_timestamp(6), uuid_short() & 9007199254740991,
            if(p_message_ids is null, null, j.message_id),
@@ -408,15 +422,17 @@ create procedure rowq.internal_propagate_deaths(
     p_dead longtext,
     p_failed longtext,
     p_owns_transaction boolean,
-    inout p_most_looks int
+    inout p_max_checks int
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Let what waits for dead messages do as it asked: arrays that begin with message_id. p_failed are messages that fail, as internal_unblock returns them, and are made dead first. p_most_looks is as for internal_unblock.
--- locks     message rows, tried only; in the caller's transaction as internal_read_links; new dead
---           and result rows; as internal_release_dedup_keys and internal_propagate_death; new
---           deferred rows
+-- purpose   Propagate the deaths of messages to their successors, level by level.
+-- locks     message rows, skipped if locked; new dead, result and deferred rows; as the helpers
+--           that it calls
+--
+-- p_dead: arrays that begin with message_id. p_failed: messages to make dead first, as
+-- internal_unblock returns them. p_max_checks is as for internal_unblock.
     declare c_most int default 1000;
     declare v_count int default 0;
     declare v_dead longtext default p_dead;
@@ -452,8 +468,7 @@ begin
             set v_dead = v_failed, v_count = v_count + json_length(v_failed);
         end if;
 
-        -- Where a row is locked, a producer is adding a message that waits: look again when it is
-        -- there.
+        -- If a row is locked, a producer is adding a successor: defer the check.
         select json_arrayagg(json_array(h.message_id, h.has_successors)) into v_free
         from (
             select m.message_id, m.has_successors
@@ -478,8 +493,8 @@ begin
             call rowq.internal_defer(p_queue_id, null, v_held, true);
         end if;
 
-        -- An old snapshot does not show every message that waits, and a long tree dies in steps, so
-        -- that no transaction grows without end.
+        -- An old snapshot does not show all successors. A deep tree dies in steps, to keep
+        -- transactions short.
         if v_awaited is null then
             leave levels;
         elseif not p_owns_transaction or v_count > c_most then
@@ -491,7 +506,7 @@ begin
         while v_at < json_length(v_awaited) do
             call rowq.internal_propagate_death(
                 p_queue_id, json_extract(v_awaited, concat('$[', v_at, ']')), p_owns_transaction,
-                v_most, p_most_looks, v_failed
+                v_most, p_max_checks, v_failed
             );
             set v_at = v_at + 1;
         end while;
@@ -510,15 +525,18 @@ create procedure rowq.internal_propagate_death(
     p_dead_id bigint,
     p_owns_transaction boolean,
     inout p_most int,
-    inout p_most_looks int,
+    inout p_max_checks int,
     inout p_failed longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are added to p_failed, as internal_unblock returns them. p_most and p_most_looks are as for internal_resume_successors.
+-- purpose   Resume successors of a dead message that continue; add those that fail to p_failed.
 -- locks     successor rows; as internal_unblock; new deferred rows
 -- differs   part of internal_propagate_deaths on PostgreSQL
+--
+-- p_failed is as internal_unblock returns it, p_most and p_max_checks as for
+-- internal_resume_successors.
     declare v_ids, v_again, v_some longtext;
 
     select json_arrayagg(h.message_id) into v_ids
@@ -543,7 +561,7 @@ begin
            and s.predecessor_id = p_dead_id
            and s.message_id = j.message_id;
         call rowq.internal_unblock(
-            p_queue_id, v_ids, null, p_owns_transaction, p_most_looks, v_again, v_some
+            p_queue_id, v_ids, null, p_owns_transaction, p_max_checks, v_again, v_some
         );
         if v_again is not null then
             call rowq.internal_defer(p_queue_id, v_again, null, false);
@@ -568,15 +586,18 @@ create procedure rowq.internal_unblock(
     p_message_ids longtext,
     p_ended_id bigint,
     p_owns_transaction boolean,
-    inout p_most_looks int,
+    inout p_max_checks int,
     out p_again longtext,
     out p_failed longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. p_again are the ids of those that need another look, p_failed those that fail: [message_id, lane, attempt, the predecessor that is dead]. p_most_looks is for how many predecessors it may look, and then how many of that are left.
--- locks     blocked rows, tried only; as internal_try_unblock; new ready rows
+-- purpose   Check what blocked messages wait for, and resume those that wait for nothing.
+-- locks     blocked rows, skipped if locked; as internal_try_unblock; new ready rows
+--
+-- p_again: ids to retry. p_failed: messages that fail, [message_id, lane, attempt, dead
+-- predecessor]. p_max_checks: predecessors to check; it returns how many are left.
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_seen, v_held, v_free, v_ready longtext;
     declare v_message_id bigint;
@@ -600,7 +621,7 @@ begin
         on b.queue_id = p_queue_id
        and b.message_id = j.message_id;
     if v_seen is not null then
-        -- What has been begun is finished first, so these go to the front of their priorities.
+        -- Messages that have been blocked go to the front of their priorities.
         select json_arrayagg(json_array(h.message_id, h.lane div 2 * 2, 0, h.is_free)) into v_held
         from (
             select b.message_id, b.lane,
@@ -619,7 +640,7 @@ begin
             for update /*!80000 of b */ skip locked
         ) h;
 
-        -- Somebody is cancelling the others, perhaps.
+        -- The others are locked by a session that may be cancelling them.
         select json_arrayagg(j.message_id) into p_again
         from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
         left join (
@@ -629,8 +650,8 @@ begin
         where h.message_id is null;
     end if;
 
-    -- Each message has its share of the looks, so that those with many predecessors do not keep the
-    -- others waiting.
+    -- Each message has its share of the checks, so that one with many predecessors does not delay
+    -- the others.
     set v_left = json_length(v_held);
     open each_other;
     set v_is_end = false;
@@ -640,8 +661,8 @@ begin
             leave messages;
         end if;
         call rowq.internal_try_unblock(
-            p_queue_id, v_message_id, p_ended_id, p_owns_transaction, p_most_looks div v_left,
-            p_most_looks, v_is_late, v_state, v_next
+            p_queue_id, v_message_id, p_ended_id, p_owns_transaction, p_max_checks div v_left,
+            p_max_checks, v_is_late, v_state, v_next
         );
         set v_is_end = false, v_left = v_left - 1;
         if v_state = 'again' then
@@ -673,7 +694,7 @@ begin
            and b.message_id = j.message_id;
     end if;
     if v_free is not null and v_ready is not null then
-        -- They go on in the order of their numbers.
+        -- They resume in the order of their ids.
         select json_arrayagg(json_array(h.message_id, h.lane, 0)) into v_ready
         from (
             select j.message_id, j.lane
@@ -700,7 +721,7 @@ create procedure rowq.internal_try_unblock(
     p_ended_id bigint,
     p_owns_transaction boolean,
     p_share int,
-    inout p_most_looks int,
+    inout p_max_checks int,
     inout p_is_late boolean,
     out p_state varchar(20),
     out p_next varchar(80)
@@ -708,10 +729,14 @@ create procedure rowq.internal_try_unblock(
 sql security definer
 modifies sql data
 begin
--- purpose   Look again what a blocked message waits for, whose row the caller has locked: again, waiting, moved, ready or failed; p_next is one that is ready, as [message_id, lane, attempt], or one that fails, with the predecessor that is dead behind that. p_share is for how many predecessors it may look, of the p_most_looks that the call has.
--- locks     as internal_await_predecessor and internal_try_take_group_slot; the message row, tried
---           only
--- differs   PostgreSQL does it in internal_unblock
+-- purpose   Check what a blocked message waits for; the caller has locked its row.
+-- locks     as internal_await_predecessor and internal_try_take_group_slot; the message row,
+--           skipped if locked
+-- differs   part of internal_unblock on PostgreSQL
+--
+-- p_state: again, waiting, moved, ready or failed. p_next: [message_id, lane, attempt] if ready;
+-- with the dead predecessor appended if failed. p_share: predecessors to check, of the call's
+-- p_max_checks.
     declare v_lane smallint;
     declare v_predecessor_id, v_dead_id, v_shown_id, v_locked_id bigint;
     declare v_due_at datetime(6);
@@ -720,7 +745,7 @@ begin
     declare v_remaining_ids, v_ids longtext;
     declare v_is_fresh, v_is_delayed boolean;
     declare v_has_slot boolean default true;
-    declare v_looks int default 0;
+    declare v_checks int default 0;
     set p_state = 'free', p_next = null;
 
     select b.lane, b.predecessor_id, b.due_at, b.on_dead, b.group_key, b.remaining_ids
@@ -739,7 +764,7 @@ begin
         );
     end if;
     if v_ids is not null then
-        -- A snapshot that shows the message shows what it waits for, too, unless that has ended.
+        -- A snapshot that shows the message also shows its predecessors, unless they have ended.
         if not p_owns_transaction then
             select m.message_id into v_shown_id
             from rowq.message m force index (primary)
@@ -748,9 +773,9 @@ begin
         set v_is_fresh = p_owns_transaction or v_shown_id is not null;
         call rowq.internal_await_predecessor(
             p_queue_id, p_message_id, v_ids, v_on_dead, v_is_fresh, p_owns_transaction,
-            p_share, p_state, v_dead_id, v_remaining_ids, v_looks
+            p_share, p_state, v_dead_id, v_remaining_ids, v_checks
         );
-        set p_most_looks = greatest(p_most_looks - v_looks, 0);
+        set p_max_checks = greatest(p_max_checks - v_checks, 0);
     end if;
     set v_is_delayed = coalesce(v_due_at > utc_timestamp(6), false);
 
@@ -762,7 +787,7 @@ begin
           and b.message_id = p_message_id;
         set p_state = if(p_state = 'cut', 'again', p_state);
     elseif p_state = 'failed' then
-        -- Its row is to have the error, and a producer may be adding a message that waits for it.
+        -- Its row gets the error, and a producer may be adding a successor to it.
         select m.message_id into v_locked_id
         from rowq.message m force index (primary)
         where m.message_id = p_message_id
@@ -777,7 +802,7 @@ begin
         values (p_queue_id, v_due_at, p_message_id, v_lane, v_group_key);
         set p_state = 'moved';
     elseif p_state = 'free' and v_group_key is not null then
-        -- Wait for a producer once a call, and no longer than a moment.
+        -- Wait for a producer only once per call, and only briefly.
         set v_has_slot = null;
         if not p_is_late then
             call rowq.internal_try_take_group_slot(
@@ -795,7 +820,7 @@ begin
             set p_state = 'moved';
         end if;
     elseif p_state = 'free' then
-        -- What has been begun is finished first.
+        -- Messages that have been blocked go to the front.
         set p_state = 'ready', p_next = json_array(p_message_id + 0, v_lane div 2 * 2, 0);
     else
         set p_state = 'again';
@@ -817,13 +842,15 @@ create procedure rowq.internal_resume_successors(
     p_predecessor_id bigint,
     p_owns_transaction boolean,
     inout p_most int,
-    inout p_most_looks int
+    inout p_max_checks int
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now, or are too many. p_most is for how many messages, p_most_looks as for internal_unblock, and then what of these is left.
+-- purpose   Resume the messages that waited for this ended one; defer those that cannot resume now.
 -- locks     successor rows; as internal_resume_blocked; new deferred rows
+--
+-- p_most: messages to resume. p_max_checks: as for internal_unblock. Both return how many are left.
     declare v_ids, v_again longtext;
 
     select json_arrayagg(h.message_id) into v_ids
@@ -836,7 +863,7 @@ begin
         limit p_most
     ) h;
     set p_most = p_most - coalesce(json_length(v_ids), 0);
-    -- An old snapshot does not show every message that waits.
+    -- An old snapshot does not show all successors.
     if not p_owns_transaction or p_most = 0 then
         call rowq.internal_defer(
             p_queue_id, null, json_array(p_predecessor_id + 0), false
@@ -850,7 +877,7 @@ begin
            and s.predecessor_id = p_predecessor_id
            and s.message_id = j.message_id;
         call rowq.internal_resume_blocked(
-            p_queue_id, v_ids, p_predecessor_id, p_owns_transaction, p_most_looks, v_again
+            p_queue_id, v_ids, p_predecessor_id, p_owns_transaction, p_max_checks, v_again
         );
         if v_again is not null then
             call rowq.internal_defer(p_queue_id, v_again, null, false);
@@ -867,21 +894,21 @@ create procedure rowq.internal_resume_blocked(
     p_message_ids longtext,
     p_ended_id bigint,
     p_owns_transaction boolean,
-    inout p_most_looks int,
+    inout p_max_checks int,
     out p_again longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. p_again are the ids of those that need another look; p_most_looks is as for internal_unblock.
+-- purpose   Resume blocked messages, or make them dead with a predecessor; return those to retry.
 -- locks     as internal_unblock and internal_propagate_deaths
     declare v_failed longtext;
     call rowq.internal_unblock(
-        p_queue_id, p_message_ids, p_ended_id, p_owns_transaction, p_most_looks, p_again, v_failed
+        p_queue_id, p_message_ids, p_ended_id, p_owns_transaction, p_max_checks, p_again, v_failed
     );
     if v_failed is not null then
         call rowq.internal_propagate_deaths(
-            p_queue_id, null, v_failed, p_owns_transaction, p_most_looks
+            p_queue_id, null, v_failed, p_owns_transaction, p_max_checks
         );
     end if;
 end//
@@ -899,8 +926,8 @@ create procedure rowq.internal_pop_blocked(
 sql security definer
 modifies sql data
 begin
--- purpose   Take messages out that wait for others, by their ids; return those that nobody holds, and their ids.
--- locks     blocked rows, passing over locked ones
+-- purpose   Remove unlocked messages that wait for predecessors, by their ids; return them and their ids.
+-- locks     blocked rows, skipping locked ones
 -- differs   no such helper elsewhere: part of purge_queue and internal_pop_waiting
     select json_arrayagg(json_array(h.message_id, h.lane, 0)), json_arrayagg(h.message_id)
     into p_messages, p_ids
@@ -933,32 +960,32 @@ create procedure rowq.internal_run_deferred(
 sql security definer
 modifies sql data
 begin
--- purpose   Look again at up to p_limit slots and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
--- locks     deferred rows, passing over locked ones; as internal_pass_group_slot,
---           internal_add_group_slots, internal_resume_blocked, internal_resume_successors,
---           internal_retry_propagation, internal_free_dedup_keys and internal_end_held
+-- purpose   Run up to p_limit deferred items; return how many succeeded.
+-- locks     deferred rows, skipping locked ones; as the helpers that it calls
+--
+-- With p_may_reorder, items that fail may be put behind those that were not reached.
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_since, v_due_at datetime(6);
     declare v_deferred_id, v_last_id, v_message_id, v_predecessor_id bigint;
     declare v_group_key varbinary(800);
     declare v_is_hint, v_is_left, v_is_done boolean;
-    declare v_seen, v_locked, v_notes, v_awaited, v_again longtext;
-    declare v_next, v_note varchar(80);
+    declare v_seen, v_locked, v_items, v_awaited, v_again longtext;
+    declare v_next, v_item varchar(80);
     declare v_is_end boolean default false;
     declare v_most int default p_limit;
-    declare v_looks int default 50 * p_limit;
-    declare each_note cursor for
+    declare v_checks int default 50 * p_limit;
+    declare each_item cursor for
         select j.deferred_id, v_epoch + interval j.due_at microsecond
         from json_table(
             v_seen,
             '$[*]' columns (
-                place for ordinality,
+                position for ordinality,
                 deferred_id bigint path '$[0]',
                 due_at bigint path '$[1]'
             )
         ) j
-        order by j.place;
+        order by j.position;
     declare continue handler for not found set v_is_end = true;
     set p_solved = 0;
 
@@ -981,12 +1008,12 @@ begin
         limit p_limit
     ) h;
 
-    open each_note;
-    notes: loop
+    open each_item;
+    items: loop
         set v_is_end = false, v_is_hint = null;
-        fetch each_note into v_deferred_id, v_due_at;
+        fetch each_item into v_deferred_id, v_due_at;
         if v_is_end then
-            leave notes;
+            leave items;
         end if;
         set v_last_id = v_deferred_id;
         select r.group_key, r.message_id, r.predecessor_id, r.is_hint
@@ -997,34 +1024,33 @@ begin
           and r.deferred_id = v_deferred_id
         for update skip locked;
         if v_is_hint is null then
-            iterate notes;
+            iterate items;
         end if;
-        set v_note = concat(
+        set v_item = concat(
                 '[', coalesce(v_message_id, 'null'), ',', v_deferred_id, ',',
                 timestampdiff(microsecond, v_epoch, v_due_at), ']'
             ),
-            v_locked = concat_ws(',', v_locked, v_note);
-        -- An old snapshot does not show what has happened to messages since.
+            v_locked = concat_ws(',', v_locked, v_item);
+        -- An old snapshot does not show later changes of messages.
         if v_group_key is null and not p_owns_transaction then
-            iterate notes;
+            iterate items;
         end if;
 
-        -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
-        -- must not make every look write.
-        if v_predecessor_id is not null and least(v_most, v_looks) = 0 then
-            -- Others have used up what one call may do: leave this one to the next call.
+        -- Leave unresolved rows unchanged: an idle producer transaction must not cause writes.
+        if v_predecessor_id is not null and least(v_most, v_checks) = 0 then
+            -- This call has used up its limits: leave the item to the next one.
             set v_is_done = false;
         elseif v_message_id = v_predecessor_id then
             call rowq.internal_end_held(
-                p_queue_id, v_message_id, v_most, v_looks, v_is_done
+                p_queue_id, v_message_id, v_most, v_checks, v_is_done
             );
         elseif v_message_id is not null then
-            set v_is_done = false, v_notes = concat_ws(',', v_notes, v_note);
+            set v_is_done = false, v_items = concat_ws(',', v_items, v_item);
         elseif v_predecessor_id is not null and v_is_hint then
-            call rowq.internal_retry_propagation(p_queue_id, v_predecessor_id, v_looks, v_is_done);
+            call rowq.internal_retry_propagation(p_queue_id, v_predecessor_id, v_checks, v_is_done);
         elseif v_predecessor_id is not null then
             call rowq.internal_resume_successors(
-                p_queue_id, v_predecessor_id, p_owns_transaction, v_most, v_looks
+                p_queue_id, v_predecessor_id, p_owns_transaction, v_most, v_checks
             );
             set v_is_done = true;
         elseif v_group_key is null then
@@ -1050,24 +1076,24 @@ begin
             set p_solved = p_solved + 1;
         end if;
     end loop;
-    close each_note;
+    close each_item;
 
-    -- One call for all of the messages waits once for a producer that opens their group.
-    if v_notes is not null then
-        set v_notes = concat('[', v_notes, ']');
+    -- One call for all messages waits only once for a producer that adds their group's slot.
+    if v_items is not null then
+        set v_items = concat('[', v_items, ']');
         select json_arrayagg(h.message_id) into v_awaited
         from (
             select distinct j.message_id
-            from json_table(v_notes, '$[*]' columns (message_id bigint path '$[0]')) j
+            from json_table(v_items, '$[*]' columns (message_id bigint path '$[0]')) j
             order by j.message_id
             limit 1000000
         ) h;
         call rowq.internal_resume_blocked(
-            p_queue_id, v_awaited, null, p_owns_transaction, v_looks, v_again
+            p_queue_id, v_awaited, null, p_owns_transaction, v_checks, v_again
         );
         delete r
         from json_table(
-            v_notes,
+            v_items,
             '$[*]' columns (
                 message_id bigint path '$[0]',
                 deferred_id bigint path '$[1]',
@@ -1085,7 +1111,7 @@ begin
         set p_solved = p_solved + row_count();
     end if;
 
-    -- But where there are so many of these that others were not looked at, put them behind those.
+    -- If they kept others from being reached, put them behind the others.
     set v_deferred_id = null;
     if p_may_reorder and v_locked is not null and p_solved < p_limit
        and json_length(v_seen) >= p_limit then
@@ -1117,14 +1143,14 @@ delimiter //
 create procedure rowq.internal_retry_propagation(
     p_queue_id int,
     p_message_id bigint,
-    inout p_most_looks int,
+    inout p_max_checks int,
     out p_is_done boolean
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Look again what waits for a dead message; p_is_done is false where a producer is still adding something that does. p_most_looks is as for internal_unblock. The transaction must be the call's own.
--- locks     the message row, tried only; as internal_propagate_deaths
+-- purpose   Propagate a death again; p_is_done is false if a producer is adding a successor.
+-- locks     the message row, skipped if locked; as internal_propagate_deaths
     declare v_message_id, v_dead_id bigint;
     select m.message_id into v_message_id
     from rowq.message m force index (primary)
@@ -1139,14 +1165,14 @@ begin
         where m.message_id = p_message_id
           and m.queue_id = p_queue_id;
     else
-        -- One that was reset meanwhile is waited for as before.
+        -- If the message was reset, its successors wait as before.
         select d.message_id into v_dead_id
         from rowq.dead d force index (primary)
         where d.queue_id = p_queue_id
           and d.message_id = p_message_id;
         if v_dead_id is not null then
             call rowq.internal_propagate_deaths(
-                p_queue_id, json_array(json_array(p_message_id + 0)), null, true, p_most_looks
+                p_queue_id, json_array(json_array(p_message_id + 0)), null, true, p_max_checks
             );
         end if;
     end if;

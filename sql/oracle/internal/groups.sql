@@ -1,16 +1,16 @@
 -- Groups: at most group_limit messages of one group_key in work.
 --
--- The right to be ready, leased or delayed for a retry is a slot, a row of group_slot. A message
--- without one waits in group_waiting, where dequeue never looks. The call that ends a message
--- passes its slot to the group's next message, or deletes it, in the same transaction. So a slot
--- cannot leak, and groups take turns. A producer whose message joins the group locks its slots
--- until its transaction ends, so the last one is not deleted while a message is coming. If a slot
--- cannot be passed on now, a row of deferred defers that to maintain: no worker waits for a
--- producer.
+-- A message needs a slot, a row of group_slot, to be ready, leased or delayed for a retry. A
+-- message without a slot waits in group_waiting, which dequeue does not read. The call that ends a
+-- message passes its slot to the group's next message, or deletes it, in the same transaction. So
+-- slots cannot leak, and groups take turns. A producer whose message joins the group locks the
+-- group's slots until its transaction ends, so that the last slot is not deleted before that. No
+-- worker waits for a producer: if a slot cannot be passed on now, a row of deferred leaves it to
+-- maintain.
 --
--- No row can be locked shared, and a duplicate insert waits without a timeout. So a worker that
--- opens a group tries a lock bucket first, a row of lock_bucket, and a second producer leaves a row
--- of deferred beside its message.
+-- Oracle has no shared row locks, and an insert of a duplicate key waits without a timeout. So a
+-- worker that adds a slot tries to lock a row of lock_bucket first, and a producer that can lock no
+-- slot adds a row of deferred.
 --
 --   alter_queue -> defer_group_checks -> push_deferred
 --   reset, store_group_waiting -> join_groups -> take_group_slot
@@ -28,9 +28,9 @@
 
 procedure internal_defer_group_checks(p_queue_id in number)
 is
--- purpose   Have maintain look whether each group in which messages wait may have more of them in work.
+-- purpose   Defer a check for new slots for each group in which messages wait.
 -- locks     new deferred rows
-    -- v_from is the least key that is greater than the last group's: that one and a zero byte.
+    -- v_from is the least key above the last group's: that key and a zero byte.
     v_from raw(801) := hextoraw('00');
     v_key  rowq_group_waiting.group_key%type;
     cursor next_rows is
@@ -40,7 +40,7 @@ is
           and g.group_key >= v_from
         order by g.queue_id, g.group_key, g.message_id;
 begin
-    -- Go from group to group and not from message to message.
+    -- Skip from group to group, so that not every message is read.
     loop
         v_key := null;
         open next_rows;
@@ -59,8 +59,8 @@ procedure internal_push_deferred(
     p_is_hint   in number
 )
 is
--- purpose   Have maintain, and each dequeue that finds nothing, look at a group in p_seconds.
--- locks     the new deferred row; the first time its lane, passed over when locked
+-- purpose   Defer a group's work by p_seconds, to maintain and to a dequeue that finds nothing.
+-- locks     the new deferred row; the first time its lane, skipped if locked
 -- differs   no such helper elsewhere: part of release_group_slots and defer_group_checks
 begin
     internal_open_lanes(p_queue_id, -4 /* deferred */);
@@ -77,11 +77,13 @@ procedure internal_join_groups(
     p_waiting  out nocopy t_numbers
 )
 is
--- purpose   Let messages that have a group_key join their groups. p_waiting has the places of those that wait there, each by itself; the others are for the caller to make ready.
+-- purpose   Let messages that have a group_key join their groups; return those that wait there.
 -- locks     as internal_take_group_slot, in the order of the keys; new group_waiting rows
+--
+-- p_waiting has their positions in p_messages.
     v_order    t_positions;
     v_at       varchar2(4000 char);
-    v_place    pls_integer := p_messages.first;
+    v_position pls_integer := p_messages.first;
     v_key      raw(800);
     v_full_key raw(800);
     v_is_full  boolean;
@@ -89,31 +91,31 @@ is
     v_behind   t_messages;
 begin
     p_waiting.delete;
-    while v_place is not null loop
-        if p_messages(v_place).group_key is not null then
+    while v_position is not null loop
+        if p_messages(v_position).group_key is not null then
             v_order(
                 internal_dedup_order(
-                    p_messages(v_place).group_key, p_messages(v_place).message_id
+                    p_messages(v_position).group_key, p_messages(v_position).message_id
                 )
-            ) := v_place;
+            ) := v_position;
         end if;
-        v_place := p_messages.next(v_place);
+        v_position := p_messages.next(v_position);
     end loop;
 
     v_at := v_order.first;
     while v_at is not null loop
-        v_place := v_order(v_at);
-        v_key := utl_raw.cast_to_raw(p_messages(v_place).group_key);
-        -- A group that is full stays so until the end of this transaction.
+        v_position := v_order(v_at);
+        v_key := utl_raw.cast_to_raw(p_messages(v_position).group_key);
+        -- A full group stays full until this transaction ends.
         v_is_full := v_key = v_full_key;
         if v_is_full is null or not v_is_full then
             v_is_full := not internal_take_group_slot(p_queue_id, v_key, true);
         end if;
         if v_is_full then
             v_full_key := v_key;
-            p_waiting(v_place) := v_place;
+            p_waiting(v_position) := v_position;
             v_keys(v_keys.count + 1) := v_key;
-            v_behind(v_keys.count) := p_messages(v_place);
+            v_behind(v_keys.count) := p_messages(v_position);
         end if;
         v_at := v_order.next(v_at);
     end loop;
@@ -130,12 +132,13 @@ function internal_take_group_slot(
 )
 return boolean
 is
--- purpose   Take a slot of a group: true with one, false where the message has to wait behind others, null where it must not wait and another session may be opening the group.
--- locks     the group's bucket and its group_slot rows, passing over locked ones; a new
---           group_slot row, which waits for who opens the group; a new deferred row
--- differs   no row can be locked shared here: who can lock no slot leaves work for maintain
-    -- The tries are limited for a serializable transaction, which never sees the slot that it
-    -- collides with.
+-- purpose   Take a slot of a group; return false if the message has to wait.
+-- locks     the group's bucket and its group_slot rows, skipping locked ones; a new group_slot row,
+--           which waits for a session that adds the same; a new deferred row
+-- differs   Oracle has no shared row locks: a session that can lock no slot defers a check
+--
+-- Without p_may_wait it returns null if another session may be adding the first slot.
+    -- A serializable transaction never sees the slot that it collides with.
     c_most_tries constant pls_integer := 3;
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_group      t_group;
@@ -148,8 +151,8 @@ begin
         if v_group.slots.count >= v_group.group_limit then
             v_locked := internal_lock_slots(p_queue_id, p_group_key);
             if v_locked.count > 0 then
-                -- Nobody gives back a slot that is locked to the end of this transaction, so who
-                -- ends its message sees this one, or leaves the slot to maintain.
+                -- No session deletes a slot that is locked until this transaction ends, so the
+                -- session that ends its message sees this one, or defers the slot.
                 forall i in 1 .. v_locked.count
                     update rowq_group_slot t
                     set t.joined_at = v_now
@@ -161,8 +164,8 @@ begin
             exit;
         end if;
 
-        -- A message that waits although there is capacity comes before this one, and has a row of
-        -- deferred: it will have its turn. With a limit above 1 their order is not kept.
+        -- An earlier message waits although a slot is free, and a deferred check exists for it:
+        -- queue behind it. A limit above 1 keeps no order.
         exit when v_group.first_id is not null and v_group.group_limit = 1;
         v_has_bucket := internal_lock_bucket(p_queue_id, p_group_key);
         if not (v_has_bucket or p_may_wait) then
@@ -174,8 +177,8 @@ begin
         end if;
     end loop;
 
-    -- This transaction holds no slot, so the last one may be given back by a session that has not
-    -- seen the message. Let maintain look whether it waits behind nobody.
+    -- This transaction has locked no slot, so a session that has not seen the message may delete
+    -- the last one. Defer a check.
     internal_push_deferred(p_queue_id, p_group_key, 0, 1);
     return false;
 end internal_take_group_slot;
@@ -186,7 +189,7 @@ procedure internal_read_group(
     p_group     out nocopy t_group
 )
 is
--- purpose   Read the slots of a group, the first message that waits in it, and the settings that concern it.
+-- purpose   Read a group's slots, its first waiting message and the queue's settings.
 -- differs   no such helper elsewhere: part of internal_take_group_slot and internal_pass_group_slot
     v_found t_group_rows;
 begin
@@ -221,15 +224,16 @@ end internal_read_group;
 function internal_lock_slots(p_queue_id in number, p_group_key in raw)
 return t_numbers
 is
--- purpose   Lock those slots of a group that nobody holds; return their numbers.
--- locks     group_slot rows, passing over locked ones
+-- purpose   Lock the unlocked slots of a group; return their numbers.
+-- locks     group_slot rows, skipping locked ones
 -- differs   no such helper elsewhere: part of internal_take_group_slot, which locks them shared
-    -- ORA-08177: this transaction is serializable, and a message has joined the group since then.
+    -- ORA-08177: the transaction is serializable, and a message has joined the group since it
+    -- began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_most constant pls_integer := 100;
     v_locked t_numbers;
-    cursor token_rows is
+    cursor slot_rows is
         select /*+ index_rs_asc(t rowq_group_slot_pk) no_batch_table_access_by_rowid(t) */
                t.slot_no
         from rowq_group_slot t
@@ -238,9 +242,9 @@ is
         order by t.queue_id, t.group_key, t.slot_no
         for update skip locked;
 begin
-    open token_rows;
-    fetch token_rows bulk collect into v_locked limit c_most;
-    close token_rows;
+    open slot_rows;
+    fetch slot_rows bulk collect into v_locked limit c_most;
+    close slot_rows;
     return v_locked;
 exception
     when e_not_serial then
@@ -251,10 +255,11 @@ end internal_lock_slots;
 function internal_lock_bucket(p_queue_id in number, p_key in raw)
 return boolean
 is
--- purpose   Lock the bucket of a group, or of the dedup key of a schedule; return false where another session holds it.
--- locks     a row of lock_bucket, passed over when locked
--- differs   this engine's own: elsewhere the wait of an insert has a limit
-    -- ORA-08177: this transaction is serializable, and somebody held the row after it began.
+-- purpose   Lock the bucket of a group, or of a schedule's dedup key; return false if it is locked.
+-- locks     a row of lock_bucket, skipped if locked
+-- differs   no such helper elsewhere: there the wait of an insert has a timeout
+    -- ORA-08177: the transaction is serializable, and another session has locked the row since it
+    -- began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_buckets   constant pls_integer := 64;
@@ -284,7 +289,7 @@ function internal_add_slot(
 )
 return boolean
 is
--- purpose   Give a group the first slot that it does not have; return false where another session has just done that, or has lowered the limit.
+-- purpose   Add the first missing slot of a group; return false if another session was first.
 -- locks     the new group_slot row; waits for a session that adds the same one
 -- differs   no such helper elsewhere: part of internal_take_group_slot
     v_slot_no pls_integer := 1;
@@ -296,8 +301,7 @@ begin
     insert into rowq_group_slot (queue_id, group_key, slot_no)
     values (p_queue_id, p_group_key, v_slot_no);
 
-    -- That may have waited, so what counts is the limit that is read after it. Any leaves room for
-    -- one.
+    -- The insert may have waited, so read the limit again. Every limit allows one slot.
     if p_group.group_limit = 1 then
         return true;
     end if;
@@ -319,7 +323,7 @@ end internal_add_slot;
 
 procedure internal_release_group_slots(p_queue_id in number, p_group_keys in t_keys)
 is
--- purpose   Pass on the slots of messages that have ended, one for each element; leave to maintain those that cannot be passed on now.
+-- purpose   Pass on the slots of ended messages, one for each key; defer those that cannot be passed now.
 -- locks     as internal_pass_group_slot; new deferred rows
     v_is_left       boolean;
     v_pause_seconds number;
@@ -340,11 +344,11 @@ procedure internal_pass_group_slot(
     p_pause_seconds out number
 )
 is
--- purpose   Pass one slot of a group on to its next message, or give it back. p_is_left says that this cannot be done now, p_pause_seconds how long the group rests then; p_is_over is true where it has rested.
--- locks     group_waiting and group_slot rows, passing over locked ones; new ready rows
+-- purpose   Pass one slot of a group to its next message, or delete it.
+-- locks     group_waiting and group_slot rows, skipping locked ones; new ready rows
     v_group   t_group;
     v_slot_no number;
-    v_kept_no number;
+    v_held_no number;
     v_next    t_messages;
 begin
     p_is_left := false;
@@ -355,21 +359,21 @@ begin
         return;
     end if;
 
-    -- A slot beyond a limit that was lowered is given back, whoever waits, as long as another one
-    -- stays: one that can be locked is not being given back by somebody else.
+    -- The limit was lowered: delete a slot above it, if another slot stays. A slot that can be
+    -- locked is not being deleted by another session.
     if v_group.slots.last > v_group.group_limit then
-        v_kept_no := internal_lock_slot(
+        v_held_no := internal_lock_slot(
             p_queue_id, p_group_key, v_group, 1, v_group.group_limit
         );
-        if v_kept_no is not null then
+        if v_held_no is not null then
             v_slot_no := internal_lock_slot(
                 p_queue_id, p_group_key, v_group, v_group.group_limit + 1, v_group.slots.last
             );
         end if;
     end if;
     if v_slot_no is null and v_group.first_id is null then
-        -- Nobody waits. Where a slot can be locked, nobody is coming either, and who was coming a
-        -- moment ago is there by now, so look once more, in a statement of its own.
+        -- The group is empty. If a slot can be locked, no producer is joining, and those that were
+        -- have committed: read once more, in a new statement.
         v_slot_no := internal_lock_slot(
             p_queue_id, p_group_key, v_group, 1, v_group.slots.last
         );
@@ -407,15 +411,16 @@ function internal_lock_slot(
 )
 return number
 is
--- purpose   Lock the highest slot of a group from p_from to p_to that nobody holds; return its number, or null.
--- locks     a group_slot row, passing over locked ones
+-- purpose   Lock the highest unlocked slot of a group from p_from to p_to; return its number, or null.
+-- locks     a group_slot row, skipping locked ones
 -- differs   no such helper elsewhere: part of internal_pass_group_slot
-    -- ORA-08177: this transaction is serializable, and a message has joined the group since then.
+    -- ORA-08177: the transaction is serializable, and a message has joined the group since it
+    -- began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     v_slot_no number := p_group.slots.last;
     v_held    rowq_group_slot.slot_no%type;
-    cursor token_row is
+    cursor slot_row is
         select t.slot_no
         from rowq_group_slot t
         where t.queue_id = p_queue_id
@@ -425,9 +430,9 @@ is
 begin
     while v_held is null and v_slot_no >= p_from loop
         if v_slot_no <= p_to then
-            open token_row;
-            fetch token_row into v_held;
-            close token_row;
+            open slot_row;
+            fetch slot_row into v_held;
+            close slot_row;
         end if;
         v_slot_no := p_group.slots.prior(v_slot_no);
     end loop;
@@ -444,15 +449,16 @@ function internal_pop_next_waiting(
 )
 return t_messages
 is
--- purpose   Take the first message that waits in a group out of it; with a limit above 1, where another session holds that one, the next one that nobody holds. None where that cannot be done.
--- locks     a group_waiting row, passing over locked ones
+-- purpose   Remove the next unlocked message that waits in a group, and return it.
+-- locks     a group_waiting row, skipping locked ones
 -- differs   no such helper elsewhere: part of internal_pass_group_slot
-    -- ORA-08177: this transaction is serializable, and another has held the row since it began.
+    -- ORA-08177: the transaction is serializable, and another session has locked the row since it
+    -- began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_greatest constant number := 9999999999999999999;
-    -- With a limit of 1 nobody is taken instead, because a message that is being cancelled may
-    -- stay, and must not be overtaken.
+    -- With a limit of 1 no other message is taken: a message that is being cancelled may stay, and
+    -- must not be overtaken.
     v_last_id  constant number := case
         when p_group.group_limit = 1 then p_group.first_id
         else c_greatest
@@ -486,7 +492,7 @@ begin
     where g.queue_id = p_queue_id
       and g.group_key = p_group_key
       and g.message_id = v_id;
-    -- Another session may have taken the message after the cursor was opened.
+    -- Another session may have deleted the row since the cursor was opened.
     if sql%rowcount = 0 then
         return v_next;
     end if;
@@ -502,14 +508,14 @@ procedure internal_pop_group_waiting(
     p_messages in out nocopy t_messages
 )
 is
--- purpose   Take those of the wanted messages out of their groups that wait there and that nobody holds, and append them.
--- locks     group_waiting rows, passing over locked ones
+-- purpose   Remove the unlocked ones of the wanted messages from their groups, and append them.
+-- locks     group_waiting rows, skipping locked ones
 -- differs   no such helper on PostgreSQL: part of internal_pop_waiting
     v_key  raw(800);
     v_id   rowq_group_waiting.message_id%type;
     v_lane rowq_group_waiting.lane%type;
     v_next pls_integer := p_messages.count;
-    cursor grouped_row is
+    cursor waiting_row is
         select g.lane
         from rowq_group_waiting g
         where g.queue_id = p_queue_id
@@ -522,16 +528,16 @@ begin
         if p_wanted(i).group_key is not null then
             v_key := utl_raw.cast_to_raw(p_wanted(i).group_key);
             v_id := p_wanted(i).message_id;
-            open grouped_row;
-            fetch grouped_row into v_lane;
-            close grouped_row;
+            open waiting_row;
+            fetch waiting_row into v_lane;
+            close waiting_row;
         end if;
         if v_lane is not null then
             delete from rowq_group_waiting g
             where g.queue_id = p_queue_id
               and g.group_key = v_key
               and g.message_id = v_id;
-            -- Another session may have taken the message after the cursor was opened.
+            -- Another session may have deleted the row since the cursor was opened.
             continue when sql%rowcount = 0;
             v_next := v_next + 1;
             p_messages(v_next).message_id := v_id;
@@ -545,22 +551,24 @@ end internal_pop_group_waiting;
 function internal_run_deferred_groups(p_queue_id in number, p_limit in number)
 return number
 is
--- purpose   For a dequeue that found nothing, look again at up to p_limit groups in deferred; return how many of them have one more ready message.
--- locks     none where it returns 0; else a deferred row, passing over locked ones, and as
+-- purpose   Run up to p_limit deferred group checks for a dequeue that found nothing.
+-- locks     none if it returns 0; otherwise a deferred row, skipped if locked, and as
 --           internal_pass_group_slot and internal_add_group_slots
--- differs   elsewhere a dequeue looks at all of deferred. Here the row of a predecessor would stay
---           locked to the end of the transaction, and fail_now would wait for that
-    type t_note is record (
+-- differs   elsewhere a dequeue runs all deferred work. Here a predecessor's row would stay locked
+--           until the transaction ends, and fail_now would wait for it
+--
+-- It returns how many groups have one more ready message.
+    type t_item is record (
         due_at      rowq_deferred.due_at%type,
         deferred_id rowq_deferred.deferred_id%type,
         group_key   rowq_deferred.group_key%type,
         is_hint     rowq_deferred.is_hint%type
     );
-    type t_notes is table of t_note index by pls_integer;
+    type t_items is table of t_item index by pls_integer;
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_since constant timestamp(6) :=
         internal_from_microseconds(internal_read_floor(p_queue_id, -4 /* deferred */));
-    v_notes     t_notes;
+    v_items     t_items;
     v_due_at    rowq_deferred.due_at%type;
     v_id        rowq_deferred.deferred_id%type;
     v_locked_id rowq_deferred.deferred_id%type;
@@ -584,7 +592,7 @@ is
                 and g.group_key = r.group_key
           )
         order by r.queue_id, r.due_at, r.deferred_id;
-    cursor note_row is
+    cursor item_row is
         select r.deferred_id
         from rowq_deferred r
         where r.queue_id = p_queue_id
@@ -593,24 +601,24 @@ is
         for update skip locked;
 begin
     open due;
-    fetch due bulk collect into v_notes limit p_limit;
+    fetch due bulk collect into v_items limit p_limit;
     close due;
-    for i in 1 .. v_notes.count loop
-        internal_read_group(p_queue_id, v_notes(i).group_key, v_group);
+    for i in 1 .. v_items.count loop
+        internal_read_group(p_queue_id, v_items(i).group_key, v_group);
         v_first_id := v_group.first_id;
-        -- Undo what makes no message ready, so that a caller who got nothing, and does not end the
-        -- transaction, locks nothing.
-        savepoint rowq_note_part;
+        -- Roll back what makes no message ready, so that a caller that got nothing and stays in its
+        -- transaction holds no locks.
+        savepoint rowq_deferred_item;
         v_is_ready := false;
-        v_due_at := v_notes(i).due_at;
-        v_id := v_notes(i).deferred_id;
+        v_due_at := v_items(i).due_at;
+        v_id := v_items(i).deferred_id;
         v_locked_id := null;
-        open note_row;
-        fetch note_row into v_locked_id;
-        close note_row;
+        open item_row;
+        fetch item_row into v_locked_id;
+        close item_row;
         if v_locked_id is not null then
             v_is_solved := internal_try_deferred(
-                p_queue_id, v_notes(i).group_key, null, null, v_notes(i).is_hint
+                p_queue_id, v_items(i).group_key, null, null, v_items(i).is_hint
             );
             if v_is_solved then
                 delete from rowq_deferred r
@@ -618,15 +626,15 @@ begin
                   and r.due_at = v_due_at
                   and r.deferred_id = v_id;
                 v_is_ready := sql%rowcount = 1;
-                -- If a message is ready now, it was the first one that waited.
-                internal_read_group(p_queue_id, v_notes(i).group_key, v_group);
+                -- If a message is ready now, it was the first waiting one.
+                internal_read_group(p_queue_id, v_items(i).group_key, v_group);
                 v_is_ready := v_is_ready and v_first_id <> coalesce(v_group.first_id, 0);
             end if;
         end if;
         if v_is_ready then
             v_ready := v_ready + 1;
         else
-            rollback to savepoint rowq_note_part;
+            rollback to savepoint rowq_deferred_item;
         end if;
     end loop;
     return v_ready;
@@ -635,9 +643,8 @@ end internal_run_deferred_groups;
 function internal_add_group_slots(p_queue_id in number, p_group_key in raw)
 return boolean
 is
--- purpose   Give a group in which messages wait the slots that it may have; return false where another look is needed.
--- locks     the group's bucket and its group_slot rows, passing over locked ones; new
---           group_slot rows; as internal_release_group_slots
+-- purpose   Add the slots that the limit allows a group; return false to retry.
+-- locks     as the helpers that it calls; new group_slot rows
     v_group      t_group;
     v_keys       t_keys;
     v_locked     t_numbers;
@@ -651,8 +658,7 @@ begin
             return true;
         end if;
         exit when v_group.slots.count >= v_group.group_limit;
-        -- Without the bucket a producer may be opening the group, and a worker does not wait for
-        -- it.
+        -- Without the bucket a producer may be adding the slot, and a worker does not wait for it.
         v_has_bucket := internal_lock_bucket(p_queue_id, p_group_key);
         if not v_has_bucket then
             return false;
@@ -664,8 +670,8 @@ begin
         internal_release_group_slots(p_queue_id, v_keys);
     end loop;
 
-    -- A slot that can be locked is not being given back, and whoever ends its message sees those
-    -- that wait, because they are committed by now.
+    -- A slot that can be locked is not being deleted, and the session that ends its message sees
+    -- the waiting messages: they are committed.
     v_locked := internal_lock_slots(p_queue_id, p_group_key);
     return v_locked.count > 0;
 end internal_add_group_slots;

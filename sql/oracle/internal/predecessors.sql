@@ -1,12 +1,11 @@
 -- Predecessors: messages that wait for others to end, and deferred work.
 --
--- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
--- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
--- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
--- message resumes up to a thousand successors; the rest is a row of deferred. A death does not
--- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
--- thousand. deferred holds everything that another transaction's locks prevented: slots, blocked
--- messages, rows of ended messages. maintain runs what is due of it.
+-- A message with predecessors waits in blocked, which dequeue does not read. A row of successor
+-- links it to one predecessor at a time, the newest unfinished one. When that ends, the message is
+-- linked to the next, or resumes at the front of its priority. The call that ends a message resumes
+-- up to 1000 successors and defers the rest. If a predecessor dies, its successors are held, resume
+-- or die, as their on_predecessor_dead says, 1000 at a time. deferred has the work that another
+-- transaction's locks prevented: slots, blocked messages, rows of ended messages. maintain runs it.
 --
 --   archive -> find_awaited
 --   store -> block_batch -> block
@@ -30,11 +29,11 @@
 function internal_find_awaited(p_queue_id in number, p_ids in rowq_ids)
 return rowq_ids
 is
--- purpose   Return those of these messages, whose rows the caller has locked, that others wait for, perhaps.
+-- purpose   Return the messages that may have successors. The caller has locked their rows.
 -- differs   no such helper elsewhere: part of internal_archive and internal_propagate_deaths
     v_awaited rowq_ids;
 begin
-    -- A statement of its own sees who has come to wait until the rows were locked.
+    -- A new statement sees the successors added before the rows were locked.
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id
     bulk collect into v_awaited
     from table(p_ids) a
@@ -52,21 +51,23 @@ procedure internal_block_batch(
     p_later    in out nocopy t_numbers
 )
 is
--- purpose   Let new messages wait for their predecessors; p_ready and p_later have the places of those that are due and of those that are not, and keep those that wait for nothing.
+-- purpose   Let new messages wait for their predecessors; p_ready and p_later lose those that wait.
 -- locks     as internal_block
 -- errors    RQ711
+--
+-- p_ready and p_later have the positions of messages that are due, and of those that are delayed.
     v_ids        rowq_ids;
-    v_places     rowq_ids;
+    v_positions  rowq_ids;
     v_is_blocked boolean;
 begin
     for i in 1 .. p_new.count loop
         if p_new(i).outcome = 'enqueued' and p_new(i).predecessor_ids is not null then
             v_ids := p_new(i).predecessor_ids;
-            v_places := p_new(i).predecessor_positions;
-            if v_places is not null then
-                for k in 1 .. v_places.count loop
+            v_positions := p_new(i).predecessor_positions;
+            if v_positions is not null then
+                for k in 1 .. v_positions.count loop
                     v_ids.extend;
-                    v_ids(v_ids.last) := p_new(v_places(k)).message_id;
+                    v_ids(v_ids.last) := p_new(v_positions(k)).message_id;
                 end loop;
             end if;
             v_is_blocked := internal_block(
@@ -84,7 +85,7 @@ end internal_block_batch;
 function internal_block(
     p_queue_id        in number,
     p_message_id      in number,
-    p_place           in number,
+    p_position        in number,
     p_lane            in number,
     p_due_at          in timestamp,
     p_group_key       in varchar2,
@@ -93,7 +94,7 @@ function internal_block(
 )
 return boolean
 is
--- purpose   Let a new message wait for its predecessors, or fail with one; false where all have ended. p_place is its place in a batch, or 0.
+-- purpose   Let a new message wait for its predecessors, or fail; return false if all have ended.
 -- locks     as internal_await_predecessor; new blocked, deferred and dead rows
 -- errors    RQ711
     v_ids            rowq_ids;
@@ -110,7 +111,7 @@ begin
     if v_ids.count = 0 then
         return false;
     end if;
-    internal_refuse_unknown(p_message_id, p_place, v_ids(1));
+    internal_refuse_unknown(p_message_id, p_position, v_ids(1));
     internal_await_predecessor(
         p_queue_id, p_message_id, v_ids, p_on_dead, v_state, v_predecessor_id, v_remaining_ids
     );
@@ -138,28 +139,28 @@ end internal_block;
 
 procedure internal_refuse_unknown(
     p_message_id in number,
-    p_place      in number,
+    p_position   in number,
     p_newest_id  in number
 )
 is
--- purpose   Refuse a message whose newest predecessor has an id that was not given out yet.
+-- purpose   Refuse a message whose newest predecessor has an id that is not assigned yet.
 -- errors    RQ711
--- differs   no such helper elsewhere: part of block
-    v_given pls_integer;
+-- differs   no such helper elsewhere: part of internal_block
+    v_assigned pls_integer;
 begin
-    -- An id that another instance has given out may be above the message's own. Those that the
-    -- server keeps at hand count as given out: last_number is behind them.
+    -- Another instance may have assigned an id above the message's own. Ids in the sequence's cache
+    -- count as assigned: last_number is behind them.
     if p_newest_id < p_message_id then
         return;
     end if;
-    select count(*) into v_given
+    select count(*) into v_assigned
     from user_sequences s
     where s.sequence_name = 'ROWQ_MESSAGE_SEQ'
       and s.last_number > p_newest_id;
-    if v_given = 0 then
+    if v_assigned = 0 then
         internal_refuse(
             'predecessor_ids must name existing messages'
-            || case when p_place > 0 then ' (message ' || internal_number_text(p_place) || ')' end
+            || case when p_position > 0 then ' (message ' || internal_number_text(p_position) || ')' end
         );
     end if;
 end internal_refuse_unknown;
@@ -174,10 +175,13 @@ procedure internal_await_predecessor(
     p_remaining_ids  out nocopy rowq_ids
 )
 is
--- purpose   Let a message wait for the first of these, newest first, that has not ended: waiting, free, failed, or unsure where others are at work.
--- locks     the predecessor's message row, tried only; a new successor row
+-- purpose   Let a message wait for the newest unfinished of its predecessors.
+-- locks     the predecessor's message row, skipped if locked; a new successor row
+--
+-- p_ids: newest first. p_state: waiting, free, failed, or unsure if another session has locked the
+-- predecessor.
     v_ids    rowq_ids := p_ids;
-    v_place  pls_integer := 1;
+    v_position pls_integer := 1;
     v_locked rowq_ids;
     v_held   rowq_ids;
     v_end    varchar2(20 char);
@@ -185,18 +189,18 @@ begin
     p_state := null;
     p_remaining_ids := rowq_ids();
     while p_state is null loop
-        v_place := internal_next_shown(p_queue_id, v_ids, v_place);
-        exit when v_place is null;
-        p_predecessor_id := v_ids(v_place);
-        -- Hold the row to the end of the transaction: whoever ends the predecessor waits for this
-        -- one, or leaves a note to look again. This one waits for nobody.
+        v_position := internal_next_shown(p_queue_id, v_ids, v_position);
+        exit when v_position is null;
+        p_predecessor_id := v_ids(v_position);
+        -- Lock the row until the transaction ends, without waiting: a session that ends the
+        -- predecessor waits, or defers a check.
         v_end := null;
         internal_lock_messages(p_queue_id, rowq_ids(p_predecessor_id), v_locked, v_held);
         if v_held.count > 0 then
             p_state := 'unsure';
         elsif v_locked.count > 0 then
-            -- The archive keeps the message row for a while. Where the end is not seen here, the
-            -- archiver frees what waits when it deletes the row.
+            -- The archiver deletes the message row later, and resumes messages that did not see the
+            -- end here.
             v_end := internal_read_end(p_queue_id, p_predecessor_id);
             if v_end = 'dead' and p_on_dead = 'fail' then
                 p_state := 'failed';
@@ -206,11 +210,11 @@ begin
             end if;
         end if;
         if p_state is null and v_end = 'finished' then
-            -- Thousands may have ended since the archiver was here: leave all of them out at once.
-            v_ids := internal_rest_unfinished(p_queue_id, v_ids, v_place + 1);
-            v_place := 1;
+            -- Thousands may have ended since the last archive: skip all of them at once.
+            v_ids := internal_rest_unfinished(p_queue_id, v_ids, v_position + 1);
+            v_position := 1;
         elsif p_state is null then
-            v_place := v_place + 1;
+            v_position := v_position + 1;
         end if;
     end loop;
     p_state := coalesce(p_state, 'free');
@@ -220,8 +224,8 @@ begin
         set m.has_successors = 1
         where m.queue_id = p_queue_id
           and m.message_id = p_predecessor_id;
-        -- A message that is looked at again may have its row there already. Nobody else inserts
-        -- this row, because who does holds the row of the predecessor.
+        -- The row may exist from an earlier check. No other session inserts it, because that
+        -- requires the lock on the predecessor's row.
         insert into rowq_successor (queue_id, predecessor_id, message_id)
         select p_queue_id, p_predecessor_id, p_message_id
         from dual
@@ -232,12 +236,12 @@ begin
               and s.predecessor_id = p_predecessor_id
               and s.message_id = p_message_id
         );
-        v_place := v_place + 1;
+        v_position := v_position + 1;
     elsif p_state = 'unsure' then
         p_predecessor_id := null;
     end if;
     if p_state in ('waiting', 'unsure') then
-        for i in v_place .. v_ids.count loop
+        for i in v_position .. v_ids.count loop
             p_remaining_ids.extend;
             p_remaining_ids(p_remaining_ids.last) := v_ids(i);
         end loop;
@@ -247,15 +251,15 @@ end internal_await_predecessor;
 function internal_next_shown(p_queue_id in number, p_ids in rowq_ids, p_from in number)
 return number
 is
--- purpose   Return the place of the first of these messages, from p_from on, that has a body; null where none has.
+-- purpose   Return the position of the first of these messages, from p_from on, that has a body, or null.
 -- differs   no such helper elsewhere: part of internal_await_predecessor
-    -- Look for some at a time, because the first one is nearly always there.
+    -- Read 100 at a time, because the first one nearly always exists.
     c_step   constant pls_integer := 100;
     v_from   pls_integer := p_from;
     v_to     pls_integer;
     v_some   rowq_ids;
     v_shown  t_numbers;
-    v_places t_positions;
+    v_positions t_positions;
 begin
     while v_from <= p_ids.count loop
         v_to := least(v_from + c_step - 1, p_ids.count);
@@ -271,10 +275,10 @@ begin
           on m.queue_id = p_queue_id
          and m.message_id = a.column_value;
         for i in 1 .. v_shown.count loop
-            v_places(internal_number_text(v_shown(i))) := i;
+            v_positions(internal_number_text(v_shown(i))) := i;
         end loop;
         for i in v_from .. v_to loop
-            if v_places.exists(internal_number_text(p_ids(i))) then
+            if v_positions.exists(internal_number_text(p_ids(i))) then
                 return i;
             end if;
         end loop;
@@ -286,7 +290,7 @@ end internal_next_shown;
 function internal_read_end(p_queue_id in number, p_message_id in number)
 return varchar2
 is
--- purpose   Return whether a message that still has a body is finished or dead; null where it is neither.
+-- purpose   Return whether a message that still has a body is finished or dead; null if neither.
 -- differs   no such helper elsewhere: part of internal_await_predecessor
     v_state varchar2(20 char);
     cursor ends is
@@ -315,7 +319,7 @@ end internal_read_end;
 function internal_rest_unfinished(p_queue_id in number, p_ids in rowq_ids, p_from in number)
 return rowq_ids
 is
--- purpose   Return those of these messages, from the place p_from on, that the archiver has not still to move, newest first.
+-- purpose   Return those of these messages, from p_from on, that do not wait for the archiver.
 -- differs   no such helper elsewhere: part of internal_await_predecessor
     v_rest rowq_ids := rowq_ids();
     v_kept rowq_ids;
@@ -349,9 +353,8 @@ procedure internal_fail_with(
     p_predecessor_id in number
 )
 is
--- purpose   Keep a message as dead whose predecessor is dead; free its dedup key. It has made no attempt, and has no slot of a group.
--- locks     a new dead row; the message row, which the caller holds already; a dedup row; a result
---           row
+-- purpose   Make a message dead because its predecessor is dead, and release its dedup key.
+-- locks     a new dead row; the message row, which the caller has locked; a dedup row; a result row
 -- differs   no such helper elsewhere: part of internal_block and internal_propagate_deaths
     v_error     constant varchar2(100 char) :=
         'predecessor ' || internal_number_text(p_predecessor_id) || ' is dead';
@@ -392,8 +395,10 @@ procedure internal_defer(
     p_are_dead        in number
 )
 is
--- purpose   Have maintain look again at blocked messages, or at what waits for predecessors that have ended; the same ids as both are messages that have ended, and whose rows another transaction has locked.
--- locks     new deferred rows; the first time its lane, passed over when locked
+-- purpose   Defer a check of blocked messages, or of messages whose predecessors have ended.
+-- locks     new deferred rows; the first time its lane, skipped if locked
+--
+-- The same ids in both lists: ended messages whose rows another transaction has locked.
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
     internal_open_lanes(p_queue_id, -4 /* deferred */);
@@ -416,9 +421,9 @@ end internal_defer;
 
 procedure internal_propagate_deaths(p_queue_id in number, p_dead_ids in rowq_ids)
 is
--- purpose   Let what waits for dead messages do as it asked, and so on down the tree.
--- locks     message rows, tried only; as internal_propagate_death; new deferred rows
-    -- A long tree dies in steps, and a wide one too, so that no transaction grows without end.
+-- purpose   Propagate the deaths of messages to their successors, level by level.
+-- locks     message rows, skipped if locked; as internal_propagate_death; new deferred rows
+    -- A deep or wide tree dies in steps, to keep transactions short.
     c_most    constant pls_integer := 1000;
     v_count   pls_integer := 0;
     v_dead    rowq_ids := p_dead_ids;
@@ -428,8 +433,7 @@ is
     v_failed  rowq_ids;
 begin
     while v_dead.count > 0 loop
-        -- Where a row is held, a producer is adding a message that waits: look again when it is
-        -- there.
+        -- If a row is locked, a producer is adding a successor: defer the check.
         internal_lock_messages(p_queue_id, v_dead, v_locked, v_held);
         if v_held.count > 0 then
             internal_defer(p_queue_id, null, v_held, 1);
@@ -454,8 +458,8 @@ procedure internal_propagate_death(
     p_failed   in out nocopy rowq_ids
 )
 is
--- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are dead now, and are added to p_failed.
--- locks     successor rows, passing over locked ones; as internal_unblock; new deferred rows
+-- purpose   Resume successors of a dead message that continue; add those that died with it to p_failed.
+-- locks     successor rows, skipping locked ones; as internal_unblock; new deferred rows
 -- differs   part of internal_propagate_deaths on PostgreSQL
     c_most  constant pls_integer := 1000;
     v_ids   rowq_ids;
@@ -509,8 +513,10 @@ procedure internal_unblock(
     p_failed      out nocopy rowq_ids
 )
 is
--- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. p_again are those that need another look, p_failed those that are dead with a predecessor now.
+-- purpose   Check what blocked messages wait for, and resume those that wait for nothing.
 -- locks     as internal_try_unblock; new ready rows
+--
+-- p_again: messages to retry. p_failed: messages that died with a predecessor.
     v_state         varchar2(20 char);
     v_lane          rowq_blocked.lane%type;
     v_ready         t_messages;
@@ -521,7 +527,7 @@ begin
     p_again := rowq_ids();
     p_failed := rowq_ids();
     for i in 1 .. p_message_ids.count loop
-        -- A message may name ten thousand others, so leave what takes long to maintain.
+        -- A message may name 10000 predecessors: leave slow work to maintain.
         if internal_seconds_since(v_began, sys_extract_utc(systimestamp)) > 0.2 then
             v_state := 'again';
         else
@@ -558,10 +564,10 @@ procedure internal_try_unblock(
     p_lane       out number
 )
 is
--- purpose   Look again what a blocked message waits for: again, gone, waiting, moved, failed, or ready, with its lane.
--- locks     the blocked and the message row, tried only; as internal_await_predecessor and
+-- purpose   Check what a blocked message waits for: again, gone, waiting, moved, failed or ready.
+-- locks     the blocked and the message row, skipped if locked; as internal_await_predecessor and
 --           internal_take_group_slot
--- differs   PostgreSQL does it in internal_unblock
+-- differs   part of internal_unblock on PostgreSQL
     v_is_listed      boolean;
     v_predecessor_id rowq_blocked.predecessor_id%type;
     v_due_at         rowq_blocked.due_at%type;
@@ -581,7 +587,7 @@ begin
     if p_state <> 'locked' then
         return;
     end if;
-    -- Read the row in a statement of its own, which sees it as it is now.
+    -- Read the row in a new statement, which sees its latest version.
     select b.lane, b.predecessor_id, b.due_at, b.on_dead, b.group_key, b.remaining_ids
     into p_lane, v_predecessor_id, v_due_at, v_on_dead, v_group_key, v_rest
     from rowq_blocked b
@@ -616,7 +622,7 @@ begin
         where b.queue_id = p_queue_id
           and b.message_id = p_message_id;
     elsif p_state = 'failed' then
-        -- Its row is to have the error, and a producer may be adding a message that waits for it.
+        -- Its row gets the error, and a producer may be adding a successor to it.
         internal_lock_messages(p_queue_id, rowq_ids(p_message_id), v_locked, v_held);
         if v_locked.count = 0 then
             p_state := 'again';
@@ -641,7 +647,7 @@ begin
             p_state := 'moved';
         end if;
     else
-        -- What has been begun is finished first.
+        -- Messages that have been blocked go to the front.
         p_state := 'ready';
         p_lane := trunc(p_lane / 2) * 2;
     end if;
@@ -655,10 +661,11 @@ end internal_try_unblock;
 
 procedure internal_lock_blocked(p_queue_id in number, p_message_id in number, p_state out varchar2)
 is
--- purpose   Lock the row of a blocked message: locked, again where somebody holds it, or gone.
--- locks     a blocked row, passed over when locked
+-- purpose   Lock the row of a blocked message: locked, again if another session holds it, or gone.
+-- locks     a blocked row, skipped if locked
 -- differs   no such helper elsewhere: part of internal_unblock
-    -- ORA-08177: this transaction is serializable, and another has written to the row since then.
+    -- ORA-08177: the transaction is serializable, and another session has changed the row since it
+    -- began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     v_shown pls_integer;
@@ -678,8 +685,8 @@ begin
         when e_not_serial then
             v_id := null;
     end;
-    -- Look again, in a statement of its own: somebody is cancelling the message, perhaps, or it has
-    -- gone on.
+    -- Read again in a new statement: another session may be cancelling the message, or it has
+    -- resumed.
     select count(*) into v_shown
     from rowq_blocked b
     where b.queue_id = p_queue_id
@@ -693,8 +700,8 @@ end internal_lock_blocked;
 
 procedure internal_resume_successors(p_queue_id in number, p_predecessor_id in number)
 is
--- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now.
--- locks     successor rows, passing over locked ones; as internal_resume_blocked; new deferred rows
+-- purpose   Resume the messages that waited for this ended one; defer those that cannot resume now.
+-- locks     successor rows, skipping locked ones; as internal_resume_blocked; new deferred rows
     c_most  constant pls_integer := 1000;
     v_ids   rowq_ids;
     v_again rowq_ids;
@@ -734,7 +741,7 @@ procedure internal_resume_blocked(
     p_again       out nocopy rowq_ids
 )
 is
--- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. p_again are those that need another look.
+-- purpose   Resume blocked messages, or make them dead with a predecessor; return those to retry.
 -- locks     as internal_unblock and internal_propagate_deaths
     v_failed rowq_ids;
 begin
@@ -752,7 +759,7 @@ procedure internal_pop_blocked(
 )
 is
 -- purpose   Delete blocked rows that are locked, and append their messages.
--- locks     blocked rows, which the caller holds already
+-- locks     blocked rows, which the caller has locked
 -- differs   no such helper on PostgreSQL: part of purge_queue and internal_pop_waiting
     v_next pls_integer := p_messages.count;
 begin
@@ -760,8 +767,8 @@ begin
         delete from rowq_blocked b
         where b.queue_id = p_queue_id
           and b.message_id = p_ids(i);
-    -- Take a message only if this statement has deleted its row, so that no other session has the
-    -- message too.
+    -- Take a message only if this statement has deleted its row: another session may have been
+    -- first.
     for i in 1 .. p_ids.count loop
         if sql%bulk_rowcount(i) = 1 then
             v_next := v_next + 1;
@@ -776,9 +783,9 @@ end internal_pop_blocked;
 function internal_run_deferred(p_queue_id in number, p_limit in number)
 return number
 is
--- purpose   Look again at up to p_limit slots and messages that were left; return for how many that was enough.
--- locks     deferred rows, passing over locked ones; as internal_try_deferred
-    type t_note is record (
+-- purpose   Run up to p_limit deferred items; return how many succeeded.
+-- locks     deferred rows, skipping locked ones; as internal_try_deferred
+    type t_item is record (
         due_at         rowq_deferred.due_at%type,
         deferred_id    rowq_deferred.deferred_id%type,
         group_key      rowq_deferred.group_key%type,
@@ -786,12 +793,12 @@ is
         message_id     rowq_deferred.message_id%type,
         predecessor_id rowq_deferred.predecessor_id%type
     );
-    type t_notes is table of t_note index by pls_integer;
+    type t_items is table of t_item index by pls_integer;
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_since constant timestamp(6) :=
         internal_from_microseconds(internal_read_floor(p_queue_id, -4 /* deferred */));
     v_probe     rowq_deferred.deferred_id%type;
-    v_notes     t_notes;
+    v_items     t_items;
     v_is_solved boolean;
     v_solved    pls_integer := 0;
     cursor due is
@@ -811,7 +818,7 @@ is
         order by r.queue_id, r.due_at, r.deferred_id
         for update skip locked;
 begin
-    -- Look without a lock first, so that a call that finds nothing begins no transaction.
+    -- Read without locks first, so that a call with nothing to do begins no transaction.
     open due;
     fetch due into v_probe;
     close due;
@@ -820,28 +827,27 @@ begin
     end if;
 
     open due_rows;
-    fetch due_rows bulk collect into v_notes limit p_limit;
+    fetch due_rows bulk collect into v_items limit p_limit;
     close due_rows;
-    for i in 1 .. v_notes.count loop
-        -- What takes long is left to the next call.
+    for i in 1 .. v_items.count loop
+        -- Leave slow work to the next call.
         exit when i > 1
              and internal_seconds_since(v_now, sys_extract_utc(systimestamp)) > 0.5;
-        savepoint rowq_note_part;
+        savepoint rowq_deferred_item;
         v_is_solved := internal_try_deferred(
-            p_queue_id, v_notes(i).group_key, v_notes(i).message_id, v_notes(i).predecessor_id,
-            v_notes(i).is_hint
+            p_queue_id, v_items(i).group_key, v_items(i).message_id, v_items(i).predecessor_id,
+            v_items(i).is_hint
         );
-        -- A row that is not solved stays as it is: a producer that is idle in its transaction must
-        -- not make every look write.
+        -- Leave unresolved rows unchanged: an idle producer transaction must not cause writes.
         if v_is_solved then
             delete from rowq_deferred r
             where r.queue_id = p_queue_id
-              and r.due_at = v_notes(i).due_at
-              and r.deferred_id = v_notes(i).deferred_id;
-            -- Another session may have solved it after the cursor was opened. Once is enough: a
-            -- slot must not be passed on twice.
+              and r.due_at = v_items(i).due_at
+              and r.deferred_id = v_items(i).deferred_id;
+            -- Another session may have run it since the cursor was opened. A slot must not be
+            -- passed on twice.
             if sql%rowcount = 0 then
-                rollback to savepoint rowq_note_part;
+                rollback to savepoint rowq_deferred_item;
             else
                 v_solved := v_solved + 1;
             end if;
@@ -859,9 +865,8 @@ function internal_try_deferred(
 )
 return boolean
 is
--- purpose   Look again at what a row of deferred names; return whether that was enough.
--- locks     as internal_pass_group_slot, internal_add_group_slots, internal_resume_blocked,
---           internal_resume_successors, internal_retry_propagation and internal_lock_messages
+-- purpose   Run a deferred item; return whether it succeeded.
+-- locks     as the helpers that it calls
 -- differs   no such helper elsewhere: part of internal_run_deferred
     v_again         rowq_ids;
     v_locked        rowq_ids;
@@ -870,7 +875,7 @@ is
     v_pause_seconds number;
 begin
     if p_message_id = p_predecessor_id then
-        -- It has ended, and its row was locked. Its keys were freed then.
+        -- It had ended while its row was locked. Its dedup key and slot were released then.
         internal_lock_messages(p_queue_id, rowq_ids(p_message_id), v_locked, v_held);
         if v_held.count > 0 then
             return false;
@@ -902,8 +907,8 @@ end internal_try_deferred;
 function internal_retry_propagation(p_queue_id in number, p_message_id in number)
 return boolean
 is
--- purpose   Look again what waits for a dead message; false where a producer is still adding something that does.
--- locks     the message row, tried only; as internal_propagate_deaths
+-- purpose   Propagate a death again; return false if a producer is adding a successor.
+-- locks     the message row, skipped if locked; as internal_propagate_deaths
     v_locked rowq_ids;
     v_held   rowq_ids;
 begin
@@ -911,7 +916,7 @@ begin
     if v_held.count > 0 then
         return false;
     end if;
-    -- One that was reset meanwhile is waited for as before.
+    -- If the message was reset, its successors wait as before.
     if v_locked.count > 0 and internal_read_end(p_queue_id, p_message_id) = 'dead' then
         internal_propagate_deaths(p_queue_id, v_locked);
     end if;

@@ -417,7 +417,7 @@ begin
             return;
         end if;
         v_next := rowq.internal_propagate_deaths(p_queue_id, p_message_ids, p_most_looks);
-        p_most_looks := v_next.p_most_looks;
+        p_most_looks := v_next.p_max_checks;
         exit when v_next.o_failed_ids is null;
         p_message_ids := v_next.o_failed_ids;
         p_lanes := v_next.o_failed_lanes;

@@ -1,12 +1,12 @@
 -- Groups: at most group_limit messages of one group_key in work.
 --
--- The right to be ready, leased or delayed for a retry is a slot, a row of group_slot. A message
--- without one waits in group_waiting, where dequeue never looks. The call that ends a message
--- passes its slot to the group's next message, or deletes it, in the same transaction. So a slot
--- cannot leak, and groups take turns. A producer whose message joins the group locks its slots
--- until its transaction ends, so the last one is not deleted while a message is coming. If a slot
--- cannot be passed on now, a row of deferred defers that to maintain: no worker waits for a
--- producer.
+-- A message needs a slot, a row of group_slot, to be ready, leased or delayed for a retry. A
+-- message without a slot waits in group_waiting, which dequeue does not read. The call that ends a
+-- message passes its slot to the group's next message, or deletes it, in the same transaction. So
+-- slots cannot leak, and groups take turns. A producer whose message joins the group locks the
+-- group's slots until its transaction ends, so that the last slot is not deleted before that. No
+-- worker waits for a producer: if a slot cannot be passed on now, a row of deferred leaves it to
+-- maintain.
 --
 --   alter_queue -> defer_group_checks
 --   enqueue -> take_group_slot
@@ -22,10 +22,10 @@ create or replace function rowq.internal_defer_group_checks(p_queue_id integer)
 returns void
 language plpgsql
 as $$
--- purpose   Have maintain look whether each group in which messages wait may have more of them in work.
+-- purpose   Defer a check for new slots for each group in which messages wait.
 -- locks     new deferred rows
 begin
-    -- Go from group to group and not from message to message.
+    -- Skip from group to group, so that not every message is read.
     insert into rowq.deferred (queue_id, is_hint, due_at, group_key)
     with recursive waiting as (
         (
@@ -63,8 +63,9 @@ create or replace function rowq.internal_take_group_slot(
 returns boolean
 language plpgsql
 as $$
--- purpose   Take a slot of a group: true with one, false where the message has to wait behind others. p_group_limit: the limit, if the caller has read it.
--- locks     a new group_slot row, or the group's, shared; waits for who opens or closes it
+-- purpose   Take a slot of a group; return false if the message has to wait.
+-- locks     a new group_slot row, or the group's rows, shared; waits for sessions that add or
+--           delete them
 declare
     v_limit   integer := p_group_limit;
     v_newest  integer;
@@ -78,7 +79,7 @@ begin
     end if;
 
     loop
-        -- Take the first free number. The count keeps a limit that was lowered.
+        -- Add the first free slot. The count respects a limit that was lowered.
         insert into rowq.group_slot (queue_id, group_key, slot_no)
         select p_queue_id, p_group_key, n.slot_no
         from (
@@ -101,12 +102,12 @@ begin
           )
         on conflict (queue_id, group_key, slot_no) do nothing
         returning slot_no into v_slot_no;
-        -- Any limit leaves room for one.
+        -- Every limit allows one slot.
         exit when v_slot_no is not null and v_limit = 1;
 
         if v_slot_no is null then
-            -- Hold the slots to the end of the transaction: whoever would give the last one back
-            -- knows by this that a message is coming.
+            -- Lock the slots until the transaction ends, so that no session deletes the last one
+            -- while this message joins.
             select count(*) into v_slots
             from (
                 select
@@ -117,17 +118,17 @@ begin
             ) h;
         end if;
 
-        -- Each of these may have waited, and an alter_queue that has come meanwhile does not see
-        -- this message. So what counts is the limit that is read after them.
+        -- The statements above may have waited, and an alter_queue that ran then did not see this
+        -- message. Read the limit again.
         select q.group_limit into v_newest
         from rowq.queue q
         where q.queue_id = p_queue_id;
         if v_slot_no is null then
             exit when v_slots >= v_newest;
-            -- The limit was raised, or a slot was given back in between: try once more.
+            -- The limit was raised, or a slot was deleted: retry.
         else
             exit when v_newest >= v_limit;
-            -- The limit was lowered: give the slot back and try with that.
+            -- The limit was lowered: delete the slot and retry.
             delete from rowq.group_slot x
             where x.queue_id = p_queue_id
               and x.group_key = p_group_key
@@ -149,7 +150,7 @@ create or replace function rowq.internal_join_groups(
 returns bigint[]
 language plpgsql
 as $$
--- purpose   Let messages join their groups; return those that wait there, the others are for the caller to make ready.
+-- purpose   Let messages join their groups; return those that wait. The caller makes the others ready.
 -- locks     as internal_take_group_slot, in the order of the keys; new group_waiting rows
 declare
     v_message  record;
@@ -162,7 +163,7 @@ begin
         where u.group_key is not null
         order by u.group_key, u.message_id
     loop
-        -- A group that is full stays so until the end of this transaction.
+        -- A full group stays full until this transaction ends.
         if v_message.group_key is distinct from v_full_key then
             continue when rowq.internal_take_group_slot(p_queue_id, v_message.group_key);
             v_full_key := v_message.group_key;
@@ -186,7 +187,7 @@ create or replace function rowq.internal_release_group_slots(
 returns void
 language plpgsql
 as $$
--- purpose   Pass on the slots of messages that have ended, one for each element; leave to maintain those that cannot be passed on now.
+-- purpose   Pass on the slots of ended messages, one for each key; defer those that cannot be passed now.
 -- locks     as internal_pass_group_slots; new deferred rows
 declare
     v_keys  text[] := p_group_keys;
@@ -194,8 +195,8 @@ declare
     v_left  text[];
     v_pause double precision;
 begin
-    -- Several messages of one group may end at once where its limit is above 1: one after the
-    -- other.
+    -- If group_limit is above 1, several messages of one group may end at once: pass their slots
+    -- one after the other.
     while v_keys is not null loop
         if cardinality(v_keys) > 1 then
             select array_agg(u.group_key order by u.group_key) filter (where u.turn = 1),
@@ -232,34 +233,34 @@ create or replace function rowq.internal_pass_group_slots(
 returns text[]
 language plpgsql
 as $$
--- purpose   Pass one slot of each group on to its next message, or give it back; return the groups where that cannot be done now.
--- locks     group_waiting and group_slot rows, tried only; new ready rows
+-- purpose   Pass one slot per group to its next message, or delete it; return the groups to retry.
+-- locks     group_waiting and group_slot rows, skipped if locked; new ready rows
 declare
     v_keys    text[] := p_group_keys;
     v_empty   text[];
     v_left    text[];
-    v_look    record;
+    v_group   record;
     v_slots   smallint[];
     v_lanes   smallint[];
     v_ids     bigint[];
     v_errors  text[];
 begin
-    -- The second look needs a snapshot of its own, which only read committed takes.
+    -- The second pass needs a new snapshot, which only READ COMMITTED takes.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         return p_group_keys;
     end if;
 
-    for v_turn in 1 .. 2 loop
-        -- Look at the first message that waits, and lock the first one that nobody holds. With a
-        -- limit of 1 these must be the same, because a message that is being cancelled may stay,
-        -- and must not be overtaken. A slot beyond a limit that was lowered is given back.
+    for v_pass in 1 .. 2 loop
+        -- Find the first waiting message, and lock the first unlocked one. With a limit of 1 they
+        -- must be the same: a message that is being cancelled may stay, and must not be overtaken.
+        -- A slot above a lowered limit is deleted.
         v_empty := null;
-        for v_look in
+        for v_group in
             select u.group_key, q.group_limit, q.group_pause_seconds, f.message_id as first_id,
-                   w.message_id, w.lane, w.last_error, s.slot_no as surplus_no,
-                   v_slots[u.place] as slot_no
+                   w.message_id, w.lane, w.last_error, s.slot_no as excess_no,
+                   v_slots[u.position] as slot_no
             from rowq.queue q
-            cross join unnest(v_keys) with ordinality u (group_key, place)
+            cross join unnest(v_keys) with ordinality u (group_key, position)
             left join lateral (
                 select x.slot_no
                 from rowq.group_slot x
@@ -297,37 +298,37 @@ begin
             ) w on true
             where q.queue_id = p_queue_id
         loop
-            if v_look.group_pause_seconds > 0 and not p_is_over then
-                v_left := v_left || v_look.group_key;
-            elsif v_look.surplus_no is not null then
+            if v_group.group_pause_seconds > 0 and not p_is_over then
+                v_left := v_left || v_group.group_key;
+            elsif v_group.excess_no is not null then
                 delete from rowq.group_slot x
                 where x.queue_id = p_queue_id
-                  and x.group_key = v_look.group_key
-                  and x.slot_no = v_look.surplus_no;
-            elsif v_look.message_id = v_look.first_id
-                  or v_look.message_id is not null and v_look.group_limit > 1 then
+                  and x.group_key = v_group.group_key
+                  and x.slot_no = v_group.excess_no;
+            elsif v_group.message_id = v_group.first_id
+                  or v_group.message_id is not null and v_group.group_limit > 1 then
                 delete from rowq.group_waiting x
                 where x.queue_id = p_queue_id
-                  and x.group_key = v_look.group_key
-                  and x.message_id = v_look.message_id;
-                v_lanes := v_lanes || v_look.lane;
-                v_ids := v_ids || v_look.message_id;
-                v_errors := v_errors || v_look.last_error;
-            elsif v_look.first_id is not null then
-                v_left := v_left || v_look.group_key;
-            elsif v_turn = 2 then
+                  and x.group_key = v_group.group_key
+                  and x.message_id = v_group.message_id;
+                v_lanes := v_lanes || v_group.lane;
+                v_ids := v_ids || v_group.message_id;
+                v_errors := v_errors || v_group.last_error;
+            elsif v_group.first_id is not null then
+                v_left := v_left || v_group.group_key;
+            elsif v_pass = 2 then
                 delete from rowq.group_slot x
                 where x.queue_id = p_queue_id
-                  and x.group_key = v_look.group_key
-                  and x.slot_no = v_look.slot_no;
+                  and x.group_key = v_group.group_key
+                  and x.slot_no = v_group.slot_no;
             else
-                v_empty := v_empty || v_look.group_key;
+                v_empty := v_empty || v_group.group_key;
             end if;
         end loop;
         exit when v_empty is null;
 
-        -- Nobody waits. Where a slot can be locked, nobody is coming either, and who was coming a
-        -- moment ago is there by now, so look once more.
+        -- The group is empty. If a slot can be locked, no producer is joining, and those that were
+        -- have committed: check once more.
         select array_agg(u.group_key) filter (where t.slot_no is not null),
                array_agg(t.slot_no) filter (where t.slot_no is not null),
                v_left || array_agg(u.group_key) filter (where t.slot_no is null)
@@ -359,8 +360,9 @@ returns boolean
 language plpgsql
 set lock_timeout = '20ms'
 as $$
--- purpose   Do what internal_take_group_slot does, but return null where that takes longer than a moment.
--- locks     as internal_take_group_slot, waited for 20 ms, so that a deadlock never ends a producer
+-- purpose   Take a slot as internal_take_group_slot does; return null if that takes 20 ms.
+-- locks     as internal_take_group_slot, waits up to 20 ms, so that a deadlock never ends a
+--           producer
 declare
     v_started constant timestamp with time zone := clock_timestamp();
 begin
@@ -368,9 +370,9 @@ begin
 exception
     when lock_not_available or serialization_failure then
         return null;
-    -- The wait for a row is two waits, and a time-out at the very end of the first one shows in the
-    -- second as a cancel by the user. Any other cancel, or a statement_timeout, ends the call: only
-    -- one that comes within this moment is lost.
+    -- A row wait has two phases. A timeout at the end of the first is reported in the second as a
+    -- cancel by the user. So a cancel within this interval is ignored; any other cancel, or a
+    -- statement_timeout, ends the call.
     when query_canceled then
         if clock_timestamp() - v_started
            not between interval '20 milliseconds' and interval '30 milliseconds' then
@@ -384,7 +386,7 @@ create or replace function rowq.internal_add_group_slots(p_queue_id integer, p_g
 returns boolean
 language plpgsql
 as $$
--- purpose   Give a group whose limit was raised its new slots; return false where another look is needed.
+-- purpose   Add the slots that a raised limit allows a group; return false to retry.
 -- locks     as internal_try_take_group_slot and internal_release_group_slots
 declare
     v_has_slot boolean;

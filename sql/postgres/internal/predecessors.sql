@@ -1,12 +1,11 @@
 -- Predecessors: messages that wait for others to end, and deferred work.
 --
--- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
--- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
--- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
--- message resumes up to a thousand successors; the rest is a row of deferred. A death does not
--- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
--- thousand. deferred holds everything that another transaction's locks prevented: slots, blocked
--- messages, rows of ended messages. maintain runs what is due of it.
+-- A message with predecessors waits in blocked, which dequeue does not read. A row of successor
+-- links it to one predecessor at a time, the newest unfinished one. When that ends, the message is
+-- linked to the next, or resumes at the front of its priority. The call that ends a message resumes
+-- up to 1000 successors and defers the rest. If a predecessor dies, its successors are held, resume
+-- or die, as their on_predecessor_dead says, 1000 at a time. deferred has the work that another
+-- transaction's locks prevented: slots, blocked messages, rows of ended messages. maintain runs it.
 --
 --   enqueue -> block -> await_predecessor, defer
 --   end_linked, push_dead -> defer
@@ -35,7 +34,7 @@ create or replace function rowq.internal_block(
 returns boolean
 language plpgsql
 as $$
--- purpose   Let a new message wait for its predecessors, or fail with one; false where all have ended.
+-- purpose   Let a new message wait for its predecessors, or fail; return false if all have ended.
 -- locks     as internal_await_predecessor; new blocked, deferred and dead rows
 declare
     v_await record;
@@ -69,12 +68,12 @@ begin
     if v_await.o_state = 'unsure' then
         perform rowq.internal_defer(p_queue_id, array[p_message_id], null, false);
     elsif current_setting('transaction_isolation') <> 'read committed' then
-        -- An old snapshot does not show that the predecessor is dead.
+        -- An old snapshot does not show whether the predecessor is dead.
         perform rowq.internal_defer(
             p_queue_id, null, array[v_await.o_predecessor_id], true
         );
     else
-        -- The archive looks for messages that wait only where this lane is.
+        -- The archive reads successors only if this lane exists.
         perform rowq.internal_open_lanes(p_queue_id, '{-4}'::smallint[] /* deferred */);
     end if;
     return true;
@@ -86,37 +85,39 @@ create or replace function rowq.internal_await_predecessor(
     p_message_id         bigint,
     p_predecessor_ids    bigint[],
     p_on_dead            text,
-    p_most_looks         integer default null,
+    p_max_checks         integer default null,
     out o_state          text,
     out o_predecessor_id bigint,
     out o_remaining_ids  bigint[],
-    out o_looks          integer
+    out o_checks          integer
 )
 language plpgsql
 as $$
--- purpose   Let a message wait for the newest of these, in order, that has not ended: waiting, free, failed, unsure where another transaction has locked it, or cut after p_most_looks of them.
--- locks     the predecessor's message row, tried only; a new successor row
+-- purpose   Let a message wait for the newest unfinished of its predecessors.
+-- locks     the predecessor's message row, skipped if locked; a new successor row
+--
+-- o_state: waiting, free, failed, unsure if another transaction has locked the predecessor, or cut
+-- after p_max_checks of them.
 declare
     v_has_successors boolean;
     v_is_held        boolean;
     v_is_dead        boolean;
-    v_place          integer;
-    v_first_place    integer;
+    v_position       integer;
+    v_first          integer;
     v_from           bigint;
 begin
-    o_looks := 0;
+    o_checks := 0;
     loop
-        v_first_place := greatest(
-            coalesce(cardinality(p_predecessor_ids) - p_most_looks + o_looks, 0), 0
+        v_first := greatest(
+            coalesce(cardinality(p_predecessor_ids) - p_max_checks + o_checks, 0), 0
         ) + 1;
-        -- "offset 0" keeps this a lookup by key for one message after the other, which ends with
-        -- the first that is there.
-        select u.message_id, u.place, h.has_successors
-        into o_predecessor_id, v_place, v_has_successors
+        -- "offset 0" keeps this a lookup by key for one message at a time, up to the first hit.
+        select u.message_id, u.position, h.has_successors
+        into o_predecessor_id, v_position, v_has_successors
         from (
-            select x.message_id, v_first_place - 1 + x.place as place
-            from unnest(p_predecessor_ids[v_first_place:]) with ordinality x (message_id, place)
-            order by x.place desc
+            select x.message_id, v_first - 1 + x.position as position
+            from unnest(p_predecessor_ids[v_first:]) with ordinality x (message_id, position)
+            order by x.position desc
             offset 0
         ) u
         cross join lateral (
@@ -128,16 +129,15 @@ begin
         ) h
         limit 1;
         if not found then
-            o_looks := o_looks + cardinality(p_predecessor_ids) - v_first_place + 1;
-            o_state := case when v_first_place = 1 then 'free' else 'cut' end;
-            v_place := v_first_place - 1;
+            o_checks := o_checks + cardinality(p_predecessor_ids) - v_first + 1;
+            o_state := case when v_first = 1 then 'free' else 'cut' end;
+            v_position := v_first - 1;
             exit;
         end if;
-        o_looks := o_looks + cardinality(p_predecessor_ids) - v_place + 1;
+        o_checks := o_checks + cardinality(p_predecessor_ids) - v_position + 1;
 
-        -- Hold the row to the end of the transaction: a call that ends the predecessor leaves the
-        -- row to maintain meanwhile. This one waits for nobody: a row that no transaction has ever
-        -- locked has xmax 0.
+        -- Lock the row until the transaction ends: a call that ends the predecessor defers deleting
+        -- it. This lock never waits: a row that no transaction has ever locked has xmax 0.
         update rowq.message m
         set has_successors = true
         where m.queue_id = p_queue_id
@@ -166,8 +166,8 @@ begin
             exit;
         end if;
 
-        -- The archive keeps the message row for a while. Where the end is not seen here, the
-        -- archiver frees what waits when it deletes the row.
+        -- The archiver deletes the message row later, and resumes messages that did not see the end
+        -- here.
         v_is_dead := p_on_dead in ('continue', 'fail') and exists (
             select
             from rowq.dead d
@@ -182,10 +182,10 @@ begin
               and f.finish_id >= v_from
               and o_predecessor_id = any (f.message_ids)
         ) then
-            -- Thousands may have ended since the archiver was here: leave all of them out at once.
+            -- Thousands may have ended since the last archive: skip all of them at once.
             p_predecessor_ids := array(
                 select u.message_id
-                from unnest(p_predecessor_ids[:v_place - 1]) u (message_id)
+                from unnest(p_predecessor_ids[:v_position - 1]) u (message_id)
                 where u.message_id not in (
                     select unnest(f.message_ids)
                     from rowq.finished f
@@ -223,10 +223,10 @@ begin
         insert into rowq.successor (queue_id, predecessor_id, message_id)
         values (p_queue_id, o_predecessor_id, p_message_id)
         on conflict do nothing;
-        o_remaining_ids := nullif(p_predecessor_ids[:v_place - 1], '{}');
+        o_remaining_ids := nullif(p_predecessor_ids[:v_position - 1], '{}');
     elsif o_state in ('unsure', 'cut') then
         o_predecessor_id := null;
-        o_remaining_ids := p_predecessor_ids[:v_place];
+        o_remaining_ids := p_predecessor_ids[:v_position];
     end if;
 end;
 $$;
@@ -240,7 +240,7 @@ create or replace function rowq.internal_defer(
 returns void
 language plpgsql
 as $$
--- purpose   Have maintain look again at blocked messages, and at what waits for predecessors that have ended.
+-- purpose   Defer a check of blocked messages, and of messages whose predecessors have ended.
 -- locks     new deferred rows
 begin
     perform rowq.internal_open_lanes(p_queue_id, '{-4}'::smallint[] /* deferred */);
@@ -261,8 +261,10 @@ create or replace function rowq.internal_block_batch(
 returns bigint[]
 language plpgsql
 as $$
--- purpose   Let new messages of a batch wait for their predecessors; return those that do, or have failed. p_awaited_ids are messages of the batch that others of it wait for.
+-- purpose   Let new messages of a batch wait for their predecessors; return those that wait or failed.
 -- locks     as internal_block and internal_resume_blocked; new successor and blocked rows
+--
+-- p_awaited_ids: messages of the batch that are predecessors of others in it.
 declare
     v_link    rowq.blocked;
     v_newest  bigint;
@@ -274,7 +276,7 @@ begin
     loop
         v_newest := v_link.remaining_ids[cardinality(v_link.remaining_ids)];
         if v_newest = any (p_awaited_ids) then
-            -- Nobody else sees this predecessor yet, so it needs no lock.
+            -- No other session sees this predecessor yet, so it needs no lock.
             insert into rowq.successor (queue_id, predecessor_id, message_id)
             values (p_queue_id, v_newest, v_link.message_id);
             insert into rowq.blocked (
@@ -290,7 +292,7 @@ begin
             v_link.remaining_ids,
             v_link.on_dead
         ) then
-            -- One that has failed already is looked at by those of the batch that name it.
+            -- The messages of the batch that name a failed one check it again.
             if v_link.on_dead = 'fail' and exists (
                 select
                 from rowq.dead d
@@ -300,8 +302,8 @@ begin
                 p_awaited_ids := array_remove(p_awaited_ids, v_link.message_id);
             end if;
         elsif v_link.group_key is not null and v_link.due_at is null then
-            -- Its predecessors ended just now. This transaction must not wait for its group any
-            -- more: whoever ends a predecessor that is held already waits for this transaction.
+            -- Its predecessors ended just now. Do not wait for its group any more: a session that
+            -- ends a predecessor locked here waits for this transaction.
             insert into rowq.blocked (queue_id, lane, message_id, on_dead, group_key)
             values (p_queue_id, v_link.lane, v_link.message_id, v_link.on_dead, v_link.group_key);
             v_late := v_late || v_link.message_id;
@@ -325,18 +327,18 @@ create or replace function rowq.internal_resume_blocked(
     p_queue_id    integer,
     p_message_ids bigint[],
     p_ended_id    bigint,
-    inout p_most_looks integer,
+    inout p_max_checks integer,
     out o_again        bigint[]
 )
 language plpgsql
 as $$
--- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. o_again are those that need another look; p_most_looks is as for internal_unblock.
+-- purpose   Resume blocked messages, or make them dead with a predecessor; return those to retry.
 -- locks     as internal_unblock and internal_push_dead
 declare
     v_done record;
 begin
-    v_done := rowq.internal_unblock(p_queue_id, p_message_ids, p_ended_id, p_most_looks);
-    p_most_looks := v_done.p_most_looks;
+    v_done := rowq.internal_unblock(p_queue_id, p_message_ids, p_ended_id, p_max_checks);
+    p_max_checks := v_done.p_max_checks;
     o_again := v_done.o_again;
     if v_done.o_failed_ids is not null then
         perform rowq.internal_push_dead(
@@ -351,7 +353,7 @@ create or replace function rowq.internal_unblock(
     p_queue_id    integer,
     p_message_ids bigint[],
     p_ended_id    bigint,
-    inout p_most_looks  integer,
+    inout p_max_checks  integer,
     out o_again         bigint[],
     out o_failed_ids    bigint[],
     out o_failed_lanes  smallint[],
@@ -359,9 +361,12 @@ create or replace function rowq.internal_unblock(
 )
 language plpgsql
 as $$
--- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. o_again are those that need another look, o_failed_ids those that fail with a predecessor. p_most_looks is for how many predecessors it may look, and then how many of that are left.
--- locks     blocked rows, tried only; as internal_await_predecessor and
+-- purpose   Check what blocked messages wait for, and resume those that wait for nothing.
+-- locks     blocked rows, skipped if locked; as internal_await_predecessor and
 --           internal_try_take_group_slot
+--
+-- o_again: messages to retry. o_failed_ids: messages that fail with a predecessor. p_max_checks:
+-- predecessors to check; it returns how many are left.
 declare
     v_row           record;
     v_await         record;
@@ -374,7 +379,7 @@ declare
     v_ids           bigint[];
     v_lanes         smallint[];
 begin
-    -- To ask again needs a snapshot of its own, which only read committed takes.
+    -- Checking again requires a new snapshot, which only READ COMMITTED takes.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         o_again := p_message_ids;
         return;
@@ -395,7 +400,7 @@ begin
     loop
         v_left := v_left - 1;
         if not v_row.is_held then
-            -- It is gone, or somebody is cancelling it.
+            -- It is gone, or another session is cancelling it.
             if exists (
                 select
                 from rowq.blocked b
@@ -413,13 +418,13 @@ begin
             v_remaining_ids := v_remaining_ids || v_row.predecessor_id;
         end if;
         if array_remove(v_remaining_ids, null) <> '{}' then
-            -- Each message has its share of the looks, so that those with many predecessors do not
-            -- keep the others waiting.
+            -- Each message has its share of the checks, so that one with many predecessors does not
+            -- delay the others.
             v_await := rowq.internal_await_predecessor(
                 p_queue_id, v_row.message_id, array_remove(v_remaining_ids, null), v_row.on_dead,
-                p_most_looks / (v_left + 1)
+                p_max_checks / (v_left + 1)
             );
-            p_most_looks := greatest(p_most_looks - v_await.o_looks, 0);
+            p_max_checks := greatest(p_max_checks - v_await.o_checks, 0);
             v_state := v_await.o_state;
             if v_state in ('unsure', 'cut') then
                 o_again := o_again || v_row.message_id;
@@ -439,7 +444,7 @@ begin
         v_has_slot := true;
         v_is_delayed := coalesce(v_row.due_at > clock_timestamp(), false);
         if v_row.group_key is not null and v_state = 'free' and not v_is_delayed then
-            -- Wait for a producer once a call, and no longer than a moment.
+            -- Wait for a producer only once per call, and only briefly.
             v_has_slot := case
                 when not v_is_late
                     then rowq.internal_try_take_group_slot(p_queue_id, v_row.group_key)
@@ -468,7 +473,7 @@ begin
             insert into rowq.group_waiting (queue_id, lane, message_id, group_key)
             values (p_queue_id, v_row.lane, v_row.message_id, v_row.group_key);
         else
-            -- What has been begun is finished first, but groups take turns.
+            -- Messages that have been blocked go to the front, but groups take turns.
             v_ids := v_ids || v_row.message_id;
             v_lanes := v_lanes || case
                 when v_row.group_key is null then v_row.lane / 2 * 2
@@ -487,7 +492,7 @@ $$;
 
 create or replace function rowq.internal_parse_predecessors(
     p_queue_id    integer,
-    p_given       jsonb,
+    p_input       jsonb,
     p_message_ids bigint[],
     p_group_keys  text[],
     p_kept_ids    bigint[],
@@ -498,7 +503,7 @@ create or replace function rowq.internal_parse_predecessors(
 returns rowq.blocked[]
 language plpgsql
 as $$
--- purpose   Check the predecessors of a batch and return its new messages that may have to wait, with all of their predecessors in remaining_ids.
+-- purpose   Check a batch's predecessors; return the new messages that may have to wait.
 -- errors    RQ711
 declare
     v_row   record;
@@ -507,11 +512,11 @@ declare
     v_links rowq.blocked[] := '{}'::rowq.blocked[];
 begin
     for v_row in
-        select m.place, m.message_id, m.kept_id, m.group_key, m.lane,
+        select m.position, m.message_id, m.kept_id, m.group_key, m.lane,
                case when m.due_at > p_now then m.due_at end as due_at,
                m.predecessor_ids, m.predecessor_positions, m.on_predecessor_dead
         from rows from (
-            jsonb_to_recordset(p_given) as (
+            jsonb_to_recordset(p_input) as (
                 predecessor_ids       bigint[],
                 predecessor_positions integer[],
                 on_predecessor_dead   text
@@ -523,14 +528,14 @@ begin
             unnest(p_due_ats)
         ) with ordinality m (
             predecessor_ids, predecessor_positions, on_predecessor_dead, message_id, group_key,
-            kept_id, lane, due_at, place
+            kept_id, lane, due_at, position
         )
         where num_nonnulls(
             m.predecessor_ids, m.predecessor_positions, m.on_predecessor_dead
         ) > 0
     loop
         perform rowq.internal_refuse_predecessors(
-            v_row.place, p_message_ids[1], v_row.predecessor_ids,
+            v_row.position, p_message_ids[1], v_row.predecessor_ids,
             v_row.predecessor_positions, v_row.on_predecessor_dead
         );
         continue when v_row.message_id <> v_row.kept_id;
@@ -539,11 +544,11 @@ begin
         from (
             select unnest(v_row.predecessor_ids)
             union all
-            select p_kept_ids[p.place]
-            from unnest(v_row.predecessor_positions) p (place)
+            select p_kept_ids[p.position]
+            from unnest(v_row.predecessor_positions) p (position)
         ) u (message_id);
 
-        -- Whose predecessors have all ended joins its group in its turn among the batch's others.
+        -- A message whose predecessors have all ended joins its group in the batch's order.
         if v_ids is not null and (
             v_row.group_key is null
             or v_row.due_at is not null
@@ -561,8 +566,8 @@ begin
     return v_links;
 exception
     when data_exception then
-        perform rowq.internal_refuse_bad_value(e.message, e.place::integer)
-        from jsonb_array_elements(p_given) with ordinality e (message, place);
+        perform rowq.internal_refuse_bad_value(e.message, e.position::integer)
+        from jsonb_array_elements(p_input) with ordinality e (message, position);
         raise;
 end;
 $$;
@@ -577,7 +582,7 @@ create or replace function rowq.internal_refuse_predecessors(
 returns void
 language plpgsql
 as $$
--- purpose   Refuse a message of enqueue_batch, whose first message is p_first_id, for bad predecessors.
+-- purpose   Refuse a message of enqueue_batch, whose first id is p_first_id, if its predecessors are invalid.
 -- errors    RQ711
 declare
     v_error text;
@@ -611,11 +616,11 @@ create or replace function rowq.internal_has_unfinished(
 returns boolean
 language plpgsql
 as $$
--- purpose   Say whether one of these predecessors has not ended, as far as a plain look shows.
+-- purpose   Return whether one of these predecessors is unfinished, as a read without locks shows.
 declare
     v_from constant bigint := rowq.internal_read_floor(p_queue_id, -3::smallint /* finished */);
 begin
-    -- "offset 0" keeps this a lookup by key for one message after the other.
+    -- "offset 0" keeps this a lookup by key for one message at a time.
     return exists (
         select
         from unnest(p_message_ids) u (message_id)
@@ -652,17 +657,17 @@ create or replace function rowq.internal_run_deferred(
 returns integer
 language plpgsql
 as $$
--- purpose   Look again at up to p_limit slots and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
--- locks     deferred rows, passing over locked ones; as internal_pass_group_slots,
---           internal_add_group_slots, internal_resume_blocked, internal_resume_successors,
---           internal_retry_propagation and internal_delete_messages
+-- purpose   Run up to p_limit deferred items; return how many succeeded.
+-- locks     deferred rows, skipping locked ones; as the helpers that it calls
+--
+-- With p_may_reorder, items that fail may be put behind those that were not reached.
 declare
-    -- A predecessor is looked for in two microseconds, and a message is freed in some sixty.
-    c_looks       constant integer := 50;
-    -- The moment is a constant, so that the scan stops at the last row that is due.
+    -- Checking a predecessor takes about 2 microseconds, resuming a message about 60.
+    c_checks      constant integer := 50;
+    -- A constant, so that the scan stops at the last row that is due.
     v_now          constant timestamp with time zone := clock_timestamp();
     v_floor        bigint;
-    v_note         record;
+    v_item         record;
     v_due_ats      timestamp with time zone[];
     v_deferred_ids bigint[];
     v_message_ids  bigint[];
@@ -675,7 +680,7 @@ declare
     v_count        integer;
     v_solved       integer := 0;
 begin
-    -- Only a queue that has left a slot has this lane.
+    -- Only a queue that has deferred work has this lane.
     select f.start_seq into v_floor
     from rowq.floor f
     where f.queue_id = p_queue_id
@@ -686,8 +691,8 @@ begin
         return 0;
     end if;
 
-    select p_limit as p_most, c_looks * p_limit as p_most_looks into v_budget;
-    for v_note in
+    select p_limit as p_most, c_checks * p_limit as p_max_checks into v_budget;
+    for v_item in
         select r.due_at, r.deferred_id, r.is_hint, r.message_id, r.predecessor_id, r.group_key
         from rowq.deferred r
         where r.queue_id = p_queue_id
@@ -697,63 +702,62 @@ begin
         limit p_limit
         for update skip locked
     loop
-        v_seen_ats := v_seen_ats || v_note.due_at;
-        v_seen_ids := v_seen_ids || v_note.deferred_id;
-        -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
-        -- must not make every look write.
-        if v_note.group_key is null then
-            -- An old snapshot does not show what has happened since.
+        v_seen_ats := v_seen_ats || v_item.due_at;
+        v_seen_ids := v_seen_ids || v_item.deferred_id;
+        -- Leave unresolved rows unchanged: an idle producer transaction must not cause writes.
+        if v_item.group_key is null then
+            -- An old snapshot does not show later changes.
             continue when current_setting('transaction_isolation')
                 not in ('read committed', 'read uncommitted');
-            -- Others have used up what one call may do: leave these to the next call.
-            continue when v_note.predecessor_id is not null
-                and least(v_budget.p_most, v_budget.p_most_looks) = 0;
-            v_ended_id := v_note.predecessor_id;
-            if v_note.message_id = v_note.predecessor_id then
-                -- It has ended, and its row was locked. Its keys were freed then.
-                v_gone := rowq.internal_delete_messages(p_queue_id, array[v_note.message_id]);
+            -- This call has used up its limits: leave the item to the next one.
+            continue when v_item.predecessor_id is not null
+                and least(v_budget.p_most, v_budget.p_max_checks) = 0;
+            v_ended_id := v_item.predecessor_id;
+            if v_item.message_id = v_item.predecessor_id then
+                -- It had ended while its row was locked. Its dedup key and slot were released then.
+                v_gone := rowq.internal_delete_messages(p_queue_id, array[v_item.message_id]);
                 continue when v_gone.o_held is not null;
                 v_ended_id := v_gone.o_links[1][3]::bigint;
-            elsif v_note.message_id is not null then
-                v_due_ats := v_due_ats || v_note.due_at;
-                v_deferred_ids := v_deferred_ids || v_note.deferred_id;
-                v_message_ids := v_message_ids || v_note.message_id;
+            elsif v_item.message_id is not null then
+                v_due_ats := v_due_ats || v_item.due_at;
+                v_deferred_ids := v_deferred_ids || v_item.deferred_id;
+                v_message_ids := v_message_ids || v_item.message_id;
                 continue;
-            elsif v_note.is_hint then
+            elsif v_item.is_hint then
                 v_done := rowq.internal_retry_propagation(
-                    p_queue_id, v_note.predecessor_id, v_budget.p_most_looks
+                    p_queue_id, v_item.predecessor_id, v_budget.p_max_checks
                 );
-                v_budget.p_most_looks := v_done.p_most_looks;
+                v_budget.p_max_checks := v_done.p_max_checks;
                 continue when not v_done.o_is_done;
                 v_ended_id := null;
             end if;
             if v_ended_id is not null then
                 v_budget := rowq.internal_resume_successors(
-                    p_queue_id, array[v_ended_id], v_budget.p_most, v_budget.p_most_looks
+                    p_queue_id, array[v_ended_id], v_budget.p_most, v_budget.p_max_checks
                 );
             end if;
-        elsif v_note.is_hint then
-            continue when not rowq.internal_add_group_slots(p_queue_id, v_note.group_key);
+        elsif v_item.is_hint then
+            continue when not rowq.internal_add_group_slots(p_queue_id, v_item.group_key);
         else
             continue when rowq.internal_pass_group_slots(
-                p_queue_id, array[v_note.group_key], true
+                p_queue_id, array[v_item.group_key], true
             ) is not null;
         end if;
         delete from rowq.deferred r
         where r.queue_id = p_queue_id
-          and r.due_at = v_note.due_at
-          and r.deferred_id = v_note.deferred_id;
+          and r.due_at = v_item.due_at
+          and r.deferred_id = v_item.deferred_id;
         v_solved := v_solved + 1;
     end loop;
 
-    -- One call for all of the messages waits once for a producer that opens their group.
+    -- One call for all messages waits only once for a producer that adds their group's slot.
     if v_message_ids is not null then
         v_done := rowq.internal_resume_blocked(
             p_queue_id,
             array(
                 select distinct u.message_id from unnest(v_message_ids) u (message_id) order by 1
             ),
-            null, v_budget.p_most_looks
+            null, v_budget.p_max_checks
         );
         delete from rowq.deferred r
         using unnest(v_due_ats, v_deferred_ids, v_message_ids) u (due_at, deferred_id, message_id)
@@ -765,7 +769,7 @@ begin
         v_solved := v_solved + v_count;
     end if;
 
-    -- But where there are so many of these that others were not looked at, put them behind those.
+    -- If they kept others from being reached, put them behind the others.
     if p_may_reorder and cardinality(v_seen_ids) >= p_limit and v_solved < p_limit and exists (
         select
         from rowq.deferred r
@@ -773,15 +777,15 @@ begin
           and (r.due_at, r.deferred_id) > (v_seen_ats[p_limit], v_seen_ids[p_limit])
           and r.due_at <= v_now
     ) then
-        for v_note in
+        for v_item in
             select u.due_at, u.deferred_id
             from unnest(v_seen_ats, v_seen_ids) u (due_at, deferred_id)
         loop
             update rowq.deferred r
             set due_at = v_now
             where r.queue_id = p_queue_id
-              and r.due_at = v_note.due_at
-              and r.deferred_id = v_note.deferred_id;
+              and r.due_at = v_item.due_at
+              and r.deferred_id = v_item.deferred_id;
         end loop;
     end if;
     return v_solved;
@@ -791,13 +795,13 @@ $$;
 create or replace function rowq.internal_retry_propagation(
     p_queue_id   integer,
     p_message_id bigint,
-    inout p_most_looks integer,
+    inout p_max_checks integer,
     out o_is_done      boolean
 )
 language plpgsql
 as $$
--- purpose   Look again what waits for a dead message; o_is_done is false where a producer is still adding something that does. p_most_looks is as for internal_unblock.
--- locks     the message row, tried only; as internal_propagate_deaths and internal_push_dead
+-- purpose   Propagate a death again; o_is_done is false if a producer is adding a successor.
+-- locks     the message row, skipped if locked; as internal_propagate_deaths and internal_push_dead
 declare
     v_next record;
 begin
@@ -816,7 +820,7 @@ begin
         return;
     end if;
 
-    -- One that was reset meanwhile is waited for as before.
+    -- If the message was reset, its successors wait as before.
     o_is_done := true;
     if exists (
         select
@@ -824,12 +828,12 @@ begin
         where d.queue_id = p_queue_id
           and d.message_id = p_message_id
     ) then
-        v_next := rowq.internal_propagate_deaths(p_queue_id, array[p_message_id], p_most_looks);
-        p_most_looks := v_next.p_most_looks;
+        v_next := rowq.internal_propagate_deaths(p_queue_id, array[p_message_id], p_max_checks);
+        p_max_checks := v_next.p_max_checks;
         if v_next.o_failed_ids is not null then
-            p_most_looks := rowq.internal_push_dead(
+            p_max_checks := rowq.internal_push_dead(
                 p_queue_id, v_next.o_failed_lanes, v_next.o_failed_ids, null,
-                v_next.o_failed_errors, false, p_most_looks
+                v_next.o_failed_errors, false, p_max_checks
             );
         end if;
     end if;
@@ -839,15 +843,15 @@ $$;
 create or replace function rowq.internal_propagate_deaths(
     p_queue_id    integer,
     p_message_ids bigint[],
-    inout p_most_looks  integer default 10000,
+    inout p_max_checks  integer default 10000,
     out o_failed_ids    bigint[],
     out o_failed_lanes  smallint[],
     out o_failed_errors text[]
 )
 language plpgsql
 as $$
--- purpose   Let the messages go on that wait for a dead one and do not mind; return those that fail with it. p_most_looks is as for internal_unblock.
--- locks     message rows, tried only; successor rows; as internal_unblock; new deferred rows
+-- purpose   Resume successors of dead messages that continue; return those that fail with them.
+-- locks     message rows, skipped if locked; successor rows; as internal_unblock; new deferred rows
 declare
     c_most     constant integer := 1000;
     v_awaited  bigint[];
@@ -857,8 +861,7 @@ declare
     v_count    integer := 0;
     v_done     record;
 begin
-    -- Where a row is locked, a producer is adding a message that waits: look again when it is
-    -- there.
+    -- If a row is locked, a producer is adding a successor: defer the check.
     select array_agg(u.message_id) filter (where m.has_successors),
            array_agg(u.message_id) filter (where m.message_id is null)
     into v_awaited, v_later
@@ -876,7 +879,7 @@ begin
     end if;
 
     foreach v_dead_id in array coalesce(v_awaited, '{}') loop
-        -- A wide tree dies in steps, too.
+        -- A wide tree also dies in steps.
         if v_count >= c_most then
             v_later := v_later || v_dead_id;
             continue;
@@ -909,8 +912,8 @@ begin
         end if;
         v_count := v_count + cardinality(v_ids);
 
-        v_done := rowq.internal_unblock(p_queue_id, v_ids, null, p_most_looks);
-        p_most_looks := v_done.p_most_looks;
+        v_done := rowq.internal_unblock(p_queue_id, v_ids, null, p_max_checks);
+        p_max_checks := v_done.p_max_checks;
         if v_done.o_again is not null then
             perform rowq.internal_defer(p_queue_id, v_done.o_again, null, false);
         end if;
@@ -929,19 +932,21 @@ create or replace function rowq.internal_resume_successors(
     p_queue_id         integer,
     p_predecessor_ids  bigint[],
     inout p_most       integer default 1000,
-    inout p_most_looks integer default 10000
+    inout p_max_checks integer default 10000
 )
 language plpgsql
 as $$
--- purpose   Let the messages go on that have waited for these, which have ended; leave to maintain those that cannot go on now, or are too many. p_most is for how many messages, p_most_looks as for internal_unblock, and then what of these is left.
+-- purpose   Resume the messages that waited for these ended ones; defer those that cannot resume now.
 -- locks     successor rows; as internal_resume_blocked; new deferred rows
+--
+-- p_most: messages to resume. p_max_checks: as for internal_unblock. Both return how many are left.
 declare
     v_predecessor_id bigint;
     v_ids            bigint[];
     v_gone           record;
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-        -- An old snapshot does not show every message that waits.
+        -- An old snapshot does not show all successors.
         perform rowq.internal_defer(p_queue_id, null, p_predecessor_ids, false);
         return;
     end if;
@@ -967,9 +972,9 @@ begin
         if v_ids is not null then
             p_most := p_most - cardinality(v_ids);
             v_gone := rowq.internal_resume_blocked(
-                p_queue_id, v_ids, v_predecessor_id, p_most_looks
+                p_queue_id, v_ids, v_predecessor_id, p_max_checks
             );
-            p_most_looks := v_gone.p_most_looks;
+            p_max_checks := v_gone.p_max_checks;
             if v_gone.o_again is not null then
                 perform rowq.internal_defer(p_queue_id, v_gone.o_again, null, false);
             end if;

@@ -1,15 +1,15 @@
 -- Groups: at most group_limit messages of one group_key in work.
 --
--- The right to be ready, leased or delayed for a retry is a slot, a row of group_slot. A message
--- without one waits in group_waiting, where dequeue never looks. The call that ends a message
--- passes its slot to the group's next message, or deletes it, in the same transaction. So a slot
--- cannot leak, and groups take turns. A producer whose message joins the group locks its slots
--- until its transaction ends, so the last one is not deleted while a message is coming. If a slot
--- cannot be passed on now, a row of deferred defers that to maintain: no worker waits for a
--- producer.
+-- A message needs a slot, a row of group_slot, to be ready, leased or delayed for a retry. A
+-- message without a slot waits in group_waiting, which dequeue does not read. The call that ends a
+-- message passes its slot to the group's next message, or deletes it, in the same transaction. So
+-- slots cannot leak, and groups take turns. A producer whose message joins the group locks the
+-- group's slots until its transaction ends, so that the last slot is not deleted before that. No
+-- worker waits for a producer: if a slot cannot be passed on now, a row of deferred leaves it to
+-- maintain.
 --
--- A call inside the caller's transaction neither opens nor closes a group, so that no producer
--- waits for a worker's open transaction.
+-- A call in the caller's transaction adds no group's first slot and deletes no slot, so that no
+-- producer waits for a worker's open transaction.
 --
 --   alter_queue -> defer_group_checks
 --   enqueue, store -> take_group_slot
@@ -29,12 +29,12 @@ create or alter procedure rowq.InternalDeferGroupChecks
     @queue_id int
 as
 begin
--- purpose   Have maintain look whether each group in which messages wait may have more of them in work.
+-- purpose   Defer a check for new slots for each group in which messages wait.
 -- locks     new deferred rows
     set nocount on;
     declare @group_key varbinary(802) = 0x;
 
-    -- Go from group to group and not from message to message.
+    -- Skip from group to group, so that not every message is read.
     while 1 = 1
     begin
         select top (1) @group_key = g.group_key
@@ -58,8 +58,9 @@ create or alter procedure rowq.InternalTakeGroupSlot
     @has_slot bit output
 as
 begin
--- purpose   Take a slot of a group: @has_slot is 0 where the message has to wait behind others.
--- locks     a new group_slot row, or the group's, shared; waits for who opens or closes it
+-- purpose   Take a slot of a group; return 0 in @has_slot if the message has to wait.
+-- locks     a new group_slot row, or the group's rows, shared; waits for sessions that add or
+--           delete them
     set nocount on;
     declare @newest_limit int;
     declare @slots int;
@@ -68,11 +69,11 @@ begin
 
     while 1 = 1
     begin
-        -- This look waits for a session that is opening or closing the group. A number that differs
-        -- from its place in the order has a gap before it.
-        select @slots = count(*), @slot_no = min(iif(t.slot_no = t.place, 32767, t.place))
+        -- This read waits for a session that adds or deletes a slot. A slot_no that differs from
+        -- its position follows a gap.
+        select @slots = count(*), @slot_no = min(iif(t.slot_no = t.position, 32767, t.position))
         from (
-            select x.slot_no, row_number() over (order by x.slot_no) as place
+            select x.slot_no, row_number() over (order by x.slot_no) as position
             from rowq.group_slot x with (rowlock, readcommittedlock, forceseek)
             where x.queue_id = @queue_id
               and x.group_key = @group_key
@@ -82,21 +83,22 @@ begin
         set @is_full = iif(@slots < @group_limit, 0, 1);
         if @is_full = 0
         begin
-            -- Take the first free number. The count keeps a limit that was lowered. If another
-            -- session takes the number meanwhile, this inserts no row (ignore_dup_key): look again.
+            -- Add the first free slot. The count respects a limit that was lowered. If another
+            -- session has just added this slot, the insert adds no row (ignore_dup_key): count
+            -- again.
             set @slot_no = iif(@slot_no < 32767, @slot_no, @slots + 1);
             insert into rowq.group_slot with (rowlock) (queue_id, group_key, slot_no)
             values (@queue_id, @group_key, @slot_no);
             set @has_slot = @@rowcount;
-            -- Any limit leaves room for one.
+            -- Every limit allows one slot.
             if @has_slot = 1 and @group_limit = 1
                 break;
         end;
         else
         begin
-            -- Hold the slots shared to the end of the transaction (repeatableread): whoever would
-            -- give the last one back knows by this that a message is coming. If one was given back
-            -- before this had it, look again.
+            -- Lock the slots shared until the transaction ends (repeatableread), so that no session
+            -- deletes the last one while this message joins. If one was deleted before, count
+            -- again.
             select @slots = count(*)
             from rowq.group_slot x with (rowlock, repeatableread, forceseek)
             where x.queue_id = @queue_id
@@ -105,8 +107,8 @@ begin
             set @has_slot = 0;
         end;
 
-        -- Each of these may have waited, and an AlterQueue that has come meanwhile does not see
-        -- this message. So what counts is the limit that is read after them.
+        -- The statements above may have waited, and an AlterQueue that ran then did not see this
+        -- message. Read the limit again.
         select @newest_limit = q.group_limit
         from rowq.queue q with (forceseek)
         where q.queue_id = @queue_id;
@@ -129,9 +131,11 @@ create or alter procedure rowq.InternalJoinGroups
     @messages rowq.message_list readonly
 as
 begin
--- purpose   Let messages join their groups: one that gets a slot is ready, with its place as seq, and so is one without a group; the others wait.
+-- purpose   Make messages ready, or let them wait in their groups.
 -- locks     as InternalTakeGroupSlot, in the order of the keys; new ready and group_waiting rows
 -- differs   elsewhere the caller makes messages ready
+--
+-- A message that has a slot, or no group, becomes ready with its place as seq.
     set nocount on;
     declare @turn int = 0;
     declare @group_key varbinary(802);
@@ -155,7 +159,7 @@ begin
         select @group_key = j.group_key from @joining j where j.turn = @turn;
         if @@rowcount = 0
             break;
-        -- A group that is full stays so until the end of this transaction.
+        -- A full group stays full until this transaction ends.
         if @group_key = @full_key
             continue;
         exec rowq.InternalTakeGroupSlot @queue_id, @group_key, @group_limit, @has_slot output;
@@ -190,18 +194,18 @@ create or alter procedure rowq.InternalReleaseGroupSlots
     @may_close bit
 as
 begin
--- purpose   Pass on the slots of messages that have ended, one for each; leave to maintain those that cannot be passed on now.
+-- purpose   Pass on the slots of ended messages; defer those that cannot be passed now.
 -- locks     as InternalPassGroupSlot; new ready and deferred rows
     set nocount on;
     declare @group_limit int;
     declare @pause float;
-    declare @place int = 0;
+    declare @position int = 0;
     declare @group_key varbinary(802);
     declare @message_id bigint;
     declare @lane smallint;
     declare @is_left bit;
     declare @turns table (
-        place     int not null primary key,
+        position  int not null primary key,
         group_key varbinary(802) not null
     );
     declare @ready rowq.message_list;
@@ -211,7 +215,7 @@ begin
     where q.queue_id = @queue_id;
     if @pause > 0
     begin
-        -- The group rests: maintain goes on when that is over.
+        -- The group pauses: maintain passes the slot after that.
         insert into rowq.deferred with (rowlock) (queue_id, due_at, deferred_id, group_key)
         select @queue_id,
                dateadd(
@@ -224,8 +228,8 @@ begin
         return;
     end;
 
-    -- Several messages of one group may end at once where its limit is above 1: groups take turns.
-    insert into @turns (place, group_key)
+    -- If group_limit is above 1, several messages of one group may end at once. Groups take turns.
+    insert into @turns (position, group_key)
     select row_number() over (order by t.turn, t.group_key), t.group_key
     from (
         select j.group_key, row_number() over (
@@ -237,8 +241,8 @@ begin
 
     while 1 = 1
     begin
-        set @place += 1;
-        select @group_key = t.group_key from @turns t where t.place = @place;
+        set @position += 1;
+        select @group_key = t.group_key from @turns t where t.position = @position;
         if @@rowcount = 0
             break;
         exec rowq.InternalPassGroupSlot
@@ -246,7 +250,7 @@ begin
             @is_left output;
         if @message_id is not null
             insert into @ready (message_id, lane, place, attempt)
-            values (@message_id, @lane, @place, 0);
+            values (@message_id, @lane, @position, 0);
         if @is_left = 1
             insert into rowq.deferred with (rowlock) (queue_id, due_at, deferred_id, group_key)
             values (@queue_id, sysutcdatetime(), next value for rowq.message_seq, @group_key);
@@ -266,17 +270,17 @@ create or alter procedure rowq.InternalPassGroupSlot
     @is_left bit output
 as
 begin
--- purpose   Pass one slot of a group on to its next message, which is for the caller to make ready, or give it back; @is_left is 1 where nothing can be done now.
--- locks     group_slot and group_waiting rows, passing over locked ones
+-- purpose   Pass one slot of a group to its next message, which the caller makes ready, or delete it.
+-- locks     group_slot and group_waiting rows, skipping locked ones
     set nocount on;
     declare @slot_no smallint;
     declare @locked int = 0;
-    declare @seen int;
+    declare @shown int;
     set @message_id = null;
     set @is_left = 0;
 
-    -- Lock a slot exclusively, so that nobody is coming or withdrawing a message. Only rowq's own
-    -- transactions do that, which are short, because a producer that comes waits for this lock.
+    -- Lock a slot exclusively: no producer is joining and no cancel is running. Only rowq's own
+    -- transactions do so, which are short, because joining producers wait for this lock.
     if @may_close = 1
         select top (1) @slot_no = t.slot_no, @locked = 1
         from rowq.group_slot t with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -284,8 +288,8 @@ begin
           and t.group_key = @group_key
         order by t.slot_no desc
         option (maxdop 1, keepfixed plan);
-    -- Producers that are coming share this lock. Two that take messages out of one group of one do
-    -- not, so none is overtaken by the next one while it may come back by a rollback.
+    -- Joining producers share this lock. Two sessions that remove messages from one group do not,
+    -- so no message is overtaken while a rollback may restore it.
     if @slot_no is null
         select top (1) @slot_no = t.slot_no
         from rowq.group_slot t with (rowlock, updlock, readpast, readcommittedlock, forceseek)
@@ -308,7 +312,7 @@ begin
               and t.slot_no <= @group_limit
         )
     begin
-        -- A slot beyond a limit that was lowered is given back: the lowest one that can be had.
+        -- The limit was lowered: delete the lowest slot above it that is not locked.
         set @is_left = iif(@locked = 1, 0, 1);
         if @is_left = 1
             return;
@@ -330,9 +334,9 @@ begin
 
     while 1 = 1
     begin
-        -- What this passes over is not committed yet, or another session passes it on. It takes an
-        -- update lock, which waits for a reader in the delete, because a row that a reader keeps
-        -- locked must not be overtaken.
+        -- Skipped rows are not committed yet, or another session passes them on. The update lock
+        -- waits for readers in the delete, because a row that a reader has locked must not be
+        -- overtaken.
         select top (1) @message_id = g.message_id, @lane = g.lane
         from rowq.group_waiting g with (rowlock, updlock, readpast, readcommittedlock, forceseek)
         where g.queue_id = @queue_id
@@ -355,21 +359,21 @@ begin
             return;
         end;
 
-        -- Nobody waits. Where all slots are locked exclusively, nobody is coming either: give one
-        -- back, if the look above has come after the locks. Else look once more.
-        select @seen = count(*)
+        -- The group is empty. If all slots are locked exclusively, no producer is joining: delete
+        -- one, if the read above came after the locks. Otherwise read once more.
+        select @shown = count(*)
         from rowq.group_slot t with (rowlock, readpast, readcommittedlock, forceseek)
         where t.queue_id = @queue_id
           and t.group_key = @group_key
         option (maxdop 1, keepfixed plan);
-        if @seen <= @locked
+        if @shown <= @locked
             break;
         select @locked = count(*)
         from rowq.group_slot t with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where t.queue_id = @queue_id
           and t.group_key = @group_key
         option (maxdop 1, keepfixed plan);
-        if @locked < @seen
+        if @locked < @shown
         begin
             set @is_left = 1;
             return;
@@ -393,9 +397,12 @@ create or alter procedure rowq.InternalTryJoinGroup
     @has_slot bit output
 as
 begin
--- purpose   Let a message join its group: with a slot it is for the caller to make ready, with 0 it waits there, and null is undecided. Call it in a transaction of rowq's own.
--- locks     as InternalTryTakeGroupSlot; a group_slot row, tried; a new group_waiting row
--- differs   no such helper elsewhere: there whoever enters a group that is full holds its slots
+-- purpose   Let a message join its group: 1 has a slot, 0 waits in the group, null is undecided.
+-- locks     as InternalTryTakeGroupSlot; a group_slot row, skipped if locked; a new group_waiting
+--           row
+-- differs   no such helper elsewhere: there a session that finds a group full holds its slots
+--
+-- With a slot, the caller makes it ready. Call it in rowq's own transaction.
     set nocount on;
     declare @group_limit int;
     declare @slot_no smallint;
@@ -407,8 +414,8 @@ begin
     if @has_slot = 1 or @has_slot is null
         return;
 
-    -- Hold a slot to the end of the transaction: whoever would give the last one back knows by
-    -- this that a message is coming.
+    -- Lock a slot until the transaction ends, so that no session deletes the last one while this
+    -- message joins.
     select top (1) @slot_no = t.slot_no
     from rowq.group_slot t with (rowlock, updlock, readpast, readcommittedlock, forceseek)
     where t.queue_id = @queue_id
@@ -430,22 +437,23 @@ create or alter procedure rowq.InternalTryTakeGroupSlot
     @has_slot bit output
 as
 begin
--- purpose   Take a slot of a group: @has_slot is 0 where it is full, and null where a producer is opening it, or the limit was lowered meanwhile. Call it in a transaction of rowq's own.
+-- purpose   Take a slot of a group: @has_slot is 0 if it is full, null if undecided.
 -- locks     a new group_slot row
--- differs   elsewhere it waits for a producer for a moment, and holds the slots of a full group
+-- differs   elsewhere it waits briefly for a producer, and locks the slots of a full group
+--
+-- null: a producer is adding it, or the limit fell. Call it in rowq's own transaction.
     set nocount on;
-    -- The insert below waits for a session that is closing the group at this moment, and for a
-    -- producer who has opened it after the look. If either takes longer, error 1222 ends this
-    -- transaction, which starts again and sees by then what is going on.
+    -- The insert below waits for a session that deletes the slot, and for a producer that has added
+    -- it since the count. After 100 ms error 1222 ends this transaction, and the call retries.
     set lock_timeout 100;
     declare @slots int;
     declare @slot_no int;
-    declare @seen int;
+    declare @shown int;
     set @has_slot = null;
 
-    select @slots = count(*), @slot_no = min(iif(t.slot_no = t.place, 32767, t.place))
+    select @slots = count(*), @slot_no = min(iif(t.slot_no = t.position, 32767, t.position))
     from (
-        select x.slot_no, row_number() over (order by x.slot_no) as place
+        select x.slot_no, row_number() over (order by x.slot_no) as position
         from rowq.group_slot x with (rowlock, readpast, readcommittedlock, forceseek)
         where x.queue_id = @queue_id
           and x.group_key = @group_key
@@ -457,13 +465,13 @@ begin
         return;
     end;
 
-    -- A dirty read sees the slot of an open producer, too, which the look has passed over.
-    select @seen = count(*)
+    -- A dirty read shows the slot of an open producer, which the count has skipped.
+    select @shown = count(*)
     from rowq.group_slot x with (readuncommitted, forceseek)
     where x.queue_id = @queue_id
       and x.group_key = @group_key
     option (maxdop 1, keepfixed plan);
-    if @seen > @slots
+    if @shown > @slots
         return;
 
     set @slot_no = iif(@slot_no < 32767, @slot_no, @slots + 1);
@@ -472,8 +480,7 @@ begin
     if @@rowcount = 0
         return;
 
-    -- That may have waited, so what counts is the limit that is read after it. Any leaves room for
-    -- one.
+    -- The insert may have waited, so read the limit again. Every limit allows one slot.
     if @group_limit > 1
         and @group_limit > (
             select q.group_limit
@@ -496,7 +503,7 @@ create or alter procedure rowq.InternalAddGroupSlots
     @is_done bit output
 as
 begin
--- purpose   Give a group whose limit was raised its new slots; @is_done is 0 where another look is needed. Call it in a transaction of rowq's own.
+-- purpose   Add the slots that a raised limit allows a group; @is_done is 0 to retry.
 -- locks     as InternalTryTakeGroupSlot and InternalReleaseGroupSlots
     set nocount on;
     declare @has_slot bit = 1;

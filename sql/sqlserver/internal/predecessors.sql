@@ -1,15 +1,14 @@
 -- Predecessors: messages that wait for others to end, and deferred work.
 --
--- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
--- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
--- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
--- message resumes up to a thousand successors; the rest is a row of deferred. A death does not
--- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
--- thousand. deferred holds everything that another transaction's locks prevented: slots, blocked
--- messages, rows of ended messages. maintain runs what is due of it.
+-- A message with predecessors waits in blocked, which dequeue does not read. A row of successor
+-- links it to one predecessor at a time, the newest unfinished one. When that ends, the message is
+-- linked to the next, or resumes at the front of its priority. The call that ends a message resumes
+-- up to 1000 successors and defers the rest. If a predecessor dies, its successors are held, resume
+-- or die, as their on_predecessor_dead says, 1000 at a time. deferred has the work that another
+-- transaction's locks prevented: slots, blocked messages, rows of ended messages. maintain runs it.
 --
--- The predecessor's row is locked and not changed, because a change would make its readers wait. A
--- producer asks with nowait: error 1222 is a lock, not an end.
+-- The predecessor's row is locked and not changed, because a change would block its readers. A
+-- producer reads it with nowait: error 1222 means that it is locked, not that it has ended.
 --
 --   enqueue, end_held -> await_predecessor
 --   enqueue -> block
@@ -41,9 +40,9 @@ create or alter procedure rowq.InternalAwaitPredecessor
     @remaining_ids nvarchar(max) output
 as
 begin
--- purpose   Find the newest of these that has not ended, and hold it: waiting, free, failed, or unsure where others are at work.
--- locks     the predecessor's message row, shared, tried only
--- differs   elsewhere it also notes that the message waits
+-- purpose   Find and lock the newest unfinished predecessor: waiting, free, failed or unsure.
+-- locks     the predecessor's message row, shared, never waiting
+-- differs   elsewhere it also inserts the successor row
     set nocount on;
     declare @before bigint = 9223372036854775807;
     declare @floor bigint;
@@ -63,15 +62,15 @@ begin
       and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
-    -- A row that another session has locked is error 1222 (nowait): it must not look like one that
-    -- is not there. Without xact_abort that error ends no transaction. The option is off only here,
-    -- where nothing is written, and where nothing waits, so that no client's timeout comes.
+    -- A row that another session has locked raises error 1222 (nowait), so that it is not taken for
+    -- a missing one. xact_abort is off here so that the error ends no transaction. That is safe
+    -- because this block neither writes nor waits, so no client timeout can fall into it.
     set xact_abort off;
     while @state is null
     begin
         begin try
-            -- Hold the row to the end of the transaction (repeatableread): whoever ends the
-            -- predecessor waits for this one, or leaves a note to look again.
+            -- Lock the row until the transaction ends (repeatableread): a session that ends the
+            -- predecessor waits, or defers a check.
             set @predecessor_id = null;
             set @dead_id = null;
             set @has_ended = 0;
@@ -92,8 +91,8 @@ begin
                 where d.queue_id = @queue_id
                   and d.message_id = @predecessor_id;
 
-            -- The archive keeps the message row for a while. Where the end is not seen here, the
-            -- archiver frees what waits when it deletes the row.
+            -- The archiver deletes the message row later, and resumes messages that did not see the
+            -- end here.
             if @predecessor_id is not null
                 select top (1) @has_ended = 1
                 from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
@@ -103,8 +102,7 @@ begin
                 option (maxdop 1, keepfixed plan);
             if @has_ended = 1
             begin
-                -- Thousands may have ended since the archiver was here: leave all of them out at
-                -- once.
+                -- Thousands may have ended since the last archive: skip all of them at once.
                 delete from @ended;
                 insert into @ended (message_id)
                 select distinct f.message_id
@@ -155,7 +153,7 @@ create or alter procedure rowq.InternalBlock
     @remaining_ids nvarchar(max)
 as
 begin
--- purpose   Let a new message wait for a predecessor, or fail with it, as InternalAwaitPredecessor has found.
+-- purpose   Let a new message wait for a predecessor, or fail with it, as InternalAwaitPredecessor found.
 -- locks     new blocked, successor, deferred, dead and result rows; its own message and dedup rows
     set nocount on;
     declare @links rowq.link_list;
@@ -206,8 +204,8 @@ create or alter procedure rowq.InternalUnknownOf
     @unknown_ids nvarchar(max) output
 as
 begin
--- purpose   Return which of these messages have no body, or are finished and not yet archived; null where there is none.
--- locks     message rows, shared while they are read, tried only
+-- purpose   Return which of these messages have no body, or are finished and not yet archived, or null.
+-- locks     message rows, shared while they are read, never waiting
 -- differs   elsewhere a snapshot shows a message that an open transaction has finished
     set nocount on;
     declare @size int = 10000;
@@ -225,8 +223,8 @@ begin
     inner join @ids j on j.message_id = f.message_id
     where f.queue_id = @queue_id
     option (hash join, force order, maxdop 1, keepfixed plan);
-    -- A dirty read sees every message but those that are gone, and those that an open transaction
-    -- has deleted. Only these are asked for again below.
+    -- A dirty read shows every message except deleted ones, even if their deletion is not
+    -- committed. Only these are read again below.
     insert into @unseen (message_id)
     select j.message_id
     from @ids j
@@ -240,9 +238,9 @@ begin
       and not exists (select 1 from @unknown u where u.message_id = j.message_id)
     option (loop join, force order, maxdop 1, keepfixed plan);
 
-    -- A row that another session has locked is error 1222 (nowait): it must not look like one that
-    -- is not there. Without xact_abort that error ends no transaction. The option is off only here,
-    -- where no table is written, and where nothing waits, so that no client's timeout comes.
+    -- A row that another session has locked raises error 1222 (nowait), so that it is not taken for
+    -- a missing one. xact_abort is off here so that the error ends no transaction. That is safe
+    -- because this block neither writes nor waits, so no client timeout can fall into it.
     set xact_abort off;
     while 1 = 1
     begin
@@ -271,7 +269,7 @@ begin
         begin catch
             if error_number() <> 1222
                 throw;
-            -- Ask one by one, to learn which of them it is.
+            -- Read them one by one, to find the locked one.
             if @size > 1
             begin
                 set @size = 1;
@@ -291,7 +289,7 @@ create or alter procedure rowq.InternalBlockBatch
     @new rowq.new_list readonly
 as
 begin
--- purpose   Let new messages of a batch wait for their predecessors, or fail with them; those that wait for none are left to the caller.
+-- purpose   Let new messages of a batch wait for their predecessors, or fail with them.
 -- locks     as InternalAwaitPredecessor and InternalBlock
     set nocount on;
     declare @may_fail bit = 0;
@@ -309,7 +307,7 @@ begin
         predecessor_id bigint not null,
         primary key (message_id, predecessor_id)
     );
-    -- own_id is the newest predecessor where that is a new message of this batch.
+    -- own_id is the newest predecessor, if it is a new message of this batch.
     declare @waiting table (
         message_id bigint not null primary key,
         lane       smallint not null,
@@ -319,7 +317,7 @@ begin
         own_id     bigint null
     );
 
-    -- A duplicate stands for the message that has its key.
+    -- A duplicate counts as the message that owns its key.
     insert into @edges (message_id, predecessor_id)
     select distinct n.message_id, coalesce(h.owner, cast(i.value as bigint))
     from openjson(@messages) e
@@ -349,7 +347,8 @@ begin
        and o.owner = o.message_id
     option (hash join, maxdop 1, keepfixed plan);
 
-    -- Nobody else sees a predecessor of this batch, so it can only have failed with another one.
+    -- No other session sees a predecessor of this batch, so it can only have failed with another
+    -- one.
     select @may_fail = 1 from @waiting w where w.own_id is null and w.on_dead = N'fail';
     if @may_fail = 0
     begin
@@ -406,9 +405,11 @@ create or alter procedure rowq.InternalPropagateDeaths
     @may_join bit
 as
 begin
--- purpose   Let what waits for dead messages do as it asked. @failed are messages that fail, as InternalUnblock returns them, and are made dead first.
--- locks     message rows, tried only; new dead and result rows; dedup rows; as
+-- purpose   Propagate the deaths of messages to their successors, level by level.
+-- locks     message rows, skipped if locked; new dead and result rows; dedup rows; as
 --           InternalPropagateDeath; new deferred rows
+--
+-- @failed: messages to make dead first, as InternalUnblock returns them.
     set nocount on;
     declare @most int = 1000;
     declare @count int = 0;
@@ -471,8 +472,7 @@ begin
             set @count += @@rowcount;
         end;
 
-        -- Where a row is locked, a producer is adding a message that waits: look again when it is
-        -- there.
+        -- If a row is locked, a producer is adding a successor: defer the check.
         delete from @held;
         insert into @held (message_id, is_awaited)
         select m.message_id, iif(s.predecessor_id is null, 0, 1)
@@ -501,7 +501,7 @@ begin
         where not exists (select 1 from @held h where h.message_id = j.message_id)
         option (loop join, maxdop 1, keepfixed plan);
 
-        -- A long tree dies in steps, so that no transaction grows without end.
+        -- A deep tree dies in steps, to keep transactions short.
         if @count > @most
         begin
             insert into rowq.deferred with (rowlock)
@@ -539,7 +539,7 @@ create or alter procedure rowq.InternalPropagateDeath
     @failed nvarchar(max) output
 as
 begin
--- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are added to @failed, as InternalUnblock returns them.
+-- purpose   Resume successors of a dead message that continue; add those that fail to @failed.
 -- locks     successor rows; as InternalUnblock; new deferred rows
 -- differs   part of internal_propagate_deaths on PostgreSQL
     set nocount on;
@@ -597,8 +597,10 @@ create or alter procedure rowq.InternalUnblock
     @failed nvarchar(max) output
 as
 begin
--- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. @again are the ids of those that need another look, @failed those that fail: [message_id, lane, the predecessor that is dead].
--- locks     blocked rows, tried only; as InternalTryUnblock; new ready rows
+-- purpose   Check what blocked messages wait for, and resume those that wait for nothing.
+-- locks     blocked rows, skipped if locked; as InternalTryUnblock; new ready rows
+--
+-- @again: ids to retry. @failed: messages that fail, [message_id, lane, dead predecessor].
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @message_id bigint;
@@ -617,7 +619,7 @@ begin
 
     insert into @asked (message_id)
     select distinct cast(j.value as bigint) from openjson(@message_ids) j;
-    -- What has been begun is finished first, so these go to the front of their priorities.
+    -- Messages that have been blocked go to the front of their priorities.
     delete b
     output deleted.message_id, deleted.lane / 2 * 2, 0, 0
     into @ready (message_id, lane, place, attempt)
@@ -640,7 +642,7 @@ begin
         select top (1) @message_id = a.message_id from @asked a order by a.message_id;
         if @message_id is null
             break;
-        -- A message may name ten thousand others, so leave what takes long to maintain.
+        -- A message may name 10000 predecessors: leave slow work to maintain.
         if datediff(millisecond, @now, sysutcdatetime()) > 200
         begin
             insert into @left (message_id)
@@ -683,10 +685,13 @@ create or alter procedure rowq.InternalTryUnblock
     @dead_id bigint output
 as
 begin
--- purpose   Look again what a blocked message waits for: again, waiting, moved, gone, ready (in @lane), or failed with @dead_id. The last two are for the caller to put where they belong.
--- locks     the blocked row and the message row, tried only; as InternalAwaitPredecessor and
+-- purpose   Check what a blocked message waits for.
+-- locks     the blocked row and the message row, skipped if locked; as InternalAwaitPredecessor and
 --           InternalTryJoinGroup; new successor and delayed rows
--- differs   PostgreSQL does it in internal_unblock
+-- differs   part of internal_unblock on PostgreSQL
+--
+-- @state: again, waiting, moved, gone, ready (in @lane), or failed with @dead_id. The caller moves
+-- ready and failed ones.
     set nocount on;
     declare @locked_id bigint;
     declare @predecessor_id bigint;
@@ -708,7 +713,7 @@ begin
       and b.message_id = @message_id;
     if @locked_id is null
     begin
-        -- It is gone, or somebody is cancelling it.
+        -- It is gone, or another session is cancelling it.
         exec rowq.InternalIsBlocked @queue_id, @message_id, @is_blocked output;
         set @state = iif(@is_blocked = 1, N'again', N'gone');
         return;
@@ -748,7 +753,7 @@ begin
     end;
     else if @state = N'failed'
     begin
-        -- Its row is to have the error, and a producer may be adding a message that waits for it.
+        -- Its row gets the error, and a producer may be adding a successor to it.
         set @locked_id = null;
         select @locked_id = m.message_id
         from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -765,8 +770,8 @@ begin
     end;
     else if @state = N'free' and @group_key is not null
     begin
-        -- Groups take turns, so this one goes to the tail. A call that may not wait for a group
-        -- leaves it to maintain.
+        -- Groups take turns, so it goes to the tail. A call that must not join a group leaves that
+        -- to maintain.
         if @may_join = 1
             exec rowq.InternalTryJoinGroup
                 @queue_id, @group_key, @message_id, @lane, @has_slot output;
@@ -774,7 +779,7 @@ begin
     end;
     else
     begin
-        -- What has been begun is finished first.
+        -- Messages that have been blocked go to the front.
         set @lane = @lane / 2 * 2;
         set @state = iif(@state = N'free', N'ready', N'again');
     end;
@@ -794,9 +799,9 @@ create or alter procedure rowq.InternalIsBlocked
     @is_blocked bit output
 as
 begin
--- purpose   Ask whether a message may still be among those that wait for others: 1 where another session has locked it, too.
--- locks     the blocked row, shared while it is read, tried only
--- differs   no such helper elsewhere: there a plain read tells
+-- purpose   Return whether a message may still be blocked; a locked row counts as blocked.
+-- locks     the blocked row, shared while it is read, never waiting
+-- differs   no such helper elsewhere: there a plain read is enough
     set nocount on;
     declare @found_id bigint;
 
@@ -823,7 +828,7 @@ create or alter procedure rowq.InternalResumeSuccessors
     @may_join bit
 as
 begin
--- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now.
+-- purpose   Resume the messages that waited for this ended one; defer those that cannot resume now.
 -- locks     successor rows; as InternalResumeBlocked; new deferred rows
     set nocount on;
     declare @most int = 1000;
@@ -832,8 +837,8 @@ begin
     declare @again nvarchar(max);
     declare @freed table (message_id bigint not null primary key);
 
-    -- What this passes over is not committed yet, which only happens while the archive still keeps
-    -- the predecessor, and the archiver comes for it; or another session frees it.
+    -- A skipped row is not committed, which happens only while the predecessor waits for the
+    -- archiver, which then resumes it; or another session is resuming it.
     with head as (
         select top (@most) s.queue_id, s.predecessor_id, s.message_id
         from rowq.successor s with (rowlock, updlock, readpast, readcommittedlock, forceseek)
@@ -871,7 +876,7 @@ create or alter procedure rowq.InternalResumeBlocked
     @again nvarchar(max) output
 as
 begin
--- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. @again are the ids of those that need another look.
+-- purpose   Resume blocked messages, or make them dead with a predecessor; return those to retry.
 -- locks     as InternalUnblock and InternalPropagateDeaths
     set nocount on;
     declare @failed nvarchar(max);
@@ -890,11 +895,9 @@ create or alter procedure rowq.InternalRunDeferred
     @solved int output
 as
 begin
--- purpose   Look again at up to @limit slots and messages that were left; @solved is for how many that was enough.
--- locks     deferred rows, passing over locked ones; as InternalPassGroupSlot,
---           InternalAddGroupSlots, InternalResumeBlocked, InternalResumeSuccessors, InternalEndHeld
---           and InternalRetryPropagation
--- differs   in the caller's transaction slots are passed on, and nothing else
+-- purpose   Run up to @limit deferred items; return how many succeeded in @solved.
+-- locks     deferred rows, skipping locked ones; as the helpers that it calls
+-- differs   in the caller's transaction it only passes slots on
     set nocount on;
     declare @floor bigint;
     declare @due_at datetime2(6);
@@ -911,7 +914,7 @@ begin
     declare @lane smallint;
     declare @is_left bit;
     declare @is_done bit;
-    declare @notes table (
+    declare @items table (
         due_at         datetime2(6) not null,
         deferred_id    bigint not null,
         message_id     bigint null,
@@ -928,7 +931,7 @@ begin
     where l.queue_id = @queue_id
       and l.lane = -4 /* deferred */;
     exec rowq.InternalFromMicroseconds @floor, @due_at output;
-    insert into @notes (due_at, deferred_id, message_id, predecessor_id, group_key, is_hint)
+    insert into @items (due_at, deferred_id, message_id, predecessor_id, group_key, is_hint)
     select top (@limit) r.due_at, r.deferred_id, r.message_id, r.predecessor_id, r.group_key,
            r.is_hint
     from rowq.deferred r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -948,11 +951,11 @@ begin
         select top (1) @due_at = n.due_at, @deferred_id = n.deferred_id,
                @waiting_id = n.message_id, @predecessor_id = n.predecessor_id,
                @group_key = n.group_key, @is_hint = n.is_hint
-        from @notes n
+        from @items n
         order by n.due_at, n.deferred_id;
         if @@rowcount = 0
             break;
-        delete from @notes where due_at = @due_at and deferred_id = @deferred_id;
+        delete from @items where due_at = @due_at and deferred_id = @deferred_id;
 
         set @is_done = 0;
         if @group_key is not null and @is_hint = 0
@@ -987,8 +990,8 @@ begin
             set @is_done = 1;
         end;
 
-        -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
-        -- must not make every look write. What takes long is left to the next call.
+        -- Leave unresolved rows unchanged: an idle producer transaction must not cause writes. Slow
+        -- work is left to the next call.
         if @is_done = 1
         begin
             delete r
@@ -1014,8 +1017,8 @@ create or alter procedure rowq.InternalRetryPropagation
     @is_done bit output
 as
 begin
--- purpose   Look again what waits for a dead message; @is_done is 0 where another session is at work on it.
--- locks     the message row, tried only; as InternalPropagateDeaths
+-- purpose   Propagate a death again; @is_done is 0 if another session has locked the message.
+-- locks     the message row, skipped if locked; as InternalPropagateDeaths
     set nocount on;
     declare @locked_id bigint;
     declare @ids nvarchar(max) = concat(N'[', @message_id, N']');
@@ -1029,14 +1032,14 @@ begin
       and m.message_id = @message_id;
     if @locked_id is null
     begin
-        -- It is gone, or a producer is adding a message that waits for it, or it is being reset.
+        -- It is gone, a producer is adding a successor, or it is being reset.
         exec rowq.InternalAwaitPredecessor
             @queue_id, @ids, null, @state output, @predecessor_id output, @remaining_ids output;
         set @is_done = iif(@state = N'free', 1, 0);
         return;
     end;
 
-    -- One that was reset meanwhile is waited for as before.
+    -- If the message was reset, its successors wait as before.
     set @is_done = 1;
     if exists (
         select 1
@@ -1053,13 +1056,13 @@ create or alter procedure rowq.InternalRefusePredecessors
     @first_id bigint
 as
 begin
--- purpose   Refuse a batch, all of whose messages are newer than @first_id, for bad lists of predecessors.
+-- purpose   Refuse a batch, whose ids are above @first_id, if its predecessors are invalid.
 -- errors    RQ711
     set nocount on;
     declare @error nvarchar(200);
 
-    -- A number that is no id counts as bad, and as 0 else: for a null in an aggregate the engine
-    -- sends a warning, which some drivers take for the result.
+    -- A value that is not an id counts as bad, and as 0 in the other aggregates: for a null in an
+    -- aggregate the server sends a warning, which some drivers take for the result.
     select top (1) @error = concat(
         case
             when p.[key] = N'predecessor_positions'
