@@ -1,11 +1,10 @@
--- Cancel: by a caller, or by expiry; and where a message is.
+-- Cancel: cancelling by a caller, expiry, and finding a message.
 --
--- A message that waits is taken out of its place and ends as cancelled or expired. A leased message
--- stays with its worker: the cancel is recorded in the claim, the heartbeat returns it, and the
--- call that returns the message ends it. A message that expires has a row in expiry, which says
--- where the message was when it became ready. Each call that makes it ready at a new place adds
--- another row, so maintain finds every due message by key and may forget a row whose message it
--- does not find. A locked message is skipped and looked up again.
+-- A waiting message is deleted where it waits and ends as cancelled or expired. If a message is
+-- leased, the cancel is recorded in its claim: the heartbeat returns it, and the call that returns
+-- the message ends it. A message that expires has rows in expiry. Each call that makes it ready or
+-- moves it adds a row with its position, so maintain finds due messages by key, and deletes a row
+-- whose message it does not find. A locked message is skipped and retried.
 --
 --   retry_later, fail_now, release, ... -> end_cancelled
 --   cancel -> record_cancels
@@ -32,7 +31,7 @@ create procedure rowq.internal_end_cancelled(
 sql security definer
 modifies sql data
 begin
--- purpose   End those messages of a claim that were cancelled, and leave the others in p_messages; null where there is none.
+-- purpose   End the messages of a claim that were cancelled; leave the others in p_messages, or null.
 -- locks     as internal_finish
     declare v_archive_days int;
     declare v_ended, v_rest longtext;
@@ -80,24 +79,24 @@ delimiter //
 create procedure rowq.internal_record_cancels(
     p_queue_id int,
     p_message_ids longtext,
-    out p_noted_ids longtext
+    out p_recorded_ids longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Note in the claims that hold these messages that they were cancelled; return those noted, null where there is none.
--- locks     claim rows, passing over locked ones
-    declare v_claim_ids, v_notes, v_noted longtext;
-    declare v_notes_before int;
-    set p_noted_ids = null;
+-- purpose   Record a cancel in the claims that hold these messages; return the messages, or null.
+-- locks     claim rows, skipping locked ones
+    declare v_claim_ids, v_updates, v_recorded longtext;
+    declare v_updated_before int;
+    set p_recorded_ids = null;
 
     -- Find claims without locks, then lock them by their whole keys, so that no gap is locked.
-    call rowq.internal_claims_of(p_queue_id, p_message_ids, v_claim_ids, p_noted_ids);
+    call rowq.internal_claims_of(p_queue_id, p_message_ids, v_claim_ids, p_recorded_ids);
     if v_claim_ids is not null then
-        set p_noted_ids = null;
-        select json_arrayagg(h.claim_id), sum(h.has_notes) into v_notes, v_notes_before
+        set p_recorded_ids = null;
+        select json_arrayagg(h.claim_id), sum(h.has_cancels) into v_updates, v_updated_before
         from (
-            select c.claim_id, c.cancel_ids is not null as has_notes
+            select c.claim_id, c.cancel_ids is not null as has_cancels
             from (
                 select distinct a.claim_id
                 from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) a
@@ -107,12 +106,12 @@ begin
                and c.claim_id = j.claim_id
             for update /*!80000 of c */ skip locked
         ) h;
-        set v_claim_ids = v_notes, v_notes = null;
+        set v_claim_ids = v_updates, v_updates = null;
     end if;
 
-    -- Read the rows as they are now, even under an old snapshot.
-    if v_notes_before > 0 then
-        select json_arrayagg(h.message_id) into v_noted
+    -- Read the latest rows, even under an old snapshot.
+    if v_updated_before > 0 then
+        select json_arrayagg(h.message_id) into v_recorded
         from (
             select n.message_id
             from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) l
@@ -130,8 +129,8 @@ begin
         ) h;
     end if;
     if v_claim_ids is not null then
-        -- A list of ids goes as a text.
-        select json_arrayagg(json_array(h.claim_id, concat(h.ids, ''))) into v_notes
+        -- A list of ids is passed as a text.
+        select json_arrayagg(json_array(h.claim_id, concat(h.ids, ''))) into v_updates
         from (
             select c.claim_id, json_arrayagg(w.message_id) as ids
             from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) l
@@ -140,32 +139,32 @@ begin
                and c.claim_id = l.claim_id
             straight_join json_table(
                 coalesce(c.messages, concat('[[0]', repeat(',[0]', c.last_id - c.first_id), ']')),
-                '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+                '$[*]' columns (position for ordinality, message_id bigint path '$[0]')
             ) j
             straight_join (
                 select distinct a.message_id
                 from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
-            ) w on w.message_id = if(c.messages is null, c.first_id + j.place - 1, j.message_id)
+            ) w on w.message_id = if(c.messages is null, c.first_id + j.position - 1, j.message_id)
             left join (
                 select distinct a.message_id
-                from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) a
+                from json_table(v_recorded, '$[*]' columns (message_id bigint path '$')) a
             ) o on o.message_id = w.message_id
             where o.message_id is null
             group by c.claim_id
             for update /*!80000 of c */
         ) h;
         update json_table(
-            v_notes, '$[*]' columns (claim_id bigint path '$[0]', ids longtext path '$[1]')
+            v_updates, '$[*]' columns (claim_id bigint path '$[0]', ids longtext path '$[1]')
         ) n
         straight_join rowq.claim c force index (primary)
             on c.queue_id = p_queue_id
            and c.claim_id = n.claim_id
         set c.cancel_ids = json_merge_preserve(coalesce(c.cancel_ids, '[]'), n.ids);
-        select json_arrayagg(j.message_id) into p_noted_ids
-        from json_table(v_notes, '$[*]' columns (ids longtext path '$[1]')) n
+        select json_arrayagg(j.message_id) into p_recorded_ids
+        from json_table(v_updates, '$[*]' columns (ids longtext path '$[1]')) n
         straight_join json_table(n.ids, '$[*]' columns (message_id bigint path '$')) j;
-        if v_noted is not null then
-            set p_noted_ids = json_merge_preserve(v_noted, coalesce(p_noted_ids, '[]'));
+        if v_recorded is not null then
+            set p_recorded_ids = json_merge_preserve(v_recorded, coalesce(p_recorded_ids, '[]'));
         end if;
     end if;
 end//
@@ -183,7 +182,7 @@ create procedure rowq.internal_cancel_unleased(
 sql security definer
 modifies sql data
 begin
--- purpose   Cancel those messages that no worker holds, and return them; null where there is none.
+-- purpose   Cancel the messages that no worker holds, and return them.
 -- locks     as internal_pop_waiting, then as internal_finish
     declare v_archive_days int;
     declare v_without_slot, v_keyless longtext;
@@ -216,15 +215,16 @@ create procedure rowq.internal_pop_waiting(
 sql security definer
 modifies sql data
 begin
--- purpose   Take messages out of wherever they wait; those that a worker holds stay. p_without_slot are those without a slot of a group, and p_keyless those that were dead, null where none was.
--- locks     blocked, delayed, dead, group_waiting and ready rows, passing over locked ones
+-- purpose   Delete messages where they wait, and return them. Leased messages stay.
+-- locks     blocked, delayed, dead, group_waiting and ready rows, skipping locked ones
 -- differs   PostgreSQL finds delayed messages by their ids
+--
+-- p_without_slot: those without a slot of a group. p_keyless: those that were dead, or null.
     declare v_ids, v_seen, v_more, v_some, v_rest longtext;
     set p_messages = null, p_without_slot = '[]', p_keyless = null;
 
-    -- Find rows without locks, then lock them by their whole keys: under the caller's REPEATABLE
-    -- READ, a lock on a key that is not there would cover the gap around it and make producers
-    -- wait.
+    -- Find rows without locks, then lock them by their whole keys. Under REPEATABLE READ a lock on
+    -- a missing key would lock the gap around it and block producers.
     select json_arrayagg(h.message_id) into v_ids
     from (
         select distinct a.message_id
@@ -233,8 +233,7 @@ begin
         order by a.message_id
     ) h;
 
-    -- A message that waits for others goes to each of the other places from there, so look for it
-    -- first.
+    -- A blocked message moves from there to one of the other tables, so check blocked first.
     select json_arrayagg(b.message_id) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.blocked b force index (primary)
@@ -273,7 +272,7 @@ begin
             );
     end if;
 
-    -- Find a delayed message by message.due_at, which is its place in delayed.
+    -- message.due_at is part of the key of delayed.
     select json_arrayagg(
                json_array(d.message_id, timestampdiff(microsecond, '1970-01-01', d.due_at))
            )
@@ -313,7 +312,7 @@ begin
             );
     end if;
 
-    -- A message goes from its group to the ready ones, so look for it there first.
+    -- A message moves from its group to ready, so check its group first.
     select json_arrayagg(g.message_id) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
@@ -329,10 +328,9 @@ begin
             );
     end if;
 
-    -- A message that was never given back is in the tail lane of its priority, where its seq is the
-    -- moment of its enqueued_at. Name the lanes by a join: MariaDB would look through all ready
-    -- messages for each id if they stood in a list. The others that have a body are looked for
-    -- among all ready messages.
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
+    -- enqueued_at. Join the lanes: with a list of lanes MariaDB scans all ready messages for each
+    -- id. The other messages are searched for in all of ready.
     select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
@@ -407,7 +405,7 @@ create procedure rowq.internal_delete_ready(p_queue_id int, p_messages longtext)
 sql security definer
 modifies sql data
 begin
--- purpose   Delete ready rows by their whole keys: an array of [message_id, lane, attempt, seq].
+-- purpose   Delete ready rows by their whole keys: [message_id, lane, attempt, seq].
 -- locks     ready rows
 -- differs   no such helper elsewhere: other engines delete by an array
     delete r
@@ -450,7 +448,9 @@ create procedure rowq.internal_locate_messages(
 sql security definer
 reads sql data
 begin
--- purpose   Find where a message is that still has a body; p_due_at is passed in as its last place in delayed.
+-- purpose   Find a message that still has a body.
+--
+-- p_due_at is passed in as the message's due_at, its key in delayed.
     declare v_due_at datetime(6) default p_due_at;
     declare v_lane smallint;
     set p_due_at = null, p_state = null, p_lane = null, p_attempt = null, p_claim_id = null,
@@ -546,8 +546,8 @@ begin
         limit 1;
     end if;
 
-    -- A message that was never given back is in the tail lane of its priority, where its seq is the
-    -- moment of its enqueued_at.
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
+    -- enqueued_at.
     if p_state is null then
         select 'ready', r.lane, r.attempt
         into p_state, p_lane, p_attempt
@@ -569,8 +569,8 @@ begin
     end if;
 
     if p_state is null then
-        -- Another session has moved the message from one place to another between these looks, so
-        -- it is in that session's hands: report it as leased.
+        -- Another session has moved the message between these reads, so it holds the message:
+        -- report it as leased.
         set p_state = 'leased';
     end if;
 end//
@@ -588,13 +588,15 @@ create procedure rowq.internal_expire(
 sql security definer
 modifies sql data
 begin
--- purpose   Withdraw messages whose time has come, until p_limit is passed; return how many there were. Call it in a transaction of its own.
+-- purpose   Expire due messages, up to about p_limit; return how many expired.
 -- locks     as internal_pop_expired; expiry rows; then as complete
-    -- Times are in microseconds, and those of internal_rescan_floors.
+--
+-- Call it in rowq's own transaction.
+    -- In microseconds, as in internal_rescan_floors.
     declare c_fast_scan bigint default 300;
     declare c_slow_scan bigint default 20000;
-    -- The engine cuts an array of more than a megabyte, and keys of as many messages, written in
-    -- hex, must fit into one.
+    -- The server truncates an array at 1 MB, which must hold the hex keys of all messages of a
+    -- step.
     declare v_step_size int default least(p_limit, 250);
     declare v_most_seen bigint default 10 * p_limit;
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
@@ -608,7 +610,7 @@ begin
     declare v_seen, v_count int default 0;
     set p_expired = 0;
 
-    -- Put the floor right first, so that what was committed late is found.
+    -- Correct the floor first, to find rows that committed late.
     select l.floor, l.check_after <= v_now into v_floor, v_is_checked
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
@@ -633,9 +635,9 @@ begin
     end if;
 
     steps: while v_since <= v_now and v_seen < v_most_seen and p_expired < p_limit do
-        -- One statement looks for the message in all places, so that none is missed on its way from
-        -- one to another. A note may be there of a message that does not expire yet, or not at all:
-        -- its writer could not see it.
+        -- One statement checks all tables, so that no message is missed on its way from one to
+        -- another. Rows may exist for messages that expire later or never, if their writer could
+        -- not see them.
         select json_arrayagg(json_array(
                    e.message_id, e.lane, e.seq,
                    case
@@ -646,7 +648,7 @@ begin
                        when r.message_id is not null then 'ready'
                        when d.message_id is not null then 'delayed'
                        when b.message_id is not null then 'blocked'
-                       when g.message_id is not null then 'grouped'
+                       when g.message_id is not null then 'group_waiting'
                    end,
                    e.expiry_id, timestampdiff(microsecond, '1970-01-01', e.expires_at),
                    timestampdiff(microsecond, '1970-01-01', m.due_at),
@@ -695,29 +697,29 @@ begin
             set p_expired = p_expired + json_length(v_messages);
         end if;
 
-        -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
-        -- back adds a row. One that another session holds now is looked for again, and one row of a
-        -- message that expires later is put off.
+        -- A message that is in none of these tables has ended, is dead, or is leased: the call that
+        -- returns it adds a row. Keep the row of a locked message, and postpone one row of a
+        -- message that expires later.
         select json_arrayagg(
-                   if(j.place is null or p.message_id is not null
-                      or j.place = 'later' and j.turn > 1,
+                   if(j.state is null or p.message_id is not null
+                      or j.state = 'later' and j.turn > 1,
                       json_array(j.expiry_id, j.expires_at), null)
                ),
                json_arrayagg(
-                   if(j.place <> 'later' and p.message_id is null,
+                   if(j.state <> 'later' and p.message_id is null,
                       json_array(j.expiry_id, j.expires_at), null)
                )
         into v_gone, v_some
         from (
-            select x.message_id, x.place, x.expiry_id, x.expires_at,
+            select x.message_id, x.state, x.expiry_id, x.expires_at,
                    row_number() over (
-                       partition by x.message_id, x.place order by x.expiry_id
+                       partition by x.message_id, x.state order by x.expiry_id
                    ) as turn
             from json_table(
                 v_due,
                 '$[*]' columns (
                     message_id bigint path '$[0]',
-                    place varchar(20) path '$[3]',
+                    state varchar(20) path '$[3]',
                     expiry_id bigint path '$[4]',
                     expires_at bigint path '$[5]'
                 )
@@ -739,7 +741,7 @@ begin
             update json_table(
                 v_due,
                 '$[*]' columns (
-                    place varchar(20) path '$[3]',
+                    state varchar(20) path '$[3]',
                     expiry_id bigint path '$[4]',
                     expires_at bigint path '$[5]',
                     later bigint path '$[7]'
@@ -750,7 +752,7 @@ begin
                and e.expires_at = v_epoch + interval j.expires_at microsecond
                and e.expiry_id = j.expiry_id
             set e.expires_at = v_epoch + interval j.later microsecond
-            where j.place = 'later';
+            where j.state = 'later';
         end if;
         set v_kept = if(v_kept is null, v_some, json_merge_preserve(v_kept, v_some)),
             v_since = v_epoch
@@ -759,13 +761,12 @@ begin
         if v_count < v_step_size then
             leave steps;
         end if;
-        -- Take the time anew, because what the end of a message has let go on has a row of a later
-        -- moment.
+        -- Read the time again: messages that were resumed here have rows with later times.
         set v_now = utc_timestamp(6);
     end while;
 
-    -- Put what is kept behind the others that are due, once it could stand in front of them: else a
-    -- session that is idle in its transaction must not make every look write.
+    -- Move the rows that are kept behind the other due rows if they could block them. Otherwise
+    -- leave them: an idle transaction must not cause writes.
     if v_seen >= v_most_seen
        or v_seen > 0 and timestampdiff(microsecond, v_started, utc_timestamp(6)) > c_slow_scan then
         update json_table(
@@ -799,17 +800,19 @@ create procedure rowq.internal_pop_expired(
 sql security definer
 modifies sql data
 begin
--- purpose   Take messages out of the places where internal_expire saw them, unless another session holds them. p_without_slot are those without a slot of a group.
--- locks     blocked, delayed, group_waiting and ready rows, tried only
+-- purpose   Delete messages in the states where internal_expire found them, except locked ones.
+-- locks     blocked, delayed, group_waiting and ready rows, skipped if locked
+--
+-- p_without_slot: those without a slot of a group.
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_due, v_seen, v_some, v_more longtext;
     set p_messages = null, p_without_slot = '[]';
 
-    -- Several notes may say the same of one message.
-    select json_arrayagg(json_array(h.message_id, h.lane, h.seq, h.place, h.due_at))
+    -- A message may have several rows.
+    select json_arrayagg(json_array(h.message_id, h.lane, h.seq, h.state, h.due_at))
     into v_due
     from (
-        select j.message_id, max(j.lane) as lane, max(j.seq) as seq, max(j.place) as place,
+        select j.message_id, max(j.lane) as lane, max(j.seq) as seq, max(j.state) as state,
                max(j.due_at) as due_at
         from json_table(
             p_due,
@@ -817,11 +820,11 @@ begin
                 message_id bigint path '$[0]',
                 lane smallint path '$[1]',
                 seq bigint path '$[2]',
-                place varchar(20) path '$[3]',
+                state varchar(20) path '$[3]',
                 due_at bigint path '$[6]'
             )
         ) j
-        where j.place <> 'later'
+        where j.state <> 'later'
         group by j.message_id
     ) h;
 
@@ -829,9 +832,9 @@ begin
         select json_arrayagg(j.message_id) into v_seen
         from json_table(
             v_due,
-            '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
+            '$[*]' columns (message_id bigint path '$[0]', state varchar(20) path '$[3]')
         ) j
-        where j.place = 'blocked';
+        where j.state = 'blocked';
         call rowq.internal_pop_blocked(p_queue_id, v_seen, v_some, v_more);
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
             p_without_slot = json_merge_preserve(p_without_slot, coalesce(v_more, '[]'));
@@ -847,7 +850,7 @@ begin
                 v_due,
                 '$[*]' columns (
                     message_id bigint path '$[0]',
-                    place varchar(20) path '$[3]',
+                    state varchar(20) path '$[3]',
                     due_at bigint path '$[4]'
                 )
             ) j
@@ -855,7 +858,7 @@ begin
                 on d.queue_id = p_queue_id
                and d.due_at = v_epoch + interval j.due_at microsecond
                and d.message_id = j.message_id
-            where j.place = 'delayed'
+            where j.state = 'delayed'
             for update /*!80000 of d */ skip locked
         ) h;
         delete d
@@ -870,13 +873,13 @@ begin
             p_without_slot = json_merge_preserve(p_without_slot, coalesce(v_more, '[]'));
     end if;
 
-    if locate('"grouped"', v_due) > 0 then
+    if locate('"group_waiting"', v_due) > 0 then
         select json_arrayagg(j.message_id) into v_seen
         from json_table(
             v_due,
-            '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
+            '$[*]' columns (message_id bigint path '$[0]', state varchar(20) path '$[3]')
         ) j
-        where j.place = 'grouped';
+        where j.state = 'group_waiting';
         call rowq.internal_pop_group_waiting(p_queue_id, v_seen, v_some, v_more);
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
             p_without_slot = json_merge_preserve(p_without_slot, coalesce(v_more, '[]'));
@@ -892,7 +895,7 @@ begin
                     message_id bigint path '$[0]',
                     lane smallint path '$[1]',
                     seq bigint path '$[2]',
-                    place varchar(20) path '$[3]'
+                    state varchar(20) path '$[3]'
                 )
             ) j
             straight_join rowq.ready r force index (primary)
@@ -900,7 +903,7 @@ begin
                and r.lane = j.lane
                and r.seq = j.seq
                and r.message_id = j.message_id
-            where j.place = 'ready'
+            where j.state = 'ready'
             for update /*!80000 of r */ skip locked
         ) h;
         if v_some is not null then
@@ -921,17 +924,20 @@ create procedure rowq.internal_record_expiry(p_queue_id int, p_messages longtext
 sql security definer
 modifies sql data
 begin
--- purpose   Let maintain look again for those of the messages that expire: [message_id, lane]. In ready, their places are those in the array behind p_seq; it is null where they wait elsewhere.
+-- purpose   Add a row of expiry for each of these messages that expires.
 -- locks     new expiry rows
+--
+-- p_messages: [message_id, lane]. If they are ready, their seqs follow p_seq in order; otherwise it
+-- is null.
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
-    declare v_notes longtext;
+    declare v_rows longtext;
 
-    -- Read first, because an insert with a select would lock what it reads under the caller's
-    -- repeatable read. maintain finds out about a message that an old snapshot does not show.
+    -- Read first: under the caller's REPEATABLE READ an insert with a select would lock the rows
+    -- that it reads. maintain checks messages that an old snapshot does not show.
     select json_arrayagg(
                json_array(
-                   j.message_id, if(p_seq is null, null, j.lane), p_seq + j.place,
+                   j.message_id, if(p_seq is null, null, j.lane), p_seq + j.position,
                    timestampdiff(
                        microsecond, '1970-01-01',
                        least(
@@ -940,11 +946,11 @@ begin
                    )
                )
            )
-    into v_notes
+    into v_rows
     from json_table(
         p_messages,
         '$[*]' columns (
-            place for ordinality,
+            position for ordinality,
             message_id bigint path '$[0]',
             lane smallint path '$[1]'
         )
@@ -953,12 +959,12 @@ begin
     where m.expires_at is not null
        or m.message_id is null;
 
-    if v_notes is not null then
+    if v_rows is not null then
         insert into rowq.expiry (queue_id, expires_at, expiry_id, message_id, lane, seq)
         select p_queue_id, v_epoch + interval j.expires_at microsecond,
                uuid_short() & 9007199254740991, j.message_id, j.lane, j.seq
         from json_table(
-            v_notes,
+            v_rows,
             '$[*]' columns (
                 message_id bigint path '$[0]',
                 lane smallint path '$[1]',

@@ -1,11 +1,10 @@
--- Cancel: by a caller, or by expiry; and where a message is.
+-- Cancel: cancelling by a caller, expiry, and finding a message.
 --
--- A message that waits is taken out of its place and ends as cancelled or expired. A leased message
--- stays with its worker: the cancel is recorded in the claim, the heartbeat returns it, and the
--- call that returns the message ends it. A message that expires has a row in expiry, which says
--- where the message was when it became ready. Each call that makes it ready at a new place adds
--- another row, so maintain finds every due message by key and may forget a row whose message it
--- does not find. A locked message is skipped and looked up again.
+-- A waiting message is deleted where it waits and ends as cancelled or expired. If a message is
+-- leased, the cancel is recorded in its claim: the heartbeat returns it, and the call that returns
+-- the message ends it. A message that expires has rows in expiry. Each call that makes it ready or
+-- moves it adds a row with its position, so maintain finds due messages by key, and deletes a row
+-- whose message it does not find. A locked message is skipped and retried.
 --
 --   cancel -> record_cancels
 --   cancel, cancel_many -> pop_waiting -> delete_delayed, delete_ready, rest_of_ids
@@ -22,15 +21,15 @@
 procedure internal_record_cancels(
     p_queue_id in number,
     p_ids      in rowq_ids,
-    p_noted    out nocopy rowq_ids,
+    p_recorded out nocopy rowq_ids,
     p_rest     out nocopy rowq_ids
 )
 is
--- purpose   Note for those of these messages that claims hold that they were cancelled (p_noted); p_rest are the others.
--- locks     claim rows, passing over locked ones; then leased rows
+-- purpose   Record a cancel in the claims that hold these messages, in p_recorded; p_rest are the others.
+-- locks     claim rows, skipping locked ones; then leased rows
     c_most constant pls_integer := 10000;
     v_claim_ids t_numbers;
-    v_places    t_numbers;
+    v_positions    t_numbers;
     v_held_ids  t_numbers;
     v_claims    rowq_ids := rowq_ids();
     v_row_ids   t_row_ids;
@@ -50,13 +49,13 @@ is
           )
         for update skip locked;
 begin
-    p_noted := rowq_ids();
+    p_recorded := rowq_ids();
     p_rest := p_ids;
-    -- Find the claims without locks, so that none is locked that holds none of the messages. Begin
-    -- before the floor, because a claim that was committed late may hold one of them.
+    -- Find the claims without locks, to lock only those that hold one of the messages. Begin before
+    -- the floor: a claim that committed late may hold one.
     select /*+ leading(l a@asked) use_hash(a@asked) index_rs_asc(l rowq_leased_pk) */
            l.claim_id, l.place, l.message_id
-    bulk collect into v_claim_ids, v_places, v_held_ids
+    bulk collect into v_claim_ids, v_positions, v_held_ids
     from rowq_leased l
     where l.queue_id = p_queue_id
       and l.message_id in (
@@ -85,7 +84,7 @@ begin
         if v_known.exists(internal_number_text(v_claim_ids(i))) then
             v_next := v_next + 1;
             v_of(v_next) := v_claim_ids(i);
-            v_at(v_next) := v_places(i);
+            v_at(v_next) := v_positions(i);
             v_ids(v_next) := v_held_ids(i);
         end if;
     end loop;
@@ -101,13 +100,13 @@ begin
           and l.claim_id = v_of(i)
           and l.place = v_at(i)
           and l.message_id = v_ids(i);
-    -- A message that was finished before its claim was locked is not there any more.
+    -- A message that ended before its claim was locked is not in it any more.
     v_known.delete;
     for i in 1 .. v_ids.count loop
         if sql%bulk_rowcount(i) = 1 then
             v_known(internal_number_text(v_ids(i))) := i;
-            p_noted.extend;
-            p_noted(p_noted.last) := v_ids(i);
+            p_recorded.extend;
+            p_recorded(p_recorded.last) := v_ids(i);
         end if;
     end loop;
     p_rest := rowq_ids();
@@ -122,8 +121,8 @@ end internal_record_cancels;
 function internal_pop_waiting(p_queue_id in number, p_ids in rowq_ids)
 return t_messages
 is
--- purpose   Take messages out of wherever they wait; those that a worker holds stay.
--- locks     blocked, delayed, ready, group_waiting and dead rows, passing over locked ones
+-- purpose   Delete messages where they wait, and return them. Leased messages stay.
+-- locks     blocked, delayed, ready, group_waiting and dead rows, skipping locked ones
     c_most     constant pls_integer := 10000;
     v_locked   t_locked_rows;
     v_messages t_messages;
@@ -131,8 +130,8 @@ is
     v_popped   pls_integer;
     v_ids      t_numbers;
     v_lanes    t_numbers;
-    -- The ids lead and the rows are found by key, one by one: the server takes a list for 8168 ids,
-    -- and would read the table whole for one of them.
+    -- The ids lead, and rows are found by key: the server takes the list for 8168 ids and would
+    -- scan the table for one.
     cursor blocked_rows is
         select /*+ leading(a@asked b) use_nl(b) index(b rowq_blocked_pk) */ b.message_id, b.lane
         from rowq_blocked b
@@ -152,7 +151,7 @@ is
               from table(p_ids) a
           )
         for update skip locked;
-    -- Find a delayed message by message.due_at, which is its place in delayed.
+    -- message.due_at is part of the key of delayed.
     cursor delayed_rows is
         select /*+ leading(a@asked m@asked d) use_nl(d) index(d rowq_delayed_pk) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
@@ -167,9 +166,9 @@ is
              and m.message_id = a.column_value
         )
         for update skip locked;
-    -- A message that was never given back is at its first place (lane and seq of message). The
-    -- others that have a body are looked for among all ready messages.
-    cursor first_places is
+    -- A message that was never returned has the lane and seq of its message row. The others are
+    -- searched for in all of ready.
+    cursor first_rows is
         select /*+ leading(a@asked m@asked r) use_nl(r) index(r rowq_ready_pk) */
                r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
@@ -183,7 +182,7 @@ is
              and m.message_id = a.column_value
         )
         for update skip locked;
-    cursor other_places is
+    cursor other_rows is
         select /*+ index_rs_asc(r rowq_ready_pk) */
                r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
@@ -191,8 +190,7 @@ is
           and r.message_id in (select a.column_value from table(p_ids) a)
         for update skip locked;
 begin
-    -- A message that waits for others goes to each of the other places from there, so look for it
-    -- first.
+    -- A blocked message moves from there to one of the other tables, so check blocked first.
     open blocked_rows;
     fetch blocked_rows bulk collect into v_ids, v_lanes limit c_most;
     close blocked_rows;
@@ -208,21 +206,21 @@ begin
     close delayed_rows;
     internal_delete_delayed(v_locked, v_messages);
 
-    open first_places;
-    fetch first_places bulk collect into v_locked limit c_most;
-    close first_places;
+    open first_rows;
+    fetch first_rows bulk collect into v_locked limit c_most;
+    close first_rows;
     internal_delete_ready(v_locked, v_messages);
 
     if v_messages.count < p_ids.count then
-        -- A message goes from its group to the ready ones, so look for it there first.
+        -- A message moves from its group to ready, so check its group first.
         v_popped := v_messages.count;
         v_rest := internal_rest_of_ids(p_queue_id, p_ids, v_messages);
         internal_pop_group_waiting(p_queue_id, v_rest, v_messages);
         v_popped := v_messages.count - v_popped;
         if v_popped < v_rest.count then
-            open other_places;
-            fetch other_places bulk collect into v_locked limit c_most;
-            close other_places;
+            open other_rows;
+            fetch other_rows bulk collect into v_locked limit c_most;
+            close other_rows;
             internal_delete_ready(v_locked, v_messages);
         end if;
     end if;
@@ -232,7 +230,7 @@ end internal_pop_waiting;
 procedure internal_delete_delayed(p_locked in t_locked_rows, p_messages in out nocopy t_messages)
 is
 -- purpose   Delete delayed rows that are locked, and append their messages.
--- locks     delayed rows, which the caller holds already
+-- locks     delayed rows, which the caller has locked
 -- differs   no such helper elsewhere: part of promote and pop_waiting
     v_next   pls_integer := p_messages.count;
     v_hit    pls_integer := 0;
@@ -243,8 +241,8 @@ begin
         where d.rowid = p_locked(i).row_id
           and d.message_id = p_locked(i).message_id
         returning d.group_key bulk collect into v_groups;
-    -- Take a message only if this statement has deleted its row, so that no other session has the
-    -- message too.
+    -- Take a message only if this statement has deleted its row: another session may have been
+    -- first.
     for i in 1 .. p_locked.count loop
         if sql%bulk_rowcount(i) = 1 then
             v_next := v_next + 1;
@@ -265,15 +263,15 @@ end internal_delete_delayed;
 procedure internal_delete_ready(p_locked in t_locked_rows, p_messages in out nocopy t_messages)
 is
 -- purpose   Delete ready rows that are locked, and append their messages.
--- locks     ready rows, which the caller holds already
+-- locks     ready rows, which the caller has locked
     v_next pls_integer := p_messages.count;
 begin
     forall i in 1 .. p_locked.count
         delete from rowq_ready r
         where r.rowid = p_locked(i).row_id
           and r.message_id = p_locked(i).message_id;
-    -- Take a message only if this statement has deleted its row, so that no other session has the
-    -- message too.
+    -- Take a message only if this statement has deleted its row: another session may have been
+    -- first.
     for i in 1 .. p_locked.count loop
         if sql%bulk_rowcount(i) = 1 then
             v_next := v_next + 1;
@@ -292,7 +290,7 @@ function internal_rest_of_ids(
 )
 return t_messages
 is
--- purpose   Return the messages with these ids that are there and not among p_messages, with their group_key.
+-- purpose   Return the messages with these ids that exist and are not in p_messages, with their group_key.
 -- differs   no such helper elsewhere: part of internal_pop_waiting
     v_ids    t_numbers;
     v_groups t_texts;
@@ -325,14 +323,16 @@ procedure internal_record_expiry(
     p_seqs     in t_numbers
 )
 is
--- purpose   Let maintain look again for those of the messages that expire. p_seqs are their places in ready, and empty where they wait elsewhere.
+-- purpose   Add a row of expiry for each of these messages that expires.
 -- locks     new expiry rows
+--
+-- p_seqs are their seqs in ready, or empty.
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_wanted     rowq_ids := internal_ids_of(p_messages);
     v_ids        t_numbers;
     v_timestamps t_timestamps;
-    v_places     t_positions;
-    v_place      pls_integer;
+    v_positions     t_positions;
+    v_position      pls_integer;
     v_lanes      t_numbers;
     v_seqs       t_numbers;
 begin
@@ -353,15 +353,15 @@ begin
     end if;
 
     for i in 1 .. p_messages.count loop
-        v_places(internal_number_text(p_messages(i).message_id)) := i;
+        v_positions(internal_number_text(p_messages(i).message_id)) := i;
     end loop;
     for i in 1 .. v_ids.count loop
         v_lanes(i) := null;
         v_seqs(i) := null;
         if p_seqs.count > 0 then
-            v_place := v_places(internal_number_text(v_ids(i)));
-            v_lanes(i) := p_messages(v_place).lane;
-            v_seqs(i) := p_seqs(v_place);
+            v_position := v_positions(internal_number_text(v_ids(i)));
+            v_lanes(i) := p_messages(v_position).lane;
+            v_seqs(i) := p_seqs(v_position);
         end if;
     end loop;
     forall i in 1 .. v_ids.count
@@ -387,7 +387,9 @@ procedure internal_locate_messages(
     p_leased_at   out timestamp
 )
 is
--- purpose   Find where a message is that still has a body; p_due_at is passed in as its last place in delayed.
+-- purpose   Find a message that still has a body.
+--
+-- p_due_at is passed in as the message's due_at, its key in delayed.
     v_due_at constant timestamp(6) := p_due_at;
     v_key    constant raw(800) := utl_raw.cast_to_raw(p_group_key);
     cursor waiting is
@@ -436,9 +438,9 @@ is
          and l.claim_id = c.claim_id
         where c.queue_id = p_queue_id
           and l.message_id = p_message_id;
-    -- first_place finds a message that was never given back, by its whole key; any_place looks
-    -- among all ready messages of the queue.
-    cursor first_place is
+    -- first_position finds a message that was never returned, by its whole key; any_position scans
+    -- all ready messages of the queue.
+    cursor first_position is
         select 'ready' as state, r.lane, r.attempt
         from rowq_message m
         join rowq_ready r
@@ -448,7 +450,7 @@ is
          and r.message_id = m.message_id
         where m.queue_id = p_queue_id
           and m.message_id = p_message_id;
-    cursor any_place is
+    cursor any_position is
         select 'ready' as state, r.lane, r.attempt
         from rowq_ready r
         where r.queue_id = p_queue_id
@@ -471,18 +473,18 @@ begin
         close held;
     end if;
     if p_state is null then
-        open first_place;
-        fetch first_place into p_state, p_lane, p_attempt;
-        close first_place;
+        open first_position;
+        fetch first_position into p_state, p_lane, p_attempt;
+        close first_position;
     end if;
     if p_state is null then
-        open any_place;
-        fetch any_place into p_state, p_lane, p_attempt;
-        close any_place;
+        open any_position;
+        fetch any_position into p_state, p_lane, p_attempt;
+        close any_position;
     end if;
     if p_state is null then
-        -- Another session has moved the message from one place to another between these looks, so
-        -- it is in that session's hands: report it as leased.
+        -- Another session has moved the message between these reads, so it holds the message:
+        -- report it as leased.
         p_state := 'leased';
     end if;
 end internal_locate_messages;
@@ -490,10 +492,10 @@ end internal_locate_messages;
 function internal_expire(p_queue in t_queue, p_limit in number)
 return number
 is
--- purpose   Withdraw messages whose time has come, until p_limit is passed; return how many there were.
+-- purpose   Expire due messages, up to about p_limit; return how many expired.
 -- locks     expiry rows; as internal_pop_expired; then as complete
--- differs   under each isolation level: a statement shows one moment, and a row whose message is in
---           no place at that moment is of no use from then on, however old it is
+-- differs   it runs under each isolation level: a row whose message one statement does not find is
+--           obsolete, however old the snapshot is
     c_steps     constant pls_integer := 10;
     c_slow_scan constant number := 20000;
     v_started constant timestamp(6) := sys_extract_utc(systimestamp);
@@ -505,15 +507,14 @@ is
     v_later    t_expiring_list;
     v_messages t_messages;
     v_ended    t_positions;
-    v_put_off  t_positions;
+    v_postponed t_positions;
     v_text     varchar2(40 char);
     v_gone     t_expiring_list;
     v_kept     t_expiring_list;
     v_took     number;
     v_seen     pls_integer := 0;
     v_expired  pls_integer := 0;
-    -- One statement looks for the message in all places, so that none is missed on its way from one
-    -- to another.
+    -- One statement checks all tables, so that no message is missed on its way from one to another.
     cursor due_rows is
         select /*+ leading(e m) use_nl(m) index_rs_asc(e rowq_expiry_pk) index(m rowq_message_pk) */
                e.expires_at, e.expiry_id, e.message_id, e.lane, e.seq, m.due_at, m.group_key,
@@ -547,8 +548,8 @@ is
                        where g.queue_id = m.queue_id
                          and g.group_key = hextoraw(rawtohex(m.group_key))
                          and g.message_id = m.message_id
-                   ) then case when m.expires_at > v_now then 'later' else 'grouped' end
-               end as place
+                   ) then case when m.expires_at > v_now then 'later' else 'group_waiting' end
+               end as state
         from rowq_expiry e
         left join rowq_message m
           on m.queue_id = e.queue_id
@@ -565,17 +566,17 @@ begin
         v_seen := v_seen + v_found.count;
         v_due.delete;
         v_later.delete;
-        v_put_off.delete;
+        v_postponed.delete;
         for i in 1 .. v_found.count loop
             v_text := internal_number_text(v_found(i).message_id);
-            if v_found(i).place = 'later' and not v_put_off.exists(v_text) then
-                v_put_off(v_text) := i;
+            if v_found(i).state = 'later' and not v_postponed.exists(v_text) then
+                v_postponed(v_text) := i;
                 v_later(v_later.count + 1) := v_found(i);
             else
                 v_due(v_due.count + 1) := v_found(i);
-                -- One row of a message that expires later is enough.
-                if v_found(i).place = 'later' then
-                    v_due(v_due.count).place := null;
+                -- Keep only one row of a message that expires later.
+                if v_found(i).state = 'later' then
+                    v_due(v_due.count).state := null;
                 end if;
             end if;
         end loop;
@@ -589,15 +590,15 @@ begin
         internal_finish(p_queue, v_messages, 'expired');
         v_expired := v_expired + v_messages.count;
 
-        -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
-        -- back adds a row. One that another session holds now is looked for again.
+        -- A message that is in none of these tables has ended, is dead, or is leased: the call that
+        -- returns it adds a row. Keep the row of a locked message.
         v_ended.delete;
         v_gone.delete;
         for i in 1 .. v_messages.count loop
             v_ended(internal_number_text(v_messages(i).message_id)) := i;
         end loop;
         for i in 1 .. v_due.count loop
-            if v_due(i).place is null
+            if v_due(i).state is null
                or v_ended.exists(internal_number_text(v_due(i).message_id)) then
                 v_gone(v_gone.count + 1) := v_due(i);
             else
@@ -609,7 +610,7 @@ begin
             where e.queue_id = p_queue.queue_id
               and e.expires_at = v_gone(i).expires_at
               and e.expiry_id = v_gone(i).expiry_id;
-        -- Look anew, because what the end of a message has let go on has a row of a later moment.
+        -- Read again: messages that were resumed here have rows with later times.
         if v_messages.count > 0 and v_found.count = p_limit then
             close due_rows;
             v_since := v_found(v_found.count).expires_at;
@@ -619,8 +620,8 @@ begin
     end loop;
     close due_rows;
 
-    -- Put what is kept behind the others that are due, once it could stand in front of them: else a
-    -- session that is idle in its transaction must not make every look write.
+    -- Move the rows that are kept behind the other due rows if they could block them. Otherwise
+    -- leave them: an idle transaction must not cause writes.
     v_took := internal_microseconds(sys_extract_utc(systimestamp))
         - internal_microseconds(v_started);
     if v_seen >= c_steps * p_limit or v_took > c_slow_scan then
@@ -640,9 +641,10 @@ procedure internal_pop_expired(
     p_messages out nocopy t_messages
 )
 is
--- purpose   Take messages out of the places where they were seen, unless another session holds them.
--- locks     as internal_lock_expiring; then message rows, tried only
-    -- ORA-08177: this transaction is serializable, and another has changed a row since it began.
+-- purpose   Delete messages in the states where they were found, except locked ones, and return them.
+-- locks     as internal_lock_expiring; then message rows, skipped if locked
+    -- ORA-08177: the transaction is serializable, and another session has changed a row since it
+    -- began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     v_row     t_locked_row;
@@ -656,12 +658,12 @@ is
     v_delayed t_locked_rows;
     v_blocked t_numbers;
     v_lanes   t_numbers;
-    v_grouped t_messages;
+    v_waiting t_messages;
 begin
     p_messages.delete;
     begin
         for i in 1 .. p_due.count loop
-            if p_due(i).place is not null then
+            if p_due(i).state is not null then
                 internal_lock_expiring(p_queue_id, p_due(i), v_row);
                 if v_row.message_id is not null then
                     v_rows(i) := v_row;
@@ -678,7 +680,7 @@ begin
         return;
     end if;
 
-    -- Leave alone what a producer has just named as a predecessor.
+    -- Skip a message that a producer has just named as a predecessor.
     internal_lock_messages(p_queue_id, v_ids, v_locked, v_held);
     for i in 1 .. v_locked.count loop
         v_free(internal_number_text(v_locked(i))) := i;
@@ -686,7 +688,7 @@ begin
     v_at := v_rows.first;
     while v_at is not null loop
         if v_free.exists(internal_number_text(v_rows(v_at).message_id)) then
-            case p_due(v_at).place
+            case p_due(v_at).state
                 when 'ready' then
                     v_ready(v_ready.count + 1) := v_rows(v_at);
                 when 'delayed' then
@@ -695,8 +697,8 @@ begin
                     v_blocked(v_blocked.count + 1) := v_rows(v_at).message_id;
                     v_lanes(v_blocked.count) := v_rows(v_at).lane;
                 else
-                    v_grouped(v_grouped.count + 1).message_id := v_rows(v_at).message_id;
-                    v_grouped(v_grouped.count).group_key := p_due(v_at).group_key;
+                    v_waiting(v_waiting.count + 1).message_id := v_rows(v_at).message_id;
+                    v_waiting(v_waiting.count).group_key := p_due(v_at).group_key;
             end case;
         end if;
         v_at := v_rows.next(v_at);
@@ -705,7 +707,7 @@ begin
     internal_delete_ready(v_ready, p_messages);
     internal_delete_delayed(v_delayed, p_messages);
     internal_pop_blocked(p_queue_id, v_blocked, v_lanes, p_messages);
-    internal_pop_group_waiting(p_queue_id, v_grouped, p_messages);
+    internal_pop_group_waiting(p_queue_id, v_waiting, p_messages);
 end internal_pop_expired;
 
 procedure internal_lock_expiring(
@@ -714,8 +716,8 @@ procedure internal_lock_expiring(
     p_row      out t_locked_row
 )
 is
--- purpose   Lock the row of the place in which a message that expires was seen; p_row is empty where somebody holds it, or it is gone.
--- locks     a ready, delayed, blocked or group_waiting row, passed over when locked
+-- purpose   Lock the row of an expiring message where it was found; p_row is empty if that fails.
+-- locks     a ready, delayed, blocked or group_waiting row, skipped if locked
 -- differs   no such helper elsewhere: part of internal_pop_expired
     v_key constant raw(800) := utl_raw.cast_to_raw(p_expiring.group_key);
     cursor ready_row is
@@ -748,7 +750,7 @@ is
         for update skip locked;
 begin
     p_row := null;
-    case p_expiring.place
+    case p_expiring.state
         when 'ready' then
             open ready_row;
             fetch ready_row into p_row;

@@ -1,13 +1,12 @@
--- Cancel: by a caller, or by expiry; and where a message is.
+-- Cancel: cancelling by a caller, expiry, and finding a message.
 --
--- A message that waits is taken out of its place and ends as cancelled or expired. A leased message
--- stays with its worker: the cancel is recorded in the claim, the heartbeat returns it, and the
--- call that returns the message ends it. A message that expires has a row in expiry, which says
--- where the message was when it became ready. Each call that makes it ready at a new place adds
--- another row, so maintain finds every due message by key and may forget a row whose message it
--- does not find. A locked message is skipped and looked up again.
+-- A waiting message is deleted where it waits and ends as cancelled or expired. If a message is
+-- leased, the cancel is recorded in its claim: the heartbeat returns it, and the call that returns
+-- the message ends it. A message that expires has rows in expiry. Each call that makes it ready or
+-- moves it adds a row with its position, so maintain finds due messages by key, and deletes a row
+-- whose message it does not find. A locked message is skipped and retried.
 --
--- cancel walks the claims once from their safe floor, however many messages are named.
+-- cancel scans the claims once from their safe floor, for all messages together.
 --
 --   retry_later, fail_now, release, ... -> end_cancelled
 --   cancel -> record_cancels
@@ -39,7 +38,7 @@ create or replace function rowq.internal_end_cancelled(
 )
 language plpgsql
 as $$
--- purpose   End those messages of a claim that were cancelled; return the others, and which ended.
+-- purpose   End the messages of a claim that were cancelled; return the others, and which ended.
 -- locks     new history rows; as internal_finish
 declare
     v_archive_days integer;
@@ -52,12 +51,12 @@ begin
     from rowq.queue q
     where q.queue_id = p_queue_id;
 
-    select array_agg(u.message_id order by u.place) ids,
-           array_agg(u.lane order by u.place) lanes,
-           array_agg(u.attempt order by u.place) attempts
+    select array_agg(u.message_id order by u.position) ids,
+           array_agg(u.lane order by u.position) lanes,
+           array_agg(u.attempt order by u.position) attempts
     into v_ended
     from unnest(p_message_ids, p_lanes, p_attempts)
-        with ordinality u (message_id, lane, attempt, place)
+        with ordinality u (message_id, lane, attempt, position)
     where u.message_id = any (p_cancel_ids);
     if v_history_days > 0 then
         perform rowq.internal_push_history(
@@ -70,13 +69,13 @@ begin
     );
     o_cancel_ids := v_ended.ids;
 
-    select coalesce(array_agg(u.message_id order by u.place), '{}'),
-           array_agg(u.lane order by u.place),
-           array_agg(u.attempt order by u.place),
-           array_agg(u.last_error order by u.place)
+    select coalesce(array_agg(u.message_id order by u.position), '{}'),
+           array_agg(u.lane order by u.position),
+           array_agg(u.attempt order by u.position),
+           array_agg(u.last_error order by u.position)
     into o_message_ids, o_lanes, o_attempts, o_errors
     from unnest(p_message_ids, p_lanes, p_attempts, p_errors)
-        with ordinality u (message_id, lane, attempt, last_error, place)
+        with ordinality u (message_id, lane, attempt, last_error, position)
     where u.message_id <> all (p_cancel_ids);
 end;
 $$;
@@ -85,16 +84,16 @@ create or replace function rowq.internal_record_cancels(p_queue_id integer, p_me
 returns bigint[]
 language plpgsql
 as $$
--- purpose   Note in the claims that hold these messages that they were cancelled; return those noted.
--- locks     claim rows, passing over locked ones
+-- purpose   Record a cancel in the claims that hold these messages; return the messages that were recorded.
+-- locks     claim rows, skipping locked ones
 declare
-    -- Begin at the safe floor, because a claim that was committed late may hold one of them.
+    -- Begin at the safe floor: a claim that committed late may hold one of them.
     v_from     constant bigint := rowq.internal_read_safe_floor(
         p_queue_id, -1::smallint /* claim */
     );
     v_claim_id bigint;
     v_ids      bigint[];
-    v_noted    bigint[] := '{}'::bigint[];
+    v_recorded bigint[] := '{}'::bigint[];
 begin
     for v_claim_id in
         select c.claim_id
@@ -119,9 +118,9 @@ begin
         where c.queue_id = p_queue_id
           and c.claim_id = v_claim_id
         returning c.cancel_ids into v_ids;
-        v_noted := v_noted || v_ids;
+        v_recorded := v_recorded || v_ids;
     end loop;
-    return v_noted;
+    return v_recorded;
 end;
 $$;
 
@@ -133,7 +132,7 @@ create or replace function rowq.internal_cancel_unleased(
 returns bigint[]
 language plpgsql
 as $$
--- purpose   Cancel those messages that no worker holds, and return them.
+-- purpose   Cancel the messages that no worker holds, and return them.
 -- locks     as internal_pop_waiting, then as internal_finish
 declare
     v_found record;
@@ -159,8 +158,10 @@ create or replace function rowq.internal_pop_waiting(
 )
 language plpgsql
 as $$
--- purpose   Take messages out of wherever they wait; those that a worker holds stay. o_without_slot are those without a slot of a group.
--- locks     delayed, dead, blocked, group_waiting and ready rows, passing over locked ones
+-- purpose   Delete messages where they wait, and return them. Leased messages stay.
+-- locks     delayed, dead, blocked, group_waiting and ready rows, skipping locked ones
+--
+-- o_without_slot: those without a slot of a group.
 declare
     v_rest  bigint[];
     v_found record;
@@ -203,7 +204,7 @@ begin
     into o_message_ids, o_lanes, o_attempts, o_without_slot
     from gone g;
 
-    -- A message that was never given back is in the tail lane of its priority, where its seq is its
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
     -- message_id.
     for v_found in
         select r.lane, r.seq, r.message_id, r.attempt
@@ -248,7 +249,7 @@ begin
         return;
     end if;
 
-    -- A message goes from its group to the ready ones, so look for it there first.
+    -- A message moves from its group to ready, so check its group first.
     for v_found in
         select x.group_key, x.message_id, x.lane
         from rowq.message m
@@ -300,11 +301,11 @@ create or replace function rowq.internal_record_expiry(p_queue_id integer, p_mes
 returns void
 language plpgsql
 as $$
--- purpose   Let maintain look again for those of the messages that expire, which have come to wait elsewhere than in ready.
+-- purpose   Add a row of expiry for each of these messages that expires.
 -- locks     new expiry rows
 begin
-    -- Only a queue that has had messages that expire has this lane, and without it the messages are
-    -- not looked up. A row has no moment before now, as internal_newest_number wants it.
+    -- Only a queue that has had messages that expire has this lane: without it, read no message.
+    -- internal_newest_number requires that no row has a past time.
     insert into rowq.expiry (queue_id, expires_at, message_id)
     select p_queue_id, greatest(m.expires_at, clock_timestamp()), u.message_id
     from unnest(p_message_ids) u (message_id)
@@ -346,7 +347,7 @@ create or replace function rowq.internal_locate_messages(
 )
 language plpgsql
 as $$
--- purpose   Find where a message is that still has a body; state is null for any other one.
+-- purpose   Find a message that still has a body; state is null if there is none.
 #variable_conflict use_column
 declare
     v_group_key text;
@@ -406,11 +407,11 @@ begin
     end if;
 
     v_from := rowq.internal_read_safe_floor(p_queue_id, -1::smallint /* claim */);
-    select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
-           c.lease_until, c.errors[p.place], c.progress, c.leased_at
+    select 'leased', c.lanes[p.position], c.attempts[p.position], c.claim_id, c.worker_name,
+           c.lease_until, c.errors[p.position], c.progress, c.leased_at
     into state, lane, attempt, claim_id, worker_name, lease_until, last_error, progress, leased_at
     from rowq.claim c
-    cross join lateral array_position(c.message_ids, p_message_id) p (place)
+    cross join lateral array_position(c.message_ids, p_message_id) p (position)
     where c.queue_id = p_queue_id
       and c.claim_id >= v_from
       and p_message_id = any (c.message_ids);
@@ -419,10 +420,10 @@ begin
     end if;
 
     v_from := rowq.internal_read_safe_floor(p_queue_id, -3::smallint /* finished */);
-    select f.state, f.lanes[p.place], f.attempts[p.place], f.finished_at
+    select f.state, f.lanes[p.position], f.attempts[p.position], f.finished_at
     into state, lane, attempt, finished_at
     from rowq.finished f
-    cross join lateral array_position(f.message_ids, p_message_id) p (place)
+    cross join lateral array_position(f.message_ids, p_message_id) p (position)
     where f.queue_id = p_queue_id
       and f.finish_id >= v_from
       and p_message_id = any (f.message_ids);
@@ -430,7 +431,7 @@ begin
         return;
     end if;
 
-    -- A message that was never given back is in the tail lane of its priority, where its seq is its
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
     -- message_id.
     select 'ready', r.lane, r.attempt, r.last_error
     into state, lane, attempt, last_error
@@ -455,8 +456,8 @@ begin
     where r.queue_id = p_queue_id
       and r.message_id = p_message_id;
     if not found then
-        -- Another session has moved the message from one place to another between these looks, so
-        -- it is in that session's hands: report it as leased.
+        -- Another session has moved the message between these reads, so it holds the message:
+        -- report it as leased.
         state := 'leased';
     end if;
 end;
@@ -472,13 +473,13 @@ create or replace function rowq.internal_expire(
 returns integer
 language plpgsql
 as $$
--- purpose   Withdraw messages whose time has come, until p_limit is passed; return how many there were.
--- locks     expiry rows, passing over locked ones; as internal_pop_expired; then as complete
+-- purpose   Expire due messages, up to about p_limit; return how many expired.
+-- locks     expiry rows, skipping locked ones; as internal_pop_expired; then as complete
 declare
     c_steps        constant integer := 10;
     c_slow_scan    constant interval := interval '20 milliseconds';
     v_started      constant timestamp with time zone := clock_timestamp();
-    -- The moment is no function in the query, so that the scan stops at the last row that is due.
+    -- A variable, not a function, so that the scan stops at the last row that is due.
     v_now          timestamp with time zone;
     v_from         timestamp with time zone;
     v_from_id      bigint := 0;
@@ -487,11 +488,10 @@ declare
     v_seen         integer := 0;
     v_row          record;
     v_kept         bigint[];
-    v_kept_moments timestamp with time zone[];
+    v_kept_times   timestamp with time zone[];
     v_expired      integer := 0;
 begin
-    -- A message that an old snapshot does not show where it is now would be taken for one that has
-    -- ended.
+    -- An old snapshot may not show a message in its present state, so it would seem to have ended.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         return 0;
     end if;
@@ -501,18 +501,16 @@ begin
     );
     for v_step in 1 .. c_steps loop
         exit when v_expired >= p_limit;
-        -- Take the time anew, because what the end of a message has let go on has a row of a later
-        -- moment.
+        -- Read the time again: messages that were resumed here have rows with later times.
         v_now := clock_timestamp();
 
-        -- One statement looks for the message in all places, so that none is missed on its way from
-        -- one to another. Scalar subqueries are lookups by key; "exists" may become a hash of all
-        -- rows.
+        -- One statement checks all tables, so that no message is missed on its way from one to
+        -- another. Scalar subqueries are lookups by key; "exists" may become a hash of all rows.
         select array_agg(h.expiry_id) ids, array_agg(h.message_id) message_ids,
                array_agg(
-                   case when h.later_at > v_now and h.place <> '' then 'later' else h.place end
-               ) places,
-               array_agg(h.lane) lanes, array_agg(h.seq) seqs, array_agg(h.expires_at) moments,
+                   case when h.later_at > v_now and h.state <> '' then 'later' else h.state end
+               ) states,
+               array_agg(h.lane) lanes, array_agg(h.seq) seqs, array_agg(h.expires_at) times,
                array_agg(h.later_at) later_ats, max(h.expires_at) last_at, count(*) as due
         into v_due
         from (
@@ -546,8 +544,8 @@ begin
                            where g.queue_id = p_queue_id
                              and g.group_key = m.group_key
                              and g.message_id = e.message_id
-                       ) then 'grouped'
-                   end as place
+                       ) then 'group_waiting'
+                   end as state
             from (
                 select x.expires_at, x.expiry_id, x.message_id, x.lane, x.seq
                 from rowq.expiry x
@@ -570,7 +568,7 @@ begin
         v_seen := v_seen + v_due.due;
 
         v_popped := rowq.internal_pop_expired(
-            p_queue_id, v_due.message_ids, v_due.places, v_due.lanes, v_due.seqs
+            p_queue_id, v_due.message_ids, v_due.states, v_due.lanes, v_due.seqs
         );
         if v_popped.o_message_ids <> '{}' then
             perform rowq.internal_finish(
@@ -580,22 +578,22 @@ begin
             v_expired := v_expired + cardinality(v_popped.o_message_ids);
         end if;
 
-        -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
-        -- back adds a row. One that another session holds now is looked for again, and one row of a
-        -- message that expires later is put off. Delete the rows one by one, because many are of
-        -- one moment, and the planner may make a filter over all that are due of any other way.
+        -- A message that is in none of these tables has ended, is dead, or is leased: the call that
+        -- returns it adds a row. Keep the row of a locked message, and postpone one row of a
+        -- message that expires later. Delete rows one by one: many may have the same time, and the
+        -- planner may filter all due rows for any other form.
         for v_row in
-            select u.expires_at, u.expiry_id, u.later_at, u.place = 'later' as is_later,
-                   u.place is null
+            select u.expires_at, u.expiry_id, u.later_at, u.state = 'later' as is_later,
+                   u.state is null
                    or u.message_id = any (v_popped.o_message_ids)
-                   or u.place = 'later'
+                   or u.state = 'later'
                    and row_number() over (
-                       partition by u.message_id, u.place order by u.expiry_id
+                       partition by u.message_id, u.state order by u.expiry_id
                    ) > 1
                        as is_done
             from unnest(
-                v_due.moments, v_due.ids, v_due.message_ids, v_due.places, v_due.later_ats
-            ) u (expires_at, expiry_id, message_id, place, later_at)
+                v_due.times, v_due.ids, v_due.message_ids, v_due.states, v_due.later_ats
+            ) u (expires_at, expiry_id, message_id, state, later_at)
         loop
             if v_row.is_later and not v_row.is_done then
                 update rowq.expiry e
@@ -610,24 +608,24 @@ begin
                   and e.expiry_id = v_row.expiry_id;
             else
                 v_kept := v_kept || v_row.expiry_id;
-                v_kept_moments := v_kept_moments || v_row.expires_at;
+                v_kept_times := v_kept_times || v_row.expires_at;
             end if;
         end loop;
 
         select v_due.last_at, max(u.expiry_id) into v_from, v_from_id
-        from unnest(v_due.ids, v_due.moments) u (expiry_id, expires_at)
+        from unnest(v_due.ids, v_due.times) u (expiry_id, expires_at)
         where u.expires_at = v_due.last_at;
         exit when v_due.due < p_limit;
     end loop;
 
-    -- Put what is kept behind the others that are due, once it could stand in front of them: else a
-    -- session that is idle in its transaction must not make every look write.
+    -- Move the rows that are kept behind the other due rows if they could block them. Otherwise
+    -- leave them: an idle transaction must not cause writes.
     if v_kept is not null and (
         v_seen >= c_steps * p_limit or clock_timestamp() - v_started > c_slow_scan
     ) then
         for v_row in
             select u.expires_at, u.expiry_id
-            from unnest(v_kept_moments, v_kept) u (expires_at, expiry_id)
+            from unnest(v_kept_times, v_kept) u (expires_at, expiry_id)
         loop
             update rowq.expiry e
             set expires_at = v_now
@@ -636,7 +634,7 @@ begin
               and e.expiry_id = v_row.expiry_id;
         end loop;
     end if;
-    -- The rows were deleted just now, and safe_seq follows only with a row of floor.
+    -- The rows were deleted just now, and safe_seq is only moved with a new row of floor.
     if v_seen > 0 then
         perform rowq.internal_move_floor(
             p_queue_id, -6::smallint /* expiry */, true, true, p_pending_seq, p_pending_xid
@@ -649,7 +647,7 @@ $$;
 create or replace function rowq.internal_pop_expired(
     p_queue_id    integer,
     p_message_ids bigint[],
-    p_places      text[],
+    p_states      text[],
     p_lanes       smallint[],
     p_seqs        bigint[],
     out o_message_ids bigint[],
@@ -659,16 +657,18 @@ create or replace function rowq.internal_pop_expired(
 )
 language plpgsql
 as $$
--- purpose   Take messages out of the places where they were seen, unless another session holds them. o_without_slot are those without a slot of a group.
--- locks     ready, delayed, blocked and group_waiting rows, tried only
+-- purpose   Delete messages in the states where they were found, except locked ones, and return them.
+-- locks     ready, delayed, blocked and group_waiting rows, skipped if locked
+--
+-- o_without_slot: those without a slot of a group.
 declare
     v_row   record;
     v_found record;
 begin
     o_message_ids := '{}';
     for v_row in
-        select u.message_id, u.place, u.lane, u.seq, m.group_key
-        from unnest(p_message_ids, p_places, p_lanes, p_seqs) u (message_id, place, lane, seq)
+        select u.message_id, u.state, u.lane, u.seq, m.group_key
+        from unnest(p_message_ids, p_states, p_lanes, p_seqs) u (message_id, state, lane, seq)
         cross join lateral (
             select x.group_key
             from rowq.message x
@@ -676,9 +676,9 @@ begin
               and x.message_id = u.message_id
             offset 0
         ) m
-        where u.place <> 'later'
+        where u.state <> 'later'
     loop
-        case v_row.place
+        case v_row.state
             when 'ready' then
                 select r.lane, r.attempt, false as is_without_slot into v_found
                 from rowq.ready r
@@ -709,7 +709,7 @@ begin
         end case;
         continue when not found;
 
-        case v_row.place
+        case v_row.state
             when 'ready' then
                 delete from rowq.ready r
                 where r.queue_id = p_queue_id

@@ -1,11 +1,10 @@
--- Cancel: by a caller, or by expiry; and where a message is.
+-- Cancel: cancelling by a caller, expiry, and finding a message.
 --
--- A message that waits is taken out of its place and ends as cancelled or expired. A leased message
--- stays with its worker: the cancel is recorded in the claim, the heartbeat returns it, and the
--- call that returns the message ends it. A message that expires has a row in expiry, which says
--- where the message was when it became ready. Each call that makes it ready at a new place adds
--- another row, so maintain finds every due message by key and may forget a row whose message it
--- does not find. A locked message is skipped and looked up again.
+-- A waiting message is deleted where it waits and ends as cancelled or expired. If a message is
+-- leased, the cancel is recorded in its claim: the heartbeat returns it, and the call that returns
+-- the message ends it. A message that expires has rows in expiry. Each call that makes it ready or
+-- moves it adds a row with its position, so maintain finds due messages by key, and deletes a row
+-- whose message it does not find. A locked message is skipped and retried.
 --
 --   retry_later, fail_or_release, reap -> end_cancelled
 --   cancel -> record_cancels
@@ -27,7 +26,7 @@ create or alter procedure rowq.InternalEndCancelled
     @may_close bit
 as
 begin
--- purpose   End messages of a claim that were cancelled while a worker had them.
+-- purpose   End messages of a claim that were cancelled while they were leased.
 -- locks     as InternalFinish
     set nocount on;
     declare @archive_days int;
@@ -44,11 +43,11 @@ go
 create or alter procedure rowq.InternalRecordCancels
     @queue_id int,
     @message_ids nvarchar(max),
-    @noted_ids nvarchar(max) output
+    @recorded_ids nvarchar(max) output
 as
 begin
--- purpose   Note of leased messages that they were cancelled; @noted_ids are those noted, null where there is none.
--- locks     claim rows, then rows of leased, passing over locked ones
+-- purpose   Record a cancel of leased messages; return them in @recorded_ids, or null.
+-- locks     claim rows, then rows of leased, skipping locked ones
     set nocount on;
     declare @ids table (message_id bigint not null primary key);
     declare @found table (
@@ -59,11 +58,11 @@ begin
         primary key (claim_id, lane, seq, message_id)
     );
     declare @claims table (claim_id bigint not null primary key);
-    declare @noted table (message_id bigint not null primary key);
-    set @noted_ids = null;
+    declare @recorded table (message_id bigint not null primary key);
+    set @recorded_ids = null;
 
-    -- No key leads from a message to its claim, so read what is leased once for all. A batch that
-    -- another session is taking, or ending, is locked, and so passed over.
+    -- No key leads from a message to its claim, so read the leased messages once for all. A batch
+    -- that another session is leasing or finishing is locked, and is skipped.
     insert into @ids (message_id)
     select distinct cast(j.value as bigint) from openjson(@message_ids) j;
     insert into @found (claim_id, lane, seq, message_id)
@@ -75,8 +74,8 @@ begin
     if @@rowcount = 0
         return;
 
-    -- Whoever takes messages out of a claim locks its row first. So behind that lock nobody else
-    -- changes rows of leased; one that a reader keeps locked is passed over, too.
+    -- A session that removes messages from a claim locks its row first, so behind that lock no
+    -- other session changes rows of leased. A row that a reader has locked is also skipped.
     update c
     set has_cancels = 1
     output inserted.claim_id into @claims (claim_id)
@@ -87,7 +86,7 @@ begin
     option (loop join, force order, maxdop 1, keepfixed plan);
     update l
     set is_cancelled = 1
-    output inserted.message_id into @noted (message_id)
+    output inserted.message_id into @recorded (message_id)
     from @claims c
     inner join @found f on f.claim_id = c.claim_id
     inner join rowq.leased l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -97,8 +96,8 @@ begin
        and l.seq = f.seq
        and l.message_id = f.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
-    select @noted_ids = N'[' + string_agg(cast(n.message_id as nvarchar(max)), N',') + N']'
-    from @noted n;
+    select @recorded_ids = N'[' + string_agg(cast(n.message_id as nvarchar(max)), N',') + N']'
+    from @recorded n;
 end
 go
 
@@ -110,9 +109,9 @@ create or alter procedure rowq.InternalCancelUnleased
     @cancelled_ids nvarchar(max) output
 as
 begin
--- purpose   Cancel those messages that no worker holds; @cancelled_ids are their ids, null where there is none.
--- locks     blocked, delayed, dead and ready rows, passing over locked ones; message rows; then a
---           slot of each group and group_waiting rows, tried; then as InternalFinish
+-- purpose   Cancel the messages that no worker holds; return their ids in @cancelled_ids, or null.
+-- locks     blocked, delayed, dead and ready rows, skipping locked ones; message rows; then a slot
+--           of each group and group_waiting rows, skipped if locked; then as InternalFinish
     set nocount on;
     declare @may_close bit;
     declare @count int = 0;
@@ -139,8 +138,7 @@ begin
     insert into @ids (message_id)
     select distinct cast(j.value as bigint) from openjson(@message_ids) j;
     set @may_close = @owns_transaction;
-    -- A message that waits for others goes to each of the other places from there, so look for it
-    -- first.
+    -- A blocked message moves from there to one of the other tables, so check blocked first.
     delete b
     output deleted.message_id, deleted.lane, 0, 0, 1
     into @taken (message_id, lane, place, attempt, is_without_slot)
@@ -159,7 +157,7 @@ begin
        and d.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
-    -- Find a delayed message by message.due_at, which is its place in delayed.
+    -- message.due_at is part of the key of delayed.
     delete d
     output deleted.message_id, deleted.lane, 0, deleted.attempt,
            iif(deleted.group_key is null, 0, 1)
@@ -175,9 +173,8 @@ begin
        and d.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
-    -- A message that was never given back is in the tail lane of its priority, where its seq is the
-    -- moment of its enqueued_at. The others that have a body are looked for among all ready
-    -- messages.
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
+    -- enqueued_at. The other messages are searched for in all of ready.
     insert into @ready (lane, seq, message_id)
     select r.lane, r.seq, r.message_id
     from @ids j
@@ -208,8 +205,7 @@ begin
     )
     option (loop join, force order, maxdop 1, keepfixed plan);
 
-    -- A message goes from its group to the ready ones, so look for it there first. What is in a
-    -- group is taken out below.
+    -- A message moves from its group to ready, so check its group first. It is deleted below.
     if exists (select 1 from @ids)
     begin
         insert into @waiting (message_id, group_key)
@@ -241,7 +237,7 @@ begin
     begin
         if exists (select 1 from @ids)
         begin
-            -- No key leads from a message to its claim, so read what is leased once for all.
+            -- No key leads from a message to its claim, so read the leased messages once for all.
             insert into @held (message_id)
             select distinct l.message_id
             from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
@@ -272,9 +268,8 @@ begin
         if @count = 0
             break;
 
-        -- Lock what is to end before the slots of its groups. A producer that has just named one
-        -- of the messages, and then enters a group, goes the same way. With an archive the end
-        -- locks no message.
+        -- Lock the messages before the slots of their groups, as a producer does that names one as
+        -- a predecessor and joins a group. With an archive, ending locks no message.
         if @archive_days = 0
             select @locked = count(m.message_id)
             from (
@@ -288,10 +283,10 @@ begin
                and m.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
 
-        -- Before a message is taken out of its group, hold a slot, so that nobody passes over it
-        -- meanwhile. A transaction of its own locks that exclusively where it can, because below it
-        -- may have to give back the slot of another message. A group of which no slot can be had
-        -- is left alone, and its message counts as leased.
+        -- Lock a slot before deleting a message from its group, so that no session overtakes it.
+        -- rowq's own transaction locks it exclusively if it can, because it may have to delete
+        -- another message's slot below. A group without an unlocked slot is skipped: its message
+        -- counts as leased.
         insert into @groups (group_key)
         select distinct w.group_key from @waiting w;
         if @owns_transaction = 1
@@ -341,7 +336,7 @@ begin
            and x.message_id = w.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
 
-        -- Look once more for those that have left their group since the look above.
+        -- Check again for messages that have left their group since the first check.
         insert into @ids (message_id)
         select w.message_id
         from @waiting w
@@ -369,14 +364,16 @@ create or alter procedure rowq.InternalRecordExpiry
     @is_ready bit = 0
 as
 begin
--- purpose   Let maintain look again for those of the messages that expire. With @is_ready they are ready at their lane and place.
+-- purpose   Add a row of expiry for each of these messages that expires.
 -- locks     new expiry rows
+--
+-- With @is_ready they are ready at their lane and place.
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @has_expiry bit = 0;
 
-    -- maintain opens lane -6 before it forgets the first note of a queue. So a queue has no message
-    -- that expires where there is no note, and after that look the lane is still closed.
+    -- maintain opens lane -6 before it deletes the first expiry row of a queue. So if there is no
+    -- row, and the lane is closed after that check, no message of the queue expires.
     select @has_expiry = case
                when l.is_open = 1 then 1
                when e.message_id is not null then 1
@@ -434,16 +431,17 @@ create or alter procedure rowq.InternalLocateMessages
     @leased_at datetime2(6) = null output
 as
 begin
--- purpose   Find where a message is that still has a body; @due_at is passed in as its last place in delayed.
--- locks     rows, shared while they are read, passing over locked ones
+-- purpose   Find a message that still has a body.
+-- locks     rows, shared while they are read, skipping locked ones
+--
+-- @due_at is passed in as the message's due_at, its key in delayed.
     set nocount on;
     declare @was_due_at datetime2(6) = @due_at;
     declare @group_bytes varbinary(802) = convert(varbinary(802), @group_key + N'.');
     set @due_at = null;
     set @state = null;
 
-    -- A message that waits for others goes to each of the other places from there, so look for it
-    -- first.
+    -- A blocked message moves from there to one of the other tables, so check blocked first.
     select @state = N'blocked', @lane = b.lane, @attempt = 0, @due_at = b.due_at,
            @waits_for = b.predecessor_id
     from rowq.blocked b with (rowlock, readpast, readcommittedlock, forceseek)
@@ -501,8 +499,8 @@ begin
           and f.message_id = @message_id
         option (maxdop 1, keepfixed plan);
 
-    -- A message that was never given back is in the tail lane of its priority, where its seq is the
-    -- moment of its enqueued_at.
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
+    -- enqueued_at.
     if @state is null
         select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
         from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
@@ -520,8 +518,8 @@ begin
         option (maxdop 1, keepfixed plan);
 
     if @state is null
-        -- Another session is moving the message, or has moved it between these looks, so it is in
-        -- that session's hands: report it as leased.
+        -- Another session is moving the message, or has moved it between these reads, so it holds
+        -- the message: report it as leased.
         set @state = N'leased';
 end
 go
@@ -533,10 +531,12 @@ create or alter procedure rowq.InternalExpire
     @expired int output
 as
 begin
--- purpose   Withdraw messages whose time has come, until @limit is passed; return how many there were. Call it in a transaction of rowq's own.
--- locks     as InternalPopExpired; expiry rows, passing over locked ones
+-- purpose   Expire due messages, up to about @limit; return how many expired.
+-- locks     as InternalPopExpired; expiry rows, skipping locked ones
+--
+-- Call it in rowq's own transaction.
     set nocount on;
-    -- In milliseconds, that of InternalRescanFloors.
+    -- In milliseconds, as in InternalRescanFloors.
     declare @slow_scan int = 20;
     declare @step_size int = iif(@limit < 1000, @limit, 1000);
     declare @most_seen int = 10 * @limit;
@@ -549,7 +549,7 @@ begin
     declare @seen int = 0;
     declare @popped_ids nvarchar(max);
     declare @unlocated_ids nvarchar(max);
-    declare @notes table (
+    declare @items table (
         expires_at datetime2(6) not null,
         expiry_id  bigint not null,
         message_id bigint not null,
@@ -581,7 +581,7 @@ begin
     exec rowq.InternalFromMicroseconds @floor, @since output;
     while @seen < @most_seen and @expired < @limit
     begin
-        insert into @notes (expires_at, expiry_id, message_id, lane, seq)
+        insert into @items (expires_at, expiry_id, message_id, lane, seq)
         select top (@step_size) e.expires_at, e.expiry_id, e.message_id, e.lane, e.seq
         from rowq.expiry e with (rowlock, readpast, readcommittedlock, forceseek)
         where e.queue_id = @queue_id
@@ -595,14 +595,14 @@ begin
             break;
         set @seen += @count;
 
-        -- Put the newest note of a message that expires later off, for a day at most.
+        -- Postpone the newest row of a message that expires later, by a day at most.
         insert into @later (expires_at, expiry_id, message_id, later_at)
         select h.expires_at, h.expiry_id, h.message_id,
                iif(m.expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), m.expires_at)
         from (
             select n.expires_at, n.expiry_id, n.message_id,
                    row_number() over (partition by n.message_id order by n.expiry_id desc) as turn
-            from @notes n
+            from @items n
         ) h
         inner join rowq.message m
             with (
@@ -627,13 +627,13 @@ begin
             select l.message_id from @later l;
         end;
 
-        -- Of several notes of a message the newest says where it is. No lane is -1.
+        -- The newest of a message's rows has its position. No lane is -1.
         insert into @due (message_id, lane, place, attempt)
         select h.message_id, coalesce(h.lane, -1), coalesce(h.seq, 0), 0
         from (
             select n.message_id, n.lane, n.seq,
                    row_number() over (partition by n.message_id order by n.expiry_id desc) as turn
-            from @notes n
+            from @items n
         ) h
         where h.turn = 1
           and not exists (select 1 from @later l where l.message_id = h.message_id);
@@ -642,8 +642,8 @@ begin
         select cast(j.value as bigint) from openjson(@popped_ids) j;
         set @expired += @@rowcount;
 
-        -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
-        -- back adds a note. One that another session holds now is looked for again.
+        -- A message that is in none of these tables has ended, is dead, or is leased: the call that
+        -- returns it adds a row. Keep the row of a locked message.
         insert into @rest (message_id, lane, place, attempt)
         select d.message_id, d.lane, d.place, d.attempt
         from @due d
@@ -655,7 +655,7 @@ begin
             select cast(j.value as bigint) from openjson(@unlocated_ids) j;
         end;
         delete e
-        from @notes n
+        from @items n
         inner join @done o on o.message_id = n.message_id
         inner join rowq.expiry e with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             on e.queue_id = @queue_id
@@ -664,26 +664,25 @@ begin
         option (loop join, force order, maxdop 1, keepfixed plan);
         insert into @kept (expires_at, expiry_id)
         select n.expires_at, n.expiry_id
-        from @notes n
+        from @items n
         where not exists (select 1 from @done o where o.message_id = n.message_id);
 
         select top (1) @since = n.expires_at, @after = n.expiry_id
-        from @notes n
+        from @items n
         order by n.expires_at desc, n.expiry_id desc;
-        delete from @notes;
+        delete from @items;
         delete from @due;
         delete from @rest;
         delete from @done;
         delete from @later;
         if @count < @step_size
             break;
-        -- Take the time anew, because what the end of a message has let go on has a note of a later
-        -- moment.
+        -- Read the time again: messages that were resumed here have rows with later times.
         set @now = sysutcdatetime();
     end;
 
-    -- Put what is kept behind the others that are due, once it could stand in front of them: else a
-    -- session that is idle in its transaction must not make every look write.
+    -- Move the rows that are kept behind the other due rows if they could block them. Otherwise
+    -- leave them: an idle transaction must not cause writes.
     if (
             @seen >= @most_seen
             or datediff_big(millisecond, @started, sysutcdatetime()) > @slow_scan
@@ -707,9 +706,11 @@ create or alter procedure rowq.InternalPopExpired
     @popped_ids nvarchar(max) output
 as
 begin
--- purpose   End those messages that nobody holds, which are at lane and place where they are ready; @popped_ids are their ids, null where there is none. Call it in a transaction of rowq's own.
+-- purpose   Expire unlocked messages; return their ids in @popped_ids, or null.
 -- locks     message rows; blocked, delayed, group_waiting and ready rows, and a slot of each group,
---           all of them tried only; then as InternalFinish
+--           all skipped if locked; then as InternalFinish
+--
+-- Ready messages are at lane and place. Call it in rowq's own transaction.
     set nocount on;
     declare @may_close bit = 1;
     declare @found table (
@@ -731,8 +732,8 @@ begin
     declare @taken rowq.message_list;
     set @popped_ids = null;
 
-    -- Look with locks that do not last: most of the others are leased, and whoever reads their
-    -- bodies must not wait for this transaction. top keeps each look an apply by key.
+    -- Read with short locks: most of the others are leased, and readers of their bodies must not
+    -- wait for this transaction. top makes each lookup an apply by key.
     insert into @found (message_id, lane, seq)
     select j.message_id, j.lane, j.place
     from @due j
@@ -788,7 +789,7 @@ begin
     if @@rowcount = 0
         return;
 
-    -- Leave alone what a producer has just named as a predecessor.
+    -- Skip a message that a producer has just named as a predecessor.
     insert into @held (message_id, lane, seq, due_at, group_key)
     select f.message_id, f.lane, f.seq, m.due_at, convert(varbinary(802), m.group_key + N'.')
     from @found f
@@ -830,10 +831,9 @@ begin
        and r.message_id = h.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
-    -- Before a message is taken out of its group, hold a slot, so that nobody passes over it
-    -- meanwhile: exclusively where that can be had, because below the group may have to be closed,
-    -- or joined by what has waited for a message. A group of which no slot can be had is left to
-    -- the next maintain.
+    -- Lock a slot before deleting a message from its group, so that no session overtakes it:
+    -- exclusively if possible, because below the group's last slot may be deleted, or a successor
+    -- may join it. A group without an unlocked slot is left to the next maintain.
     insert into @groups (group_key)
     select distinct h.group_key
     from @held h
@@ -911,12 +911,14 @@ create or alter procedure rowq.InternalFindUnlocated
     @unlocated_ids nvarchar(max) output
 as
 begin
--- purpose   Return which of the messages are neither ready, at lane and place, nor delayed, blocked or in their groups, and are not on the way; null where there is none.
--- locks     rows, shared while they are read, tried only
--- differs   elsewhere one statement with one snapshot looks in all places
+-- purpose   Return the messages that are not ready, delayed, blocked or in a group, or null.
+-- locks     rows, shared while they are read, never waiting
+-- differs   elsewhere one statement with one snapshot checks all tables
+--
+-- Ready messages are at lane and place. A locked row counts as found.
     set nocount on;
-    -- To learn of each locked message that it is one takes errors, so leave the rest to the next
-    -- call after so many.
+    -- Each locked message costs an error. Stop after this many, and leave the rest to the next
+    -- call.
     declare @most_locked int = 20;
     declare @most_at_once int = 10000;
     declare @size int = @most_at_once;
@@ -934,9 +936,8 @@ begin
     declare @unlocated table (message_id bigint not null primary key);
     set @unlocated_ids = null;
 
-    -- A row that another session has locked is error 1222 (nowait): it must not look like one that
-    -- is not there. Without xact_abort that error ends no transaction. The option is off only here,
-    -- where no table is written, and where nothing waits, so that no client's timeout comes.
+    -- As in InternalAwaitPredecessor: a locked row raises error 1222, which must not end the
+    -- transaction.
     set xact_abort off;
     while @locked < @most_locked
     begin
@@ -951,8 +952,8 @@ begin
             break;
         select @next_id = max(s.message_id) from @some s;
         begin try
-            -- Look in the order in which a message moves that has no new note for it: from the
-            -- blocked to the delayed ones and into its group. So it cannot slip through.
+            -- Check in the order in which a message moves without a new row: from blocked to
+            -- delayed and into its group. So it cannot slip through.
             update s
             set due_at    = m.due_at,
                 group_key = convert(varbinary(802), m.group_key + N'.')
@@ -1015,7 +1016,7 @@ begin
         begin catch
             if error_number() <> 1222
                 throw;
-            -- Ask for a quarter of them, and so on, to learn which of them it is.
+            -- Read a quarter of them, and so on, to find the locked one.
             if @count > 1
             begin
                 set @size = (@count + 3) / 4;
