@@ -15,14 +15,15 @@ begin
 -- purpose   Cancel messages that no worker holds, dead ones included.
 -- promise   P15 P34
 -- locks     the queue, shared; claim rows, if include_leased, then blocked, delayed, dead,
---           group_waiting and ready rows; locked ones are passed over; then as complete
--- commits   its own transaction where the caller has none; never the caller's
+--           group_waiting and ready rows, skipping locked ones; then as complete
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ705 RQ711
--- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+-- differs   a message that was retried or delayed is searched for among all ready messages of the
+--           queue
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_queue_id int;
-    declare v_noted, v_rest, v_messages, v_finished, v_unknown longtext;
+    declare v_recorded, v_rest, v_messages, v_finished, v_unknown longtext;
 
     attempt: loop
         begin
@@ -32,18 +33,17 @@ begin
                 get diagnostics condition 1 v_errno = mysql_errno;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_errno = 1205 and (v_owns_transaction or not @@innodb_rollback_on_timeout) then
-                    -- A wait, for a result for instance, ends with the session's
-                    -- innodb_lock_wait_timeout. A caller whose whole transaction ends with it gets
-                    -- the engine's own error.
+                    -- A wait ended with innodb_lock_wait_timeout. If it rolls back the caller's
+                    -- whole transaction, the caller gets the server's error.
                     signal sqlstate '45705' set message_text =
-                        'RQ705 queue_busy: an open transaction holds a message; try again';
+                        'RQ705 queue_busy: an open transaction has locked a message; retry';
                 end if;
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
-            -- the lists of many messages have room.
+            -- The session's settings may truncate json_arrayagg at 1 MB: raise the limit for long
+            -- lists.
             /*M!100600
             if json_length(p_message_ids) > 300 then
                 call rowq.internal_set_session(@@timestamp);
@@ -52,31 +52,31 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             if p_message_ids is null then
-                call rowq.internal_refuse('message_ids is missing');
+                call rowq.internal_refuse('message_ids is required');
             end if;
             call rowq.internal_check_ids(p_message_ids);
 
             call rowq.internal_require_queue(p_queue_name, v_queue_id);
             call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
-            set v_noted = null, v_rest = p_message_ids;
+            set v_recorded = null, v_rest = p_message_ids;
             if p_include_leased then
-                -- Look into the claims first: what is noted there is not looked for among the
-                -- ready ones.
-                call rowq.internal_record_cancels(v_queue_id, p_message_ids, v_noted);
+                -- Check the claims first: leased messages are not searched for among the ready
+                -- ones.
+                call rowq.internal_record_cancels(v_queue_id, p_message_ids, v_recorded);
             end if;
-            if v_noted is not null then
+            if v_recorded is not null then
                 select json_arrayagg(j.message_id) into v_rest
                 from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
                 left join (
                     select distinct a.message_id
-                    from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) a
+                    from json_table(v_recorded, '$[*]' columns (message_id bigint path '$')) a
                 ) n on n.message_id = j.message_id
                 where n.message_id is null;
             end if;
             call rowq.internal_cancel_unleased(v_queue_id, v_rest, v_owns_transaction, v_messages);
 
-            -- A message without a body is unknown, and so is one that is finished and not yet
-            -- archived. Every other one that is left is in a worker's hands.
+            -- A message without a body is unknown, and so is a finished message that waits for the
+            -- archiver. All others are leased.
             call rowq.internal_finished_of(v_queue_id, p_message_ids, v_finished);
             select json_arrayagg(j.message_id) into v_unknown
             from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
@@ -103,7 +103,7 @@ begin
                else 'leased'
            end as outcome
     from json_table(
-        p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        p_message_ids, '$[*]' columns (position for ordinality, message_id bigint path '$')
     ) a
     left join (
         select distinct j.message_id
@@ -111,13 +111,13 @@ begin
     ) c on c.message_id = a.message_id
     left join (
         select distinct j.message_id
-        from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) j
+        from json_table(v_recorded, '$[*]' columns (message_id bigint path '$')) j
     ) n on n.message_id = a.message_id
     left join (
         select distinct j.message_id
         from json_table(v_unknown, '$[*]' columns (message_id bigint path '$')) j
     ) u on u.message_id = a.message_id
-    order by a.place;
+    order by a.position;
 
     if @rowq_pinned then
         call rowq.internal_restore_session();

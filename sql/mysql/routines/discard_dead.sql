@@ -16,8 +16,8 @@ begin
 -- version   1
 -- purpose   Delete dead messages; they do not go to the archive.
 -- promise   P12 P22 P26
--- locks     the queue, shared; dead rows, passing over locked ones; then as complete
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; dead rows, skipping locked ones; then as complete
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ705 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -33,11 +33,10 @@ begin
                 get diagnostics condition 1 v_errno = mysql_errno;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_errno = 1205 and (v_owns_transaction or not @@innodb_rollback_on_timeout) then
-                    -- A wait, for a result for instance, ends with the session's
-                    -- innodb_lock_wait_timeout. A caller whose whole transaction ends with it gets
-                    -- the engine's own error.
+                    -- A wait ended with innodb_lock_wait_timeout. If it rolls back the caller's
+                    -- whole transaction, the caller gets the server's error.
                     signal sqlstate '45705' set message_text =
-                        'RQ705 queue_busy: an open transaction holds a message; try again';
+                        'RQ705 queue_busy: an open transaction has locked a message; retry';
                 end if;
                 if v_tries_left = 0 then
                     resignal;

@@ -32,11 +32,11 @@ begin
     call rowq.internal_set_session(@@timestamp);
     call rowq.internal_check_range('max_messages', v_limit, 1, 10000);
     if p_after_due_at is null and v_after <> 0 then
-        call rowq.internal_refuse('after_message_id goes together with after_due_at');
+        call rowq.internal_refuse('after_message_id requires after_due_at');
     end if;
     call rowq.internal_require_queue(p_queue_name, v_queue_id);
 
-    -- Begin no sooner than where the first live row may be, beyond the dead ones.
+    -- Begin at the floor, to skip dead rows.
     select timestamp'1970-01-01 00:00:00' + interval l.floor microsecond into v_from
     from rowq.lane l force index (primary)
     where l.queue_id = v_queue_id

@@ -32,7 +32,7 @@ begin
                     -- innodb_lock_wait_timeout. A caller whose whole transaction ends with it gets
                     -- the engine's own error.
                     signal sqlstate '45705' set message_text =
-                        'RQ705 queue_busy: an open transaction holds a message; try again';
+                        'RQ705 queue_busy: an open transaction has locked a message; retry';
                 end if;
                 if v_tries_left = 0 then
                     resignal;

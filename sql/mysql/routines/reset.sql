@@ -16,9 +16,9 @@ begin
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts.
 -- promise   P10 P12 P32
--- locks     the queue, shared; dead rows, passing over locked ones; dedup rows; message rows,
---           tried only; result rows; new ready rows; groups as enqueue
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; dead rows, skipping locked ones; dedup rows; message rows, skipped
+--           if locked; result rows; new ready rows; groups as enqueue
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -37,8 +37,8 @@ begin
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
-            -- the keys of ten thousand messages are longer.
+            -- The session's settings may truncate json_arrayagg at 1 MB, and the keys of 10000
+            -- messages are longer.
             /*M!100600 call rowq.internal_set_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 
@@ -49,8 +49,7 @@ begin
             set v_taken = null, v_reset = null;
 
             if v_dead is not null then
-                -- A dedup key has one owner at a time, so a dead message whose key is taken stays
-                -- dead.
+                -- A dead message whose dedup key another message owns stays dead.
                 call rowq.internal_retake_dedup_keys(v_queue_id, v_dead);
                 select json_arrayagg(m.message_id) into v_taken
                 from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
@@ -81,9 +80,9 @@ begin
                 where t.message_id is null;
             end if;
             if v_reset is not null then
-                -- The error goes with the message, but not where a producer holds its row, because
-                -- reset waits for nobody. Without a limit MySQL would merge what is selected into
-                -- the update, and wait.
+                -- Copy the error to the message, unless a producer has locked its row: reset waits
+                -- for no session. Without the limit MySQL would merge the select into the update,
+                -- and wait.
                 update (
                     select x.message_id, d.last_error
                     from json_table(
@@ -105,7 +104,7 @@ begin
                 straight_join rowq.dead d force index (primary)
                     on d.queue_id = v_queue_id
                    and d.message_id = j.message_id;
-                -- A message that is alive again has not ended.
+                -- A message that is reset has no result any more.
                 select json_arrayagg(r.message_id) into v_ended
                 from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.result r force index (primary)
@@ -118,7 +117,7 @@ begin
                         on r.queue_id = v_queue_id
                        and r.message_id = j.message_id;
                 end if;
-                -- One that has kept the slot of its group goes on as if it had none.
+                -- A message that still holds its slot does not join its group.
                 call rowq.internal_rejoin_groups(v_queue_id, v_reset, v_waiting);
                 set v_ready = v_reset;
                 if v_waiting is not null then
@@ -156,7 +155,7 @@ begin
                else 'not_found'
            end as outcome
     from json_table(
-        v_seen, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        v_seen, '$[*]' columns (position for ordinality, message_id bigint path '$')
     ) a
     left join (
         select distinct j.message_id
@@ -166,7 +165,7 @@ begin
         select distinct j.message_id
         from json_table(v_taken, '$[*]' columns (message_id bigint path '$')) j
     ) t on t.message_id = a.message_id
-    order by a.place;
+    order by a.position;
 
     if @rowq_pinned then
         call rowq.internal_restore_session();

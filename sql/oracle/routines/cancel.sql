@@ -10,10 +10,11 @@ is
 -- purpose   Cancel messages that no worker holds, dead ones included.
 -- promise   P15 P34
 -- locks     claim rows, if include_leased, then blocked, delayed, ready, group_waiting, dead rows,
---           passing over locked ones; then as complete
+--           skipping locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+-- differs   a message that was retried or delayed is searched for among all ready messages of the
+--           queue
     v_queue         t_queue;
     v_ids           rowq_ids;
     v_noted         rowq_ids := rowq_ids();
@@ -24,7 +25,7 @@ is
 begin
     internal_begin_work(v_has_savepoint);
     if p_message_ids is null then
-        internal_refuse('message_ids is missing');
+        internal_refuse('message_ids is required');
     end if;
     v_ids := internal_read_id_list(p_message_ids);
     if p_include_leased not in (0, 1) then
@@ -32,7 +33,7 @@ begin
     end if;
     v_queue := internal_require_queue(p_queue_name);
 
-    -- Look into the claims first: what is noted there is not looked for among the ready ones.
+    -- Check the claims first: leased messages are not searched for among the ready ones.
     v_rest := v_ids;
     if p_include_leased = 1 then
         internal_record_cancels(v_queue.queue_id, v_ids, v_noted, v_rest);

@@ -17,13 +17,14 @@ is
 -- locks     as cancel
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+-- differs   a message that was retried or delayed is searched for among all ready messages of the
+--           queue
     v_type          constant raw(32767) := utl_raw.cast_to_raw(p_message_type);
     v_key           constant raw(32767) := utl_raw.cast_to_raw(p_group_key);
     v_queue         t_queue;
     v_ids           rowq_ids := rowq_ids();
     v_messages      t_messages;
-    v_looked_at     pls_integer := 0;
+    v_scanned       pls_integer := 0;
     v_last_id       rowq_message.message_id%type;
     v_cancelled     number;
     v_has_savepoint boolean;
@@ -32,19 +33,19 @@ begin
     internal_check_whole('max_messages', p_max_messages, 1, 10000, p_is_required => true);
     if p_header_name is null and p_header_value is not null
        or p_header_name is not null and p_header_value is null then
-        internal_refuse('header_name and header_value are given together');
+        internal_refuse('header_name and header_value must be set together');
     end if;
     internal_check_header_name(p_header_name);
     if p_message_type is null and p_group_key is null and p_header_name is null
        and p_enqueued_before is null then
         internal_refuse(
-            'a filter is missing: message_type, group_key, header_name with header_value, or'
+            'at least one filter is required: message_type, group_key, header_name or'
             || ' enqueued_before'
         );
     end if;
     v_queue := internal_require_queue(p_queue_name);
 
-    -- Compare bytes, because texts are compared by the session's NLS_COMP and NLS_SORT.
+    -- Compare bytes: NLS_COMP and NLS_SORT change how the session compares texts.
     for each_message in (
         select /*+ index_rs_asc(m rowq_message_pk) */
                m.message_id, m.message_type, m.group_key, m.enqueued_at, m.headers
@@ -54,7 +55,7 @@ begin
         order by m.queue_id, m.message_id
         fetch first p_max_messages rows only
     ) loop
-        v_looked_at := v_looked_at + 1;
+        v_scanned := v_scanned + 1;
         v_last_id := each_message.message_id;
         if (v_type is null or utl_raw.cast_to_raw(each_message.message_type) = v_type)
            and (v_key is null or utl_raw.cast_to_raw(each_message.group_key) = v_key)
@@ -68,8 +69,8 @@ begin
         end if;
     end loop;
 
-    -- Leave out what a worker holds, and what is finished and not yet archived, because it would be
-    -- looked for among all ready messages.
+    -- Skip leased messages, and finished ones that wait for the archiver: they would be searched
+    -- for among all ready messages.
     if v_ids.count > 0 then
         v_ids := internal_waiting_of(v_queue.queue_id, v_ids);
     end if;
@@ -78,7 +79,7 @@ begin
         internal_finish(v_queue, v_messages, 'cancelled');
     end if;
     v_cancelled := v_messages.count;
-    if v_looked_at < p_max_messages then
+    if v_scanned < p_max_messages then
         v_last_id := null;
     end if;
 

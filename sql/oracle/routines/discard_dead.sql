@@ -11,7 +11,7 @@ is
 -- version   1
 -- purpose   Delete dead messages; they do not go to the archive.
 -- promise   P12 P22 P26
--- locks     dead rows, passing over locked ones; then as complete
+-- locks     dead rows, skipping locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -28,7 +28,7 @@ begin
         v_queue, v_ids, v_locked
     );
     internal_delete_dead(v_locked, v_messages);
-    -- No archive keeps what is discarded.
+    -- Discarded messages do not go to the archive.
     v_queue.archive_days := 0;
     internal_finish(v_queue, v_messages, 'cancelled');
     v_removed := v_messages.count;

@@ -15,8 +15,8 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    -- No type is longer than 200 characters, and SQL takes no more than 2000 bytes. Compare bytes,
-    -- because texts are compared by the session's NLS_COMP and NLS_SORT.
+    -- A type has at most 200 characters, and SQL takes at most 2000 bytes. Compare bytes: NLS_COMP
+    -- and NLS_SORT change how the session compares texts.
     v_type  constant raw(804) := utl_raw.cast_to_raw(substr(p_message_type, 1, 201));
     v_queue t_queue;
 begin

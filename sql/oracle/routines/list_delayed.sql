@@ -20,11 +20,11 @@ is
 begin
     internal_check_whole('max_messages', p_max_messages, 1, 10000, p_is_required => true);
     if p_after_due_at is null and v_after <> 0 then
-        internal_refuse('after_message_id goes together with after_due_at');
+        internal_refuse('after_message_id requires after_due_at');
     end if;
     v_queue := internal_require_queue(p_queue_name);
 
-    -- Begin no sooner than where the first live row may be, beyond the emptied index blocks.
+    -- Begin at the floor, to skip emptied index blocks.
     v_from := internal_from_microseconds(internal_read_floor(v_queue.queue_id, -2 /* delayed */));
     if p_after_due_at >= v_from then
         v_from := p_after_due_at;
@@ -37,8 +37,8 @@ begin
                h.message_id, trunc(h.lane / 2) as priority, h.attempt, m.message_type, h.due_at,
                m.last_error
         from (
-            -- Two ranges, because one for both would read all that is due at the same moment before
-            -- the place to go on from.
+            -- Two ranges: one for both would read all messages due at the same time before the
+            -- start.
             select x.queue_id, x.message_id, x.lane, x.attempt, x.due_at
             from (
                 select /*+ index_rs_asc(d rowq_delayed_pk) */

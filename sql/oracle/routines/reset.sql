@@ -11,7 +11,7 @@ is
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts.
 -- promise   P10 P12 P32
--- locks     dead rows, passing over locked ones; dedup and result rows; new ready and expiry rows;
+-- locks     dead rows, skipping locked ones; dedup and result rows; new ready and expiry rows;
 --           groups as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -33,7 +33,7 @@ begin
         v_queue, v_ids, v_locked
     );
     internal_pop_dead(v_queue.queue_id, v_ids, v_locked, v_messages, v_lines);
-    -- A message that is alive again has not ended.
+    -- A message that is reset has no result any more.
     forall i in 1 .. v_messages.count
         delete from rowq_result r
         where r.queue_id = v_queue.queue_id

@@ -17,20 +17,21 @@ as $$
 -- purpose   Cancel messages that no worker holds, dead ones included.
 -- promise   P15 P34
 -- locks     claim rows, if include_leased, then delayed, dead, blocked, group_waiting and ready
---           rows; locked ones are passed over; then as complete
+--           rows, skipping locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+-- differs   a message that was retried or delayed is searched for among all ready messages of the
+--           queue
 #variable_conflict use_column
 declare
     v_queue   rowq.queue;
-    v_noted   bigint[] := '{}'::bigint[];
+    v_recorded bigint[] := '{}'::bigint[];
     v_ids     bigint[] := p_message_ids;
     v_unknown bigint[];
     v_from    bigint;
 begin
     if p_message_ids is null then
-        raise exception 'RQ711 invalid_argument: message_ids is missing'
+        raise exception 'RQ711 invalid_argument: message_ids is required'
             using errcode = 'RQ711';
     end if;
     if not rowq.internal_is_id_list(p_message_ids) then
@@ -40,24 +41,24 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- Look into the claims first: what is noted there is not looked for among the ready ones.
+    -- Check the claims first: leased messages are not searched for among the ready ones.
     if p_include_leased then
-        v_noted := rowq.internal_record_cancels(v_queue.queue_id, p_message_ids);
+        v_recorded := rowq.internal_record_cancels(v_queue.queue_id, p_message_ids);
         v_ids := array(
             select u.message_id
             from unnest(p_message_ids) u (message_id)
-            where u.message_id <> all (v_noted)
+            where u.message_id <> all (v_recorded)
         );
     end if;
     v_ids := rowq.internal_cancel_unleased(v_queue.queue_id, v_queue.archive_days, v_ids);
 
-    -- A message without a body is unknown, and so is one that is finished and not yet archived.
-    -- Every other one that is left is in a worker's hands.
+    -- A message without a body is unknown, and so is a finished message that waits for the
+    -- archiver. All others are leased.
     v_from := rowq.internal_read_safe_floor(v_queue.queue_id, -3::smallint /* finished */);
     select coalesce(array_agg(u.message_id), '{}') into v_unknown
     from unnest(p_message_ids) u (message_id)
     where u.message_id <> all (v_ids)
-      and u.message_id <> all (v_noted)
+      and u.message_id <> all (v_recorded)
       and (
           not exists (
               select 1
@@ -78,7 +79,7 @@ begin
     select u.message_id,
            case
                when u.message_id = any (v_ids) then 'cancelled'
-               when u.message_id = any (v_noted) then 'requested'
+               when u.message_id = any (v_recorded) then 'requested'
                when u.message_id = any (v_unknown) then 'not_found'
                else 'leased'
            end

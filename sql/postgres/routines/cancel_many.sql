@@ -24,7 +24,8 @@ as $$
 -- locks     as cancel
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+-- differs   a message that was retried or delayed is searched for among all ready messages of the
+--           queue
 #variable_conflict use_column
 declare
     v_queue         rowq.queue;
@@ -38,13 +39,13 @@ begin
             then 'max_messages must be between 1 and 10000, got '
                 || coalesce(p_max_messages::text, 'null')
         when (p_header_name is null) <> (p_header_value is null)
-            then 'header_name and header_value are given together'
+            then 'header_name and header_value must be set together'
         when char_length(p_header_name) not between 1 and 200
           or p_header_name ~ '[^\x20-\x7e]|["\\]|^-'
-            then 'header_name must have 1 to 200 printable ASCII characters, no ", \ or leading -'
+            then 'header_name must be 1 to 200 printable ASCII characters, no ", \ or leading -'
         when num_nonnulls(p_message_type, p_group_key, p_header_name, p_enqueued_before) = 0
-            then 'a filter is missing: message_type, group_key, header_name with header_value, '
-                'or enqueued_before'
+            then 'at least one filter is required: message_type, group_key, header_name or '
+                'enqueued_before'
     end;
     if v_error is not null then
         raise exception 'RQ711 invalid_argument: %', v_error
@@ -52,7 +53,7 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    select array_agg(h.message_id) filter (where h.is_wanted) ids, count(*) looked_at,
+    select array_agg(h.message_id) filter (where h.is_wanted) ids, count(*) scanned,
            max(h.message_id) last_id
     into v_seen
     from (
@@ -75,8 +76,8 @@ begin
         limit p_max_messages
     ) h;
 
-    -- Leave out what a worker holds, and what is finished and not yet archived, because it would
-    -- be looked for among all ready messages.
+    -- Skip leased messages, and finished ones that wait for the archiver: they would be searched
+    -- for among all ready messages.
     if v_seen.ids is not null then
         v_claims_from := rowq.internal_read_safe_floor(v_queue.queue_id, -1::smallint /* claim */);
         v_finished_from := rowq.internal_read_safe_floor(
@@ -106,7 +107,7 @@ begin
             rowq.internal_cancel_unleased(v_queue.queue_id, v_queue.archive_days, v_seen.ids)
         );
     end if;
-    if v_seen.looked_at = p_max_messages then
+    if v_seen.scanned = p_max_messages then
         after_message_id := v_seen.last_id;
     end if;
     return next;

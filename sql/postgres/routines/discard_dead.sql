@@ -18,7 +18,7 @@ as $$
 -- version   1
 -- purpose   Delete dead messages; they do not go to the archive.
 -- promise   P12 P22 P26
--- locks     dead rows, passing over locked ones; then as complete
+-- locks     dead rows, skipping locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -40,12 +40,12 @@ begin
     end if;
     if p_after_due_at is null and v_after <> 0 then
         raise exception 'RQ711 invalid_argument: '
-            'after_message_id goes together with after_due_at'
+            'after_message_id requires after_due_at'
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- Begin no sooner than where the first live row may be, beyond the dead ones.
+    -- Begin at the floor, to skip dead rows.
     v_from := rowq.internal_from_microseconds(
         rowq.internal_read_safe_floor(v_queue.queue_id, -2::smallint /* delayed */)
     );

@@ -18,7 +18,7 @@ as $$
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts.
 -- promise   P10 P12 P32
--- locks     dead rows, passing over locked ones; dedup rows; result rows; new ready rows;
+-- locks     dead rows, skipping locked ones; dedup rows; result rows; new ready rows;
 --           groups as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -35,7 +35,7 @@ begin
         p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
     );
 
-    -- A dedup key has one owner at a time, so a dead message whose key is taken stays dead.
+    -- A dead message whose dedup key another message owns stays dead.
     insert into rowq.dedup (queue_id, message_id, dedup_key)
     select m.queue_id, m.message_id, m.dedup_key
     from rowq.message m
@@ -72,10 +72,10 @@ begin
     into v_reset
     from from_dead f;
 
-    -- One that has kept the slot of its group goes on as if it had none.
-    select array_agg(case when u.holds_slot then null else m.group_key end order by u.place)
+    -- A message that still holds its slot does not join its group.
+    select array_agg(case when u.holds_slot then null else m.group_key end order by u.position)
     into v_group_keys
-    from unnest(v_reset.ids, v_reset.holds) with ordinality u (message_id, holds_slot, place)
+    from unnest(v_reset.ids, v_reset.holds) with ordinality u (message_id, holds_slot, position)
     left join lateral (
         select x.group_key
         from rowq.message x
@@ -84,7 +84,7 @@ begin
         offset 0
     ) m on true;
 
-    -- A message that is alive again has not ended.
+    -- A message that is reset has no result any more.
     delete from rowq.result r
     where r.queue_id = v_dead.o_queue_id
       and r.message_id = any (v_reset.ids);
@@ -96,12 +96,12 @@ begin
         perform rowq.internal_record_expiry(v_dead.o_queue_id, v_waiting);
     end if;
     perform rowq.internal_push_ready(
-        v_dead.o_queue_id, array_agg(u.lane order by u.place),
-        array_agg(u.message_id order by u.place), array_agg(0::smallint),
-        array_agg(u.last_error order by u.place)
+        v_dead.o_queue_id, array_agg(u.lane order by u.position),
+        array_agg(u.message_id order by u.position), array_agg(0::smallint),
+        array_agg(u.last_error order by u.position)
     )
     from unnest(v_reset.ids, v_reset.lanes, v_reset.errors)
-        with ordinality u (message_id, lane, last_error, place)
+        with ordinality u (message_id, lane, last_error, position)
     where u.message_id = any (v_waiting) is not true
     having count(*) > 0;
 

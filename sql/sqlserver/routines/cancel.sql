@@ -12,54 +12,52 @@ begin
 -- purpose   Cancel messages that no worker holds, dead ones included.
 -- promise   P15 P34
 -- locks     the queue, shared; claim rows, if include_leased, and then those of leased; blocked,
---           delayed, dead, group_waiting and ready rows; locked ones are passed over; if one of the
---           messages waits in a group, without an archive, message rows, waiting for who has just
---           named one as a predecessor; a slot of each group, tried; then as complete
--- commits   its own transaction where the caller has none; never the caller's
+--           delayed, dead, group_waiting and ready rows, skipping locked ones; if a message waits
+--           in a group, and there is no archive: message rows, waiting for producers that have just
+--           named them as predecessors; a slot of each group, skipped if locked; then as complete
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+-- differs   a message that was retried or delayed is searched for among all ready messages of the
+--           queue
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
     declare @queue_id int;
     declare @archive_days int;
-    declare @noted_ids nvarchar(max);
+    declare @recorded_ids nvarchar(max);
     declare @remaining_ids nvarchar(max);
     declare @cancelled_ids nvarchar(max);
     declare @unknown_ids nvarchar(max);
     declare @asked table (
         message_id bigint not null,
-        place      int not null,
-        primary key (message_id, place)
+        position   int not null,
+        primary key (message_id, position)
     );
     declare @outcomes table (
         message_id bigint not null primary key,
         outcome    nvarchar(20) not null
     );
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @message_ids is null
-                exec rowq.InternalRefuse N'message_ids is missing';
+                exec rowq.InternalRefuse N'message_ids is required';
             exec rowq.InternalCheckIds @message_ids;
-            insert into @asked (place, message_id)
+            insert into @asked (position, message_id)
             select cast(j.[key] as int), cast(j.value as bigint)
             from openjson(@message_ids) j;
 
@@ -68,19 +66,18 @@ begin
             exec rowq.InternalEnterQueue
                 @queue_name, @queue_id output, @archive_days = @archive_days output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here: if the client disconnects, xact_abort rolls back everything.
             set xact_abort on;
-            set @noted_ids = null;
+            set @recorded_ids = null;
             set @cancelled_ids = null;
             set @remaining_ids = @message_ids;
             if @include_leased = 1
             begin
-                -- Look into the claims first: what is noted there is not looked for among the ready
-                -- messages.
-                exec rowq.InternalRecordCancels @queue_id, @message_ids, @noted_ids output;
+                -- Check the claims first: leased messages are not searched for among the ready
+                -- ones.
+                exec rowq.InternalRecordCancels @queue_id, @message_ids, @recorded_ids output;
                 insert into @outcomes (message_id, outcome)
-                select cast(j.value as bigint), N'requested' from openjson(@noted_ids) j;
+                select cast(j.value as bigint), N'requested' from openjson(@recorded_ids) j;
                 select @remaining_ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',')
                        + N']'
                 from @asked a
@@ -93,8 +90,8 @@ begin
             insert into @outcomes (message_id, outcome)
             select cast(j.value as bigint), N'cancelled' from openjson(@cancelled_ids) j;
 
-            -- A message without a body is unknown, and so is one that is finished and not yet
-            -- archived. Every other one that is left is in a worker's hands.
+            -- A message without a body is unknown, and so is a finished message that waits for the
+            -- archiver. All others are leased.
             select @remaining_ids =
                        N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',') + N']'
             from @asked a
@@ -111,13 +108,12 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction; after writes it is already uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (
@@ -139,6 +135,6 @@ begin
     select a.message_id, coalesce(o.outcome, N'leased') as outcome
     from @asked a
     left join @outcomes o on o.message_id = a.message_id
-    order by a.place;
+    order by a.position;
 end
 go

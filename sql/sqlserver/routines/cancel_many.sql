@@ -16,16 +16,16 @@ begin
 -- version   1
 -- purpose   Cancel messages that match all given filters and that no worker holds.
 -- promise   P15
--- locks     message rows, shared while they are read, passing over locked ones; as cancel
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     message rows, shared while they are read, skipping locked ones; as cancel
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+-- differs   a message that was retried or delayed is searched for among all ready messages of the
+--           queue
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -40,44 +40,43 @@ begin
         is_wanted  bit not null
     );
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
             if iif(@header_name is null, 0, 1) <> iif(@header_value is null, 0, 1)
-                exec rowq.InternalRefuse N'header_name and header_value are given together';
+                exec rowq.InternalRefuse N'header_name and header_value must be set together';
             if datalength(@header_name) not between 2 and 400
                 or @header_name collate Latin1_General_100_BIN2 like N'%[^ -~]%'
                 or charindex(N'"', @header_name) > 0
                 or charindex(N'\', @header_name) > 0
                 or left(@header_name, 1) = N'-'
                 exec rowq.InternalRefuse
-                    N'header_name must be 1 to 200 printable ASCII characters, no ", \, leading -';
+                    N'header_name must be 1 to 200 printable ASCII characters, no ", \ or'
+                        + N' leading -';
             if @message_type is null and @group_key is null and @header_name is null
                 and @enqueued_before is null
                 exec rowq.InternalRefuse
-                    N'a filter is missing: a type, a group, a header with its value, or a moment';
+                    N'at least one filter is required: message_type, group_key, header_name or'
+                        + N' enqueued_before';
 
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
                 @queue_name, @queue_id output, @archive_days = @archive_days output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here: if the client disconnects, xact_abort rolls back everything.
             set xact_abort on;
-            -- Equal texts may differ in trailing blanks, so compare their lengths, too. Openjson
-            -- says of a value what it is: 1 is a string, 2 a number, 3 true or false.
+            -- Compare lengths too: texts that differ in trailing blanks are equal. The types of
+            -- openjson: 1 is a string, 2 a number, 3 true or false.
             insert into @seen (message_id, is_wanted)
             select top (@max_messages) m.message_id,
                    iif(
@@ -118,7 +117,8 @@ begin
             from @seen s;
             delete from @seen where is_wanted = 0;
 
-            -- What is finished and not yet archived would be looked for among all ready messages.
+            -- Skip finished messages that wait for the archiver: they would be searched for among
+            -- all ready messages.
             if exists (select 1 from @seen)
                 delete s
                 from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
@@ -142,13 +142,12 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction; after writes it is already uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (

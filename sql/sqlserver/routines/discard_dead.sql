@@ -13,16 +13,15 @@ begin
 -- version   1
 -- purpose   Delete dead messages; they do not go to the archive.
 -- promise   P12 P22 P26
--- locks     the queue, shared; dead rows, passing over locked ones; then as complete
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; dead rows, skipping locked ones; then as complete
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -31,15 +30,13 @@ begin
     declare @wanted table (message_id bigint not null primary key);
     declare @dead rowq.message_list;
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -49,18 +46,16 @@ begin
             if @message_ids is not null
                 and (@message_type is not null or @died_before is not null)
                 exec rowq.InternalRefuse
-                    N'message_type and died_before go together with no message_ids';
+                    N'message_ids is mutually exclusive with message_type and died_before';
 
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue @queue_name, @queue_id output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here: if the client disconnects, xact_abort rolls back everything.
             set xact_abort on;
-            -- Find dead messages with locks that do not last, because a lock that is to last would
-            -- stay on those that do not match, too. Equal texts may differ in trailing blanks, so
-            -- compare their lengths, too.
+            -- Find dead messages with short locks: lasting ones would also stay on rows that do not
+            -- match. Compare lengths too: texts that differ in trailing blanks are equal.
             if @message_ids is null
                 insert into @wanted (message_id)
                 select top (@max_messages) d.message_id
@@ -106,13 +101,12 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction; after writes it is already uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (

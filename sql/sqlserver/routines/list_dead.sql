@@ -13,7 +13,7 @@ begin
 -- version   1
 -- purpose   List dead messages by id, forwards or backwards, without bodies.
 -- promise   P10
--- locks     dead and message rows, shared while they are read, passing over locked ones
+-- locks     dead and message rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -27,14 +27,12 @@ begin
 
     begin try
         exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
-        -- Equal texts may differ in trailing blanks, so compare their lengths, too.
+        -- Compare lengths too: texts that differ in trailing blanks are equal.
         if @before_message_id is null
             select top (@max_messages) d.message_id, cast(d.lane / 2 as int) as priority,
                    cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
@@ -80,7 +78,7 @@ begin
             option (loop join, force order, maxdop 1, keepfixed plan);
     end try
     begin catch
-        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        -- With xact_abort off, an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

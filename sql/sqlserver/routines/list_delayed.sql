@@ -12,7 +12,7 @@ begin
 -- version   1
 -- purpose   List delayed messages in the order in which they become due, without bodies.
 -- promise   P11
--- locks     delayed and message rows, shared while they are read, passing over locked ones
+-- locks     delayed and message rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was committed late is listed once maintain has corrected its floor
@@ -38,15 +38,13 @@ begin
     begin try
         exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
         if @after_due_at is null and @after <> 0
-            exec rowq.InternalRefuse N'after_message_id goes together with after_due_at';
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+            exec rowq.InternalRefuse N'after_message_id requires after_due_at';
+        -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
-        -- Begin no sooner than where the first live row may be, beyond the ghosts.
+        -- Begin at the floor, to skip ghosts.
         select @floor = l.floor
         from rowq.lane l with (readuncommitted, forceseek)
         where l.queue_id = @queue_id
@@ -57,8 +55,7 @@ begin
         else
             set @after = 0;
 
-        -- Two seeks, because one for both would read all that is due at the same moment before the
-        -- place to go on from.
+        -- Two seeks: one for both would read all messages due at the same time before the start.
         insert into @page (due_at, message_id, lane, attempt)
         select top (@max_messages) d.due_at, d.message_id, d.lane, d.attempt
         from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
@@ -89,7 +86,7 @@ begin
         option (loop join, force order, maxdop 1, keepfixed plan);
     end try
     begin catch
-        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        -- With xact_abort off, an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

@@ -13,17 +13,16 @@ begin
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts.
 -- promise   P10 P12 P32
--- locks     the queue, shared; dead rows, passing over locked ones; message rows, shared; dedup
+-- locks     the queue, shared; dead rows, skipping locked ones; message rows, shared; dedup
 --           and result rows; new ready rows; groups as enqueue
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -32,27 +31,25 @@ begin
     declare @now bigint;
     declare @asked table (
         message_id bigint not null,
-        place      int not null,
-        primary key (message_id, place)
+        position   int not null,
+        primary key (message_id, position)
     );
     -- owner is the unfinished message that has the dedup key: this one, or one with the same key.
     declare @keys table (
         message_id bigint not null primary key,
         key_bytes  varbinary(802) not null,
-        owner     bigint null
+        owner      bigint null
     );
     declare @wanted table (message_id bigint not null primary key);
     declare @dead rowq.message_list;
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -62,9 +59,9 @@ begin
             if @message_ids is not null
                 and (@message_type is not null or @died_before is not null)
                 exec rowq.InternalRefuse
-                    N'message_type and died_before go together with no message_ids';
+                    N'message_ids is mutually exclusive with message_type and died_before';
             if @message_ids is not null
-                insert into @asked (place, message_id)
+                insert into @asked (position, message_id)
                 select cast(j.[key] as int), cast(j.value as bigint)
                 from openjson(@message_ids) j;
 
@@ -73,12 +70,10 @@ begin
             exec rowq.InternalEnterQueue
                 @queue_name, @queue_id output, @group_limit = @group_limit output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here: if the client disconnects, xact_abort rolls back everything.
             set xact_abort on;
-            -- Find dead messages with locks that do not last, because a lock that is to last would
-            -- stay on those that do not match, too. Equal texts may differ in trailing blanks, so
-            -- compare their lengths, too.
+            -- Find dead messages with short locks: lasting ones would also stay on rows that do not
+            -- match. Compare lengths too: texts that differ in trailing blanks are equal.
             if @message_ids is null
                 insert into @wanted (message_id)
                 select top (@max_messages) d.message_id
@@ -106,9 +101,9 @@ begin
                 insert into @wanted (message_id)
                 select distinct a.message_id from @asked a;
 
-            -- A message that has kept the slot of its group goes on as if it had no group. Its row
-            -- stays locked shared to the end of the transaction (repeatableread), so that nobody
-            -- decides meanwhile that it is dead no more.
+            -- A message that still holds its slot does not join its group. Its row is locked shared
+            -- until the transaction ends (repeatableread), so that no session treats it as not dead
+            -- before that.
             insert into @dead (message_id, lane, place, attempt, group_key)
             select d.message_id, d.lane / 2 * 2 + 1, 0, 0,
                    iif(d.holds_slot = 1, null, convert(varbinary(802), m.group_key + N'.'))
@@ -126,14 +121,13 @@ begin
                and m.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             if @message_ids is null
-                insert into @asked (place, message_id)
+                insert into @asked (position, message_id)
                 select row_number() over (order by d.message_id), d.message_id
                 from @dead d;
 
-            -- A dedup key has one owner at a time, so a dead message whose key is taken stays dead.
-            -- Insert all keys at once, in key order, so that two batches with the same keys cannot
-            -- wait for each other. A key whose owner was finished in between is free again: try
-            -- once more.
+            -- A dead message whose dedup key another message owns stays dead. Insert all keys in
+            -- key order, so that two batches with the same keys cannot deadlock. If an owner has
+            -- just ended, its key is free: retry.
             insert into @keys (message_id, key_bytes)
             select m.message_id, convert(varbinary(802), m.dedup_key + N'.')
             from @dead j
@@ -150,11 +144,11 @@ begin
                     select k.key_bytes, k.message_id, row_number() over (
                                partition by k.key_bytes
                                order by k.message_id
-                           ) as place
+                           ) as position
                     from @keys k
                     where k.owner is null
                 ) h
-                where h.place = 1
+                where h.position = 1
                   and not exists (
                       select 1
                       from rowq.dedup d
@@ -208,13 +202,11 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction; after writes it is already uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
@@ -237,6 +229,6 @@ begin
                else N'not_found'
            end as outcome
     from @asked a
-    order by a.place;
+    order by a.position;
 end
 go
