@@ -218,7 +218,6 @@ begin
 -- purpose   Delete messages where they wait, and return them. Leased messages stay.
 -- locks     blocked, delayed, dead, group_waiting and ready rows, skipping locked ones
 -- differs   PostgreSQL finds delayed messages by their ids
---
 -- p_without_slot: those without a slot of a group. p_keyless: those that were dead, or null.
     declare v_ids, v_seen, v_more, v_some, v_rest longtext;
     set p_messages = null, p_without_slot = '[]', p_keyless = null;
@@ -449,7 +448,6 @@ sql security definer
 reads sql data
 begin
 -- purpose   Find a message that still has a body.
---
 -- p_due_at is passed in as the message's due_at, its key in delayed.
     declare v_due_at datetime(6) default p_due_at;
     declare v_lane smallint;
@@ -590,7 +588,6 @@ modifies sql data
 begin
 -- purpose   Expire due messages, up to about p_limit; return how many expired.
 -- locks     as internal_pop_expired; expiry rows; then as complete
---
 -- Call it in rowq's own transaction.
     -- In microseconds, as in internal_rescan_floors.
     declare c_fast_scan bigint default 300;
@@ -802,7 +799,6 @@ modifies sql data
 begin
 -- purpose   Delete messages in the states where internal_expire found them, except locked ones.
 -- locks     blocked, delayed, group_waiting and ready rows, skipped if locked
---
 -- p_without_slot: those without a slot of a group.
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_due, v_seen, v_some, v_more longtext;
@@ -926,7 +922,6 @@ modifies sql data
 begin
 -- purpose   Add a row of expiry for each of these messages that expires.
 -- locks     new expiry rows
---
 -- p_messages: [message_id, lane]. If they are ready, their seqs follow p_seq in order; otherwise it
 -- is null.
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';

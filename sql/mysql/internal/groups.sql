@@ -69,7 +69,6 @@ begin
 -- purpose   Let messages that were dead join their groups; return the ids of those that wait.
 -- locks     as internal_join_groups; new expiry rows
 -- differs   part of reset on PostgreSQL
---
 -- p_messages: [message_id, lane, attempt, holds_slot]; a message that holds its slot does not join.
     declare v_rest, v_slice, v_joining, v_some longtext;
     set p_waiting = null;
@@ -122,7 +121,6 @@ modifies sql data
 begin
 -- purpose   Let messages join their groups; return the ids of those that wait there.
 -- locks     as internal_take_group_slot, in the order of the keys; new group_waiting rows
---
 -- p_messages: [message_id, lane, attempt, group key in hex or null].
     declare v_message_id bigint;
     declare v_lane smallint;
@@ -331,7 +329,6 @@ modifies sql data
 begin
 -- purpose   Pass one slot of a group to its next message, or delete it.
 -- locks     group_waiting and group_slot rows, skipped if locked
---
 -- p_next: [message_id, lane, attempt], for the caller to make ready.
     declare v_limit, v_lowest_no, v_highest_no, v_slot_no int;
     declare v_pause double;

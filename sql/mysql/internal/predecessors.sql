@@ -41,7 +41,6 @@ begin
 -- purpose   Delete ended messages that have no dedup key, and resume their successors.
 -- locks     as internal_read_links and internal_release_links; new deferred rows
 -- differs   on PostgreSQL the delete returns has_successors
---
 -- Messages whose rows another transaction has locked are deferred.
     declare v_links, v_held longtext;
     call rowq.internal_read_links(p_messages, null, false, true, v_links, v_held);
@@ -95,7 +94,6 @@ modifies sql data
 begin
 -- purpose   Add the predecessors that a message names by their positions in the batch.
 -- differs   part of internal_block_batch on PostgreSQL
---
 -- p_stored has, for each message before it, 1 if it is new and has not failed, then its message_id:
 -- 20 digits together. p_own_id is the newest such predecessor.
     declare v_is_good boolean;
@@ -147,7 +145,6 @@ begin
 -- purpose   Let a new message wait for its predecessors: waiting, unsure, failed, or free.
 -- locks     as internal_await_predecessor; new blocked, dead and result rows
 -- errors    RQ711
---
 -- The caller releases the dedup key of a failed one. p_own_id: the newest predecessor that this
 -- call has stored. p_position: the message's position in a batch, or 0.
     declare v_ids, v_remaining_ids longtext;
@@ -238,7 +235,6 @@ begin
 -- purpose   Let a message wait for the newest unfinished of its predecessors.
 -- locks     the predecessor's message row, skipped if locked; a new successor row; new deferred
 --           rows
---
 -- p_predecessor_ids: newest first. p_state: waiting, free, failed, unsure if another transaction
 -- has locked the predecessor, or cut after p_max_checks of them. p_is_fresh: a message that this
 -- session does not see has ended.
@@ -401,7 +397,6 @@ modifies sql data
 begin
 -- purpose   Defer a check of blocked messages, or of messages whose predecessors have ended.
 -- locks     new deferred rows
---
 -- The same ids in both lists: ended messages whose rows another transaction has locked.
     insert into rowq.deferred (queue_id, due_at, deferred_id, message_id, predecessor_id, is_hint)
     select p_queue_id, utc_timestamp(6), uuid_short() & 9007199254740991,
@@ -430,7 +425,6 @@ begin
 -- purpose   Propagate the deaths of messages to their successors, level by level.
 -- locks     message rows, skipped if locked; new dead, result and deferred rows; as the helpers
 --           that it calls
---
 -- p_dead: arrays that begin with message_id. p_failed: messages to make dead first, as
 -- internal_unblock returns them. p_max_checks is as for internal_unblock.
     declare c_most int default 1000;
@@ -534,7 +528,6 @@ begin
 -- purpose   Resume successors of a dead message that continue; add those that fail to p_failed.
 -- locks     successor rows; as internal_unblock; new deferred rows
 -- differs   part of internal_propagate_deaths on PostgreSQL
---
 -- p_failed is as internal_unblock returns it, p_most and p_max_checks as for
 -- internal_resume_successors.
     declare v_ids, v_again, v_some longtext;
@@ -595,7 +588,6 @@ modifies sql data
 begin
 -- purpose   Check what blocked messages wait for, and resume those that wait for nothing.
 -- locks     blocked rows, skipped if locked; as internal_try_unblock; new ready rows
---
 -- p_again: ids to retry. p_failed: messages that fail, [message_id, lane, attempt, dead
 -- predecessor]. p_max_checks: predecessors to check; it returns how many are left.
     declare v_now datetime(6) default utc_timestamp(6);
@@ -733,7 +725,6 @@ begin
 -- locks     as internal_await_predecessor and internal_try_take_group_slot; the message row,
 --           skipped if locked
 -- differs   part of internal_unblock on PostgreSQL
---
 -- p_state: again, waiting, moved, ready or failed. p_next: [message_id, lane, attempt] if ready;
 -- with the dead predecessor appended if failed. p_share: predecessors to check, of the call's
 -- p_max_checks.
@@ -849,7 +840,6 @@ modifies sql data
 begin
 -- purpose   Resume the messages that waited for this ended one; defer those that cannot resume now.
 -- locks     successor rows; as internal_resume_blocked; new deferred rows
---
 -- p_most: messages to resume. p_max_checks: as for internal_unblock. Both return how many are left.
     declare v_ids, v_again longtext;
 
@@ -962,7 +952,6 @@ modifies sql data
 begin
 -- purpose   Run up to p_limit deferred items; return how many succeeded.
 -- locks     deferred rows, skipping locked ones; as the helpers that it calls
---
 -- With p_may_reorder, items that fail may be put behind those that were not reached.
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);

@@ -63,15 +63,12 @@ begin
             if char_length(p_header_name) not between 1 and 200
                or p_header_name regexp '[^ -~]|["\\\\]|^-' then
                 call rowq.internal_refuse(
-                    'header_name must be 1 to 200 printable ASCII characters, no ", \\ or leading -'
+                    'header_name must be 1 to 200 printable ASCII characters, no ", \\, leading -'
                 );
             end if;
             if coalesce(p_message_type, p_group_key, p_header_name, p_enqueued_before) is null then
                 call rowq.internal_refuse(
-                    concat(
-                        'at least one filter is required: message_type, group_key, header_name',
-                        ' or enqueued_before'
-                    )
+                    'a filter is required: message_type, group_key, header_name, enqueued_before'
                 );
             end if;
             call rowq.internal_require_queue(p_queue_name, v_queue_id);

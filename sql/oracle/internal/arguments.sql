@@ -248,7 +248,7 @@ begin
     end if;
     if not v_is_good then
         internal_refuse(
-            'header_name must be 1 to 200 printable ASCII characters, no ", \ or leading -'
+            'header_name must be 1 to 200 printable ASCII characters, no ", \, leading -'
         );
     end if;
 end internal_check_header_name;

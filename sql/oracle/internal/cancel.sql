@@ -325,7 +325,6 @@ procedure internal_record_expiry(
 is
 -- purpose   Add a row of expiry for each of these messages that expires.
 -- locks     new expiry rows
---
 -- p_seqs are their seqs in ready, or empty.
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_wanted     rowq_ids := internal_ids_of(p_messages);
@@ -388,7 +387,6 @@ procedure internal_locate_messages(
 )
 is
 -- purpose   Find a message that still has a body.
---
 -- p_due_at is passed in as the message's due_at, its key in delayed.
     v_due_at constant timestamp(6) := p_due_at;
     v_key    constant raw(800) := utl_raw.cast_to_raw(p_group_key);

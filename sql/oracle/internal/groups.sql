@@ -79,7 +79,6 @@ procedure internal_join_groups(
 is
 -- purpose   Let messages that have a group_key join their groups; return those that wait there.
 -- locks     as internal_take_group_slot, in the order of the keys; new group_waiting rows
---
 -- p_waiting has their positions in p_messages.
     v_order    t_positions;
     v_at       varchar2(4000 char);
@@ -136,7 +135,6 @@ is
 -- locks     the group's bucket and its group_slot rows, skipping locked ones; a new group_slot row,
 --           which waits for a session that adds the same; a new deferred row
 -- differs   Oracle has no shared row locks: a session that can lock no slot defers a check
---
 -- Without p_may_wait it returns null if another session may be adding the first slot.
     -- A serializable transaction never sees the slot that it collides with.
     c_most_tries constant pls_integer := 3;
@@ -556,7 +554,6 @@ is
 --           internal_pass_group_slot and internal_add_group_slots
 -- differs   elsewhere a dequeue runs all deferred work. Here a predecessor's row would stay locked
 --           until the transaction ends, and fail_now would wait for it
---
 -- It returns how many groups have one more ready message.
     type t_item is record (
         due_at      rowq_deferred.due_at%type,

@@ -54,7 +54,6 @@ is
 -- purpose   Let new messages wait for their predecessors; p_ready and p_later lose those that wait.
 -- locks     as internal_block
 -- errors    RQ711
---
 -- p_ready and p_later have the positions of messages that are due, and of those that are delayed.
     v_ids        rowq_ids;
     v_positions  rowq_ids;
@@ -177,7 +176,6 @@ procedure internal_await_predecessor(
 is
 -- purpose   Let a message wait for the newest unfinished of its predecessors.
 -- locks     the predecessor's message row, skipped if locked; a new successor row
---
 -- p_ids: newest first. p_state: waiting, free, failed, or unsure if another session has locked the
 -- predecessor.
     v_ids    rowq_ids := p_ids;
@@ -397,7 +395,6 @@ procedure internal_defer(
 is
 -- purpose   Defer a check of blocked messages, or of messages whose predecessors have ended.
 -- locks     new deferred rows; the first time its lane, skipped if locked
---
 -- The same ids in both lists: ended messages whose rows another transaction has locked.
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
@@ -515,7 +512,6 @@ procedure internal_unblock(
 is
 -- purpose   Check what blocked messages wait for, and resume those that wait for nothing.
 -- locks     as internal_try_unblock; new ready rows
---
 -- p_again: messages to retry. p_failed: messages that died with a predecessor.
     v_state         varchar2(20 char);
     v_lane          rowq_blocked.lane%type;

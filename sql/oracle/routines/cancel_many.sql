@@ -39,8 +39,7 @@ begin
     if p_message_type is null and p_group_key is null and p_header_name is null
        and p_enqueued_before is null then
         internal_refuse(
-            'at least one filter is required: message_type, group_key, header_name or'
-            || ' enqueued_before'
+            'a filter is required: message_type, group_key, header_name, enqueued_before'
         );
     end if;
     v_queue := internal_require_queue(p_queue_name);

@@ -160,7 +160,6 @@ language plpgsql
 as $$
 -- purpose   Delete messages where they wait, and return them. Leased messages stay.
 -- locks     delayed, dead, blocked, group_waiting and ready rows, skipping locked ones
---
 -- o_without_slot: those without a slot of a group.
 declare
     v_rest  bigint[];
@@ -659,7 +658,6 @@ language plpgsql
 as $$
 -- purpose   Delete messages in the states where they were found, except locked ones, and return them.
 -- locks     ready, delayed, blocked and group_waiting rows, skipped if locked
---
 -- o_without_slot: those without a slot of a group.
 declare
     v_row   record;

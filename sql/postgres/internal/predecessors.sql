@@ -95,7 +95,6 @@ language plpgsql
 as $$
 -- purpose   Let a message wait for the newest unfinished of its predecessors.
 -- locks     the predecessor's message row, skipped if locked; a new successor row
---
 -- o_state: waiting, free, failed, unsure if another transaction has locked the predecessor, or cut
 -- after p_max_checks of them.
 declare
@@ -263,7 +262,6 @@ language plpgsql
 as $$
 -- purpose   Let new messages of a batch wait for their predecessors; return those that wait or failed.
 -- locks     as internal_block and internal_resume_blocked; new successor and blocked rows
---
 -- p_awaited_ids: messages of the batch that are predecessors of others in it.
 declare
     v_link    rowq.blocked;
@@ -364,7 +362,6 @@ as $$
 -- purpose   Check what blocked messages wait for, and resume those that wait for nothing.
 -- locks     blocked rows, skipped if locked; as internal_await_predecessor and
 --           internal_try_take_group_slot
---
 -- o_again: messages to retry. o_failed_ids: messages that fail with a predecessor. p_max_checks:
 -- predecessors to check; it returns how many are left.
 declare
@@ -659,7 +656,6 @@ language plpgsql
 as $$
 -- purpose   Run up to p_limit deferred items; return how many succeeded.
 -- locks     deferred rows, skipping locked ones; as the helpers that it calls
---
 -- With p_may_reorder, items that fail may be put behind those that were not reached.
 declare
     -- Checking a predecessor takes about 2 microseconds, resuming a message about 60.
@@ -938,7 +934,6 @@ language plpgsql
 as $$
 -- purpose   Resume the messages that waited for these ended ones; defer those that cannot resume now.
 -- locks     successor rows; as internal_resume_blocked; new deferred rows
---
 -- p_most: messages to resume. p_max_checks: as for internal_unblock. Both return how many are left.
 declare
     v_predecessor_id bigint;

@@ -42,10 +42,9 @@ begin
             then 'header_name and header_value must be set together'
         when char_length(p_header_name) not between 1 and 200
           or p_header_name ~ '[^\x20-\x7e]|["\\]|^-'
-            then 'header_name must be 1 to 200 printable ASCII characters, no ", \ or leading -'
+            then 'header_name must be 1 to 200 printable ASCII characters, no ", \, leading -'
         when num_nonnulls(p_message_type, p_group_key, p_header_name, p_enqueued_before) = 0
-            then 'at least one filter is required: message_type, group_key, header_name or '
-                'enqueued_before'
+            then 'a filter is required: message_type, group_key, header_name, enqueued_before'
     end;
     if v_error is not null then
         raise exception 'RQ711 invalid_argument: %', v_error

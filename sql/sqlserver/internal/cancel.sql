@@ -366,7 +366,6 @@ as
 begin
 -- purpose   Add a row of expiry for each of these messages that expires.
 -- locks     new expiry rows
---
 -- With @is_ready they are ready at their lane and place.
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
@@ -433,7 +432,6 @@ as
 begin
 -- purpose   Find a message that still has a body.
 -- locks     rows, shared while they are read, skipping locked ones
---
 -- @due_at is passed in as the message's due_at, its key in delayed.
     set nocount on;
     declare @was_due_at datetime2(6) = @due_at;
@@ -533,7 +531,6 @@ as
 begin
 -- purpose   Expire due messages, up to about @limit; return how many expired.
 -- locks     as InternalPopExpired; expiry rows, skipping locked ones
---
 -- Call it in rowq's own transaction.
     set nocount on;
     -- In milliseconds, as in InternalRescanFloors.
@@ -709,7 +706,6 @@ begin
 -- purpose   Expire unlocked messages; return their ids in @popped_ids, or null.
 -- locks     message rows; blocked, delayed, group_waiting and ready rows, and a slot of each group,
 --           all skipped if locked; then as InternalFinish
---
 -- Ready messages are at lane and place. Call it in rowq's own transaction.
     set nocount on;
     declare @may_close bit = 1;
@@ -914,7 +910,6 @@ begin
 -- purpose   Return the messages that are not ready, delayed, blocked or in a group, or null.
 -- locks     rows, shared while they are read, never waiting
 -- differs   elsewhere one statement with one snapshot checks all tables
---
 -- Ready messages are at lane and place. A locked row counts as found.
     set nocount on;
     -- Each locked message costs an error. Stop after this many, and leave the rest to the next

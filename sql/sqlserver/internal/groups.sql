@@ -134,7 +134,6 @@ begin
 -- purpose   Make messages ready, or let them wait in their groups.
 -- locks     as InternalTakeGroupSlot, in the order of the keys; new ready and group_waiting rows
 -- differs   elsewhere the caller makes messages ready
---
 -- A message that has a slot, or no group, becomes ready with its place as seq.
     set nocount on;
     declare @turn int = 0;
@@ -401,7 +400,6 @@ begin
 -- locks     as InternalTryTakeGroupSlot; a group_slot row, skipped if locked; a new group_waiting
 --           row
 -- differs   no such helper elsewhere: there a session that finds a group full holds its slots
---
 -- With a slot, the caller makes it ready. Call it in rowq's own transaction.
     set nocount on;
     declare @group_limit int;
@@ -440,7 +438,6 @@ begin
 -- purpose   Take a slot of a group: @has_slot is 0 if it is full, null if undecided.
 -- locks     a new group_slot row
 -- differs   elsewhere it waits briefly for a producer, and locks the slots of a full group
---
 -- null: a producer is adding it, or the limit fell. Call it in rowq's own transaction.
     set nocount on;
     -- The insert below waits for a session that deletes the slot, and for a producer that has added

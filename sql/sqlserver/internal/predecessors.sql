@@ -408,7 +408,6 @@ begin
 -- purpose   Propagate the deaths of messages to their successors, level by level.
 -- locks     message rows, skipped if locked; new dead and result rows; dedup rows; as
 --           InternalPropagateDeath; new deferred rows
---
 -- @failed: messages to make dead first, as InternalUnblock returns them.
     set nocount on;
     declare @most int = 1000;
@@ -599,7 +598,6 @@ as
 begin
 -- purpose   Check what blocked messages wait for, and resume those that wait for nothing.
 -- locks     blocked rows, skipped if locked; as InternalTryUnblock; new ready rows
---
 -- @again: ids to retry. @failed: messages that fail, [message_id, lane, dead predecessor].
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
@@ -689,7 +687,6 @@ begin
 -- locks     the blocked row and the message row, skipped if locked; as InternalAwaitPredecessor and
 --           InternalTryJoinGroup; new successor and delayed rows
 -- differs   part of internal_unblock on PostgreSQL
---
 -- @state: again, waiting, moved, gone, ready (in @lane), or failed with @dead_id. The caller moves
 -- ready and failed ones.
     set nocount on;

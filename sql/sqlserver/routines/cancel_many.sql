@@ -60,13 +60,11 @@ begin
                 or charindex(N'\', @header_name) > 0
                 or left(@header_name, 1) = N'-'
                 exec rowq.InternalRefuse
-                    N'header_name must be 1 to 200 printable ASCII characters, no ", \ or'
-                        + N' leading -';
+                    N'header_name must be 1 to 200 printable ASCII characters, no ", \, leading -';
             if @message_type is null and @group_key is null and @header_name is null
                 and @enqueued_before is null
                 exec rowq.InternalRefuse
-                    N'at least one filter is required: message_type, group_key, header_name or'
-                        + N' enqueued_before';
+                    N'a filter is required: message_type, group_key, header_name, enqueued_before';
 
             if @owns_transaction = 1
                 begin transaction;

@@ -306,7 +306,7 @@ class Routines:
         if all(value is None for value in filters.values()):
             raise InvalidArgument("at least one filter is required")
         if (filters["header_name"] is None) != (filters["header_value"] is None):
-            raise InvalidArgument("header_name and header_value go together")
+            raise InvalidArgument("header_name and header_value must be set together")
         return [queue.model.cancel_many(queue.matcher(filters), after_message_id, max_messages)]
 
     def reset(
