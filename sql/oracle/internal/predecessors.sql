@@ -159,7 +159,9 @@ begin
     if v_assigned = 0 then
         internal_refuse(
             'predecessor_ids must name existing messages'
-            || case when p_position > 0 then ' (message ' || internal_number_text(p_position) || ')' end
+            || case
+                when p_position > 0 then ' (message ' || internal_number_text(p_position) || ')'
+            end
         );
     end if;
 end internal_refuse_unknown;
