@@ -131,13 +131,8 @@ type t_group_row is record (
     slot_no       rowq_group_slot.slot_no%type
 );
 type t_group_rows is table of t_group_row index by pls_integer;
-<<<<<<< HEAD
--- A due row of expiry. place is the table in which its message waits, null if it does not wait, or
+-- A due row of expiry. state is the table in which its message waits, null if it does not wait, or
 -- 'later' if it is checked again at later_at.
-=======
--- A t_expiring is a row of expiry that is due. state is the table in which its message waits, or
--- 'later' where it expires later, and then later_at is the next look; null where it waits nowhere.
->>>>>>> e43eac0f (Say cancel, expire and state in the cancel family)
 type t_expiring is record (
     expires_at rowq_expiry.expires_at%type,
     expiry_id  rowq_expiry.expiry_id%type,
