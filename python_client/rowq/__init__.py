@@ -171,7 +171,7 @@ __all__ = [
     "uninstrument",
 ]
 
-_LATER = {
+_LAZY = {
     "rowq.contrib.async_striped": ("AsyncStriped", "connect_striped_async"),
     "rowq.contrib.opentelemetry": ("instrument", "uninstrument"),
     "rowq.contrib.striped": ("Striped", "connect_striped"),
@@ -185,14 +185,14 @@ _LATER = {
         "StripedMessage",
     ),
 }
-"""Names of the rings above the client, by the module that each is loaded from when it is used."""
+"""Names that are imported from these modules at first use."""
 _TRACES_SWITCH = "OTEL_INSTRUMENTATION_ROWQ"
 
 
-if not TYPE_CHECKING:  # A checker of types sees the imports above instead, and no other name.
+if not TYPE_CHECKING:  # A type checker sees the imports above.
 
     def __getattr__(name: str) -> Any:
-        for module, names in _LATER.items():
+        for module, names in _LAZY.items():
             if name in names:
                 value = getattr(importlib.import_module(module), name)
                 globals()[name] = value

@@ -1,4 +1,4 @@
-"""Checks what a caller gives against the contract's types, before anything is sent."""
+"""Checks of arguments against the contract's types, before a call is sent."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from rowq.contract import Routine
 from rowq.errors import InvalidArgument
 
 Default = Callable[[Any], Any]
-"""Returns what JSON can hold for a value that it cannot, or raises TypeError: as in json.dumps."""
+"""Converts a value that is not JSON serializable, or raises TypeError, as in json.dumps."""
 
 
 def _encoder(default: Default | None) -> json.JSONEncoder:
@@ -24,16 +24,16 @@ _ENCODER = _encoder(None)
 
 
 def check_argument(name: str, contract_type: str, value: Any) -> Any:
-    """Return `value` in the one Python form of `contract_type`; None stays None.
+    """Return `value` as the Python type of `contract_type`; None stays None.
 
-    json becomes JSON text, timestamp an aware datetime in UTC, int64s a list.
-    Raises InvalidArgument, naming the parameter, when the value has another type or does not fit.
+    json becomes JSON text, timestamp an aware datetime in UTC, int64s a list. Raises
+    InvalidArgument with the parameter's name if the value has another type or is out of range.
     """
     return None if value is None else _CHECKS[contract_type](name, value)
 
 
 def plain_arguments(routine: Routine, queue_name: str) -> dict[str, Any]:
-    """Return a queue's name, and a small value for whatever else a routine requires."""
+    """Return a queue's name, and a small value for each other required parameter."""
     return {
         one.name: queue_name if one.name == "queue_name" else _PLAIN[one.type]
         for one in routine.parameters
@@ -42,9 +42,9 @@ def plain_arguments(routine: Routine, queue_name: str) -> dict[str, Any]:
 
 
 def json_text(name: str, value: Any, default: Default | None = None) -> str:
-    """Return `value` as compact JSON; raises InvalidArgument when it has no such form.
+    """Return `value` as compact JSON; raises InvalidArgument if it is not JSON serializable.
 
-    default: makes JSON values of others, as in json.dumps.
+    default: converts other values, as in json.dumps.
     """
     try:
         return (_encoder(default) if default else _ENCODER).encode(value)
@@ -52,14 +52,14 @@ def json_text(name: str, value: Any, default: Default | None = None) -> str:
         if default is None and isinstance(error, TypeError) and (found := _foreign(name, value)):
             place, kind = found
             raise InvalidArgument(
-                f"{name} is not a JSON value: {place} is a {kind}; rowq.connect(..., default=str)"
-                " or rowq.Queue(..., default=str) makes it one"
+                f"{name} is not JSON serializable: {place} is a {kind};"
+                " pass default=str to rowq.connect or rowq.Queue"
             ) from error
-        raise InvalidArgument(f"{name} is not a JSON value: {error}") from error
+        raise InvalidArgument(f"{name} is not JSON serializable: {error}") from error
 
 
 def _foreign(name: str, value: Any) -> tuple[str, str] | None:
-    """Return place and type of the first value inside `value` that JSON does not know."""
+    """Return path and type of the first value inside `value` that JSON does not support."""
     inner: Iterable[tuple[Any, Any]]
     match value:
         case None | str() | int() | float():
@@ -70,7 +70,7 @@ def _foreign(name: str, value: Any) -> tuple[str, str] | None:
             inner = enumerate(value)
         case _:
             return name, type(value).__name__
-    found = (_foreign(f"{name}[{key!r:.100}]", part) for key, part in inner)
+    found = (_foreign(f"{name}[{key!r:.100}]", item) for key, item in inner)
     return next(filter(None, found), None)
 
 
@@ -87,11 +87,9 @@ def _integer(bits: int) -> Callable[[str, Any], int]:
         try:
             number = index(value)
         except TypeError:
-            raise InvalidArgument(f"{name} must be a whole number, got {value!r:.100}") from None
+            raise InvalidArgument(f"{name} must be an integer, got {value!r:.100}") from None
         if isinstance(value, bool) or not -limit <= number < limit:
-            raise InvalidArgument(
-                f"{name} must be a whole number of {bits} bits, got {value!r:.100}"
-            )
+            raise InvalidArgument(f"{name} must be a {bits}-bit integer, got {value!r:.100}")
         return number
 
     return check
@@ -99,7 +97,7 @@ def _integer(bits: int) -> Callable[[str, Any], int]:
 
 def _integers(name: str, value: Any) -> list[int]:
     if not isinstance(value, Iterable) or isinstance(value, str | bytes):
-        raise InvalidArgument(f"{name} must be a list of whole numbers, got {value!r:.100}")
+        raise InvalidArgument(f"{name} must be a list of integers, got {value!r:.100}")
     return [_int64(name, item) for item in value]
 
 
@@ -114,14 +112,14 @@ def _float(name: str, value: Any) -> float:
         raise InvalidArgument(f"{name} must be a finite number, got {number}")
     if number and not _SMALLEST <= abs(number) <= _LARGEST:
         raise InvalidArgument(
-            f"{name} must be 0 or between {_SMALLEST} and {_LARGEST} in size, got {number}"
+            f"{name} must be 0, or have a size between {_SMALLEST} and {_LARGEST}, got {number}"
         )
     return number
 
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidArgument(f"{name} must be text, got {value!r:.100}")
+        raise InvalidArgument(f"{name} must be a str, got {value!r:.100}")
     return value
 
 
@@ -140,7 +138,7 @@ def _timestamp(name: str, value: Any) -> datetime:
 _int64 = _integer(64)
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
-"""Every engine has numbers of these sizes. Oracle's end at 1e126, and few have infinity or NaN."""
+"""Every engine stores numbers of these sizes. Oracle's limit is 1e126."""
 
 _PLAIN: dict[str, Any] = {
     "boolean": False,

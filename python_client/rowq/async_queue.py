@@ -2,11 +2,10 @@
 
 queue.py is made from this file by make generate.
 
-Every method does one call and nothing else; dequeue_wait and wait_for_result do one for every 5
-seconds. What parameters and columns mean stands in sql/CONTRACT.md; in short: seconds are seconds,
-priority 0 goes first, and None means the queue's setting, or nothing. Every method raises
-InvalidArgument for what is out of range and QueueNotFound for a queue that does not exist; further
-errors are named where they can happen.
+A method makes one call; dequeue_wait and wait_for_result make one every 5 seconds.
+sql/CONTRACT.md describes parameters and columns. Priority 0 is delivered first. None means the
+queue's setting, or no value. Every method raises InvalidArgument for a value out of range and
+QueueNotFound for an unknown queue; other errors are named at their methods.
 """
 
 import time
@@ -82,12 +81,12 @@ if TYPE_CHECKING:
 async def connect_async(
     url: str, *, reconnect_seconds: float = 60.0, default: Default | None = None
 ) -> "AsyncQueue":
-    """Return an AsyncQueue with a connection of its own, in autocommit.
+    """Return an AsyncQueue with its own connection, in autocommit.
 
-    When the connection breaks, or its server does not write any more, it is made again with
-    back-off for up to `reconnect_seconds` from the first failure, and the call repeated if that can
-    do no harm; else ConnectionLost says that its effect is unknown. Raises CannotConnect when the
-    first connection fails. Tasks that share it take turns. `default` is that of AsyncQueue.
+    If the connection is lost, or its server becomes read-only, the queue reconnects with backoff
+    for up to `reconnect_seconds` from the first failure. It repeats the call if that is safe, and
+    otherwise raises ConnectionLost. Raises CannotConnect if the first connection fails.
+    Tasks that share it take turns. `default` is that of AsyncQueue.
     """
     session = AsyncOwnedSession(url, reconnect_seconds=reconnect_seconds)
     await session.open()
@@ -97,27 +96,26 @@ async def connect_async(
 class AsyncQueue:
     """The routines of rowq as methods.
 
-    On the caller's own connection it never connects, commits, repeats or closes: what is enqueued
-    exists if and only if the caller's transaction commits.
+    On the caller's own connection it never connects, commits, retries or closes: a message exists
+    if and only if the caller's transaction commits.
     """
 
     def __init__(
         self, connection: Any, *, savepoint: bool = False, default: Default | None = None
     ) -> None:
-        """Use a connection of the caller's, or a session of rowq's.
+        """Use the caller's connection, or a session of rowq.
 
         Args:
-            connection: the engine's driver's, of asyncio also asyncpg's, or what SQLAlchemy or
-                Django has put around one.
-            savepoint: set a savepoint before each call in an open transaction, and return to it
-                when the call raises, so that the transaction can go on. It costs two round trips a
-                call on PostgreSQL; the other engines' routines do so by themselves, and nothing is
-                added to their calls.
-            default: called with a value of a body or of headers that is no JSON value, returns one
-                that is, as for json.dumps; `str` does for Decimal, datetime and UUID.
+            connection: a connection of the engine's driver (with asyncio also of asyncpg), or a
+                SQLAlchemy or Django object around one.
+            savepoint: set a savepoint before each call in an open transaction, and roll back to it
+                if the call raises, so that the transaction stays usable. It costs two round trips
+                per call on PostgreSQL. The other engines' routines do this without it.
+            default: converts a value that is not JSON serializable, as in json.dumps; `str` works
+                for Decimal, datetime and UUID.
 
         Raises:
-            EngineUnknown: it is no connection of a driver that rowq knows.
+            EngineUnknown: no supported driver made the connection.
         """
         own = isinstance(connection, AsyncSession)
         self._session: AsyncSession = (
@@ -137,16 +135,16 @@ class AsyncQueue:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection if it is this queue's own; the caller's stays open.
+        """Close the queue's own connection; the caller's connection stays open.
 
-        Every later call raises QueueClosed. A call under way in another task ends first.
+        Later calls raise QueueClosed. A running call in another task ends first.
         """
         await self._session.end()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Name the methods that are meant by one that is not there."""
+            """Suggest the methods that replace a missing one."""
             hint = ": dequeue_fast returns at once, dequeue_wait waits" if name == "dequeue" else ""
             kind = type(self).__name__
             raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
@@ -157,53 +155,53 @@ class AsyncQueue:
     async def create_queue(
         self, queue_name: str, **settings: Unpack[QueueSettings]
     ) -> QueueOutcome:
-        """Create a queue; an existing queue of that name is left as it is ("exists").
+        """Create a queue, or return "exists" without changing an existing one.
 
-        For `result_seconds` after a message's end get_result knows how it ended, and for
-        `history_days` get_history who had it, and when; 0 is not at all.
+        get_result returns outcomes for `result_seconds`, get_history attempts for `history_days`;
+        0 keeps none.
         """
         whole = with_defaults(QueueSettings, settings, "create_queue")
         return QueueOutcome(*await self._row("create_queue", queue_name=queue_name, **whole))
 
     @takes(QueueSettings)
     async def alter_queue(self, queue_name: str, **settings: Unpack[QueueSettings]) -> QueueOutcome:
-        """Change settings of a queue; None leaves a setting as it is, and 0 takes a limit away."""
+        """Change settings of a queue; None leaves a setting unchanged, 0 removes a limit."""
         whole = with_defaults(QueueSettings, settings, "alter_queue")
         return QueueOutcome(*await self._row("alter_queue", queue_name=queue_name, **whole))
 
     async def drop_queue(self, queue_name: str, *, force: bool = False) -> QueueOutcome:
-        """Remove an empty queue, or with `force` a queue and everything in it, archive included.
+        """Drop an empty queue, or with `force` any queue with its messages and archive.
 
-        Raises QueueNotEmpty without force, QueueBusy when open transactions do not end in time.
+        Raises QueueNotEmpty without force, QueueBusy if open transactions do not end in time.
         """
         return QueueOutcome(*await self._row("drop_queue", queue_name=queue_name, force=force))
 
     async def pause_queue(self, queue_name: str) -> QueueOutcome:
-        """Stop delivery; enqueue and the finishing methods go on."""
+        """Stop delivery; enqueueing and finishing continue."""
         return QueueOutcome(*await self._row("pause_queue", queue_name=queue_name))
 
     async def resume_queue(self, queue_name: str) -> QueueOutcome:
-        """Start delivery again."""
+        """Resume delivery."""
         return QueueOutcome(*await self._row("resume_queue", queue_name=queue_name))
 
     async def bind_topic(self, queue_name: str, topic_pattern: str) -> TopicOutcome:
-        """Let a queue get what is published under the topics that a pattern matches.
+        """Bind a queue to the topics that match a pattern.
 
-        A pattern is a topic in which a word may be "*", which is any one word, and the last one
-        "#", any words or none. Outcomes: "bound", "exists".
+        In a pattern, "*" matches exactly one word, and "#" as the last word any number of words.
+        Outcomes: "bound", "exists".
         """
         row = await self._row("bind_topic", queue_name=queue_name, topic_pattern=topic_pattern)
         return TopicOutcome(*row)
 
     async def unbind_topic(self, queue_name: str, topic_pattern: str) -> TopicOutcome:
-        """Take a queue's pattern away; what it has got stays. Outcomes: "unbound", "not_bound"."""
+        """Remove a queue's pattern; its messages stay. Outcomes: "unbound", "not_bound"."""
         row = await self._row("unbind_topic", queue_name=queue_name, topic_pattern=topic_pattern)
         return TopicOutcome(*row)
 
     async def purge_queue(
         self, queue_name: str, *, include_dead: bool = False, max_messages: int | None = None
     ) -> PurgedQueue:
-        """Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
+        """Delete ready, delayed and blocked messages; leased messages stay.
 
         On MariaDB and MySQL raises QueueBusy as `cancel` does.
         """
@@ -226,16 +224,15 @@ class AsyncQueue:
         text: str | None = None,
         **options: Unpack[MessageOptions],
     ) -> Enqueued:
-        """Hand over one message.
+        """Enqueue a message and return its id.
 
-        `data` is any JSON value, or bytes; the queue's `default` makes JSON of other values. `text`
-        is a text body sent as it is. The outcome is
-        "duplicate" when an unfinished message has the same `dedup_key`; its id is returned.
-        Messages of one `group_key` go out in their order, one at a time. One with `predecessor_ids`
-        waits until those have ended; `on_predecessor_dead` is "hold" (unless set), "continue" or
-        "fail". A message that has not ended `expire_seconds` after it was enqueued, 0.001 to
-        315360000, is withdrawn by maintain, unless a worker holds it then. All of these are refused
-        on an engine that does not have them yet.
+        `data` is any JSON value, or bytes; the queue's `default` converts other values. `text` is
+        sent unchanged. If an unfinished message has the same `dedup_key`, the outcome is
+        "duplicate" and the id is that message's. Messages with the same `group_key` are delivered
+        in order, one at a time. A message with `predecessor_ids` waits until those have ended;
+        `on_predecessor_dead` is "hold" (default), "continue" or "fail". maintain expires a message
+        `expire_seconds` (0.001 to 315360000) after it was enqueued, unless a worker holds it.
+        An option that the engine lacks raises InvalidArgument.
         """
         whole = with_defaults(MessageOptions, options, "enqueue")
         message = message_arguments(data, text, whole, self._default)
@@ -245,9 +242,9 @@ class AsyncQueue:
     async def enqueue_batch(
         self, queue_name: str, messages: Iterable[NewMessage | Any]
     ) -> list[BatchEnqueued]:
-        """Hand over up to 10000 messages in one call: all of them or, on an error, none.
+        """Enqueue up to 10000 messages in one call: all of them or, on an error, none.
 
-        Each is a NewMessage, or a plain value as the `data` of enqueue: JSON or bytes, not None.
+        Each is a NewMessage, or a value like the `data` of enqueue: JSON or bytes, not None.
         """
         entries = batch_entries(messages, self._default)
         rows = await self._rows("enqueue_batch", queue_name=queue_name, messages=entries)
@@ -262,12 +259,12 @@ class AsyncQueue:
         text: str | None = None,
         **options: Unpack[PublishOptions],
     ) -> list[Published]:
-        """Hand over one message to each queue that is bound to `topic`, as enqueue does.
+        """Enqueue a message in each queue that is bound to `topic`.
 
-        A topic is words of letters, digits, "_" and "-" with dots between, of up to 200
-        characters. Without a `message_type` it is the topic. The result is in the order of the
-        queues' names, and empty where none is bound. A `dedup_key` and a `group_key` count in each
-        queue by itself. A queue that is dropped meanwhile is left out.
+        A topic is words of letters, digits, "_" and "-", separated by dots: up to 200 characters.
+        `message_type` defaults to the topic. The result is ordered by queue name, and empty if no
+        queue is bound. `dedup_key` and `group_key` apply within each queue. A queue that is
+        dropped during the call is skipped.
         """
         whole = with_defaults(PublishOptions, options, "publish")
         message = message_arguments(data, text, whole, self._default)
@@ -277,7 +274,7 @@ class AsyncQueue:
     async def publish_batch(self, messages: Iterable[NewMessage]) -> list[BatchPublished]:
         """Publish up to 10000 messages, each with its `topic`: all or, on an error, none.
 
-        The result is queue by queue, in the order of their names.
+        The result is ordered by queue name.
         """
         entries = batch_entries(messages, self._default)
         rows = await self._rows("publish_batch", messages=entries)
@@ -293,14 +290,14 @@ class AsyncQueue:
         worker_name: str | None = None,
         lease_seconds: int | None = None,
     ) -> list[Message]:
-        """Lease up to `batch_size` ready messages, passing over rows another session holds."""
+        """Lease up to `batch_size` ready messages; skip rows that another session has locked."""
         arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
         traces = tracing.active
-        asked_at = time.monotonic() if traces else 0.0
+        called_at = time.monotonic() if traces else 0.0
         rows = await self._session.call("dequeue_fast", arguments)
         messages = [Message(*row) for row in rows]
         if traces:
-            traces.note_received(queue_name, messages, asked_at)
+            traces.record_received(queue_name, messages, called_at)
         return messages
 
     async def dequeue_wait(
@@ -312,29 +309,28 @@ class AsyncQueue:
         lease_seconds: int | None = None,
         wait_seconds: float = 20,
     ) -> list[Message]:
-        """Dequeue as dequeue_fast does, but wait for a message; an empty list when the time is up.
+        """Dequeue messages, and wait if there are none; return an empty list after the wait.
 
-        The server is asked to wait for 5 seconds at a time, as it would not notice that the client
-        is gone. Between two such waits others that share the queue object make their calls.
-
-        Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
+        Each call waits up to 5 seconds, because the server does not notice a client that is gone.
+        Other users of the queue object make their calls in between. Raises WrongTransactionState
+        unless the connection is in autocommit, outside a transaction.
         """
         arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
         traces = tracing.active
-        asked_at = time.monotonic() if traces else 0.0
+        called_at = time.monotonic() if traces else 0.0
         row, *_ = await self._session.wait("dequeue_wait", arguments, wait_seconds, bool)
         messages = [message_from_json(entry) for entry in row[0] or ()]
         if traces:
-            traces.note_received(queue_name, messages, asked_at)
+            traces.record_received(queue_name, messages, called_at)
         return messages
 
     async def peek(self, queue_name: str, *, max_messages: int = 1) -> list[PeekedMessage]:
-        """Show the next ready messages without leasing them."""
+        """Return the next ready messages without leasing them."""
         rows = await self._rows("peek", queue_name=queue_name, max_messages=max_messages)
         return [PeekedMessage(*row) for row in rows]
 
-    # finish: message_ids None means every message that the claim still holds. These methods raise
-    # StaleClaim when there is no such claim any more.
+    # finish: without message_ids, a method finishes every message that the claim still holds. It
+    # raises StaleClaim if the claim is gone.
 
     async def complete(
         self,
@@ -344,11 +340,11 @@ class AsyncQueue:
         *,
         results: Sequence[Any] | None = None,
     ) -> list[Outcome]:
-        """Finish messages: never delivered again. Outcomes: "completed", "stale".
+        """Complete messages: never deliver them again. Outcomes: "completed", "stale".
 
-        `results` has a JSON value for each of `message_ids`, in their order, for get_result and
-        wait_for_result; None among them is no result. Without `message_ids` the claim must hold one
-        message. Raises InvalidArgument where the queue has no result_seconds.
+        `results` has one JSON value per message for get_result and wait_for_result; None is no
+        result. Without `message_ids` the claim must hold exactly one message. Raises
+        InvalidArgument if the queue has no result_seconds.
         """
         rows = await self._rows(
             "complete",
@@ -368,9 +364,9 @@ class AsyncQueue:
         delay_seconds: float | None = None,
         error: str | None = None,
     ) -> list[RetryOutcome]:
-        """Give messages back for another attempt after `delay_seconds`, else the queue's backoff.
+        """Retry messages after `delay_seconds`, or after the queue's backoff.
 
-        Outcomes: "retrying", "dead" when no attempt is left, "cancelled", "stale".
+        Outcomes: "retrying", "dead" if no attempt is left, "cancelled", "stale".
         """
         rows = await self._rows(
             "retry_later",
@@ -390,10 +386,7 @@ class AsyncQueue:
         *,
         error: str | None = None,
     ) -> list[Outcome]:
-        """Declare messages dead without another attempt.
-
-        Outcomes: "dead", "cancelled", "stale".
-        """
+        """Make messages dead without another attempt. Outcomes: "dead", "cancelled", "stale"."""
         rows = await self._rows(
             "fail_now",
             queue_name=queue_name,
@@ -406,7 +399,7 @@ class AsyncQueue:
     async def release(
         self, queue_name: str, claim_id: int, message_ids: Sequence[int] | None = None
     ) -> list[Outcome]:
-        """Give messages back to the front of their priority without spending the attempt.
+        """Return messages to the front of their priority; the attempt does not count.
 
         Outcomes: "released", "cancelled", "stale".
         """
@@ -423,11 +416,10 @@ class AsyncQueue:
         lease_seconds: int | None = None,
         progress: str | None = None,
     ) -> Lease:
-        """Hold all messages of a claim for `lease_seconds` from now; never shortens the lease.
+        """Extend the lease of a claim to `lease_seconds` from now; never shorten it.
 
-        `progress` is how far the work is, in the worker's own words, for get_message; None leaves
-        what is there. The answer's cancel_ids are messages of the claim that were cancelled
-        meanwhile. Raises StaleClaim when the claim is gone.
+        `progress` is free text for get_message; None leaves it unchanged. The result's cancel_ids
+        are the messages whose cancellation was requested. Raises StaleClaim if the claim is gone.
         """
         row = await self._row(
             "extend_lease",
@@ -441,14 +433,13 @@ class AsyncQueue:
     async def cancel(
         self, queue_name: str, message_ids: Sequence[int], *, include_leased: bool = False
     ) -> list[Outcome]:
-        """Withdraw messages, dead ones too.
+        """Cancel messages, including dead ones.
 
-        With `include_leased` also those that a worker holds: it is told at its next heartbeat, and
-        the message ends as cancelled unless the worker completes it. Outcomes: "cancelled",
-        "requested" (a worker holds it, and is told), "leased" (a worker holds it; with
-        `include_leased`, another session is at work on its claim: ask again), "not_found". On
-        MariaDB and MySQL raises QueueBusy where an open transaction that it has to wait for does
-        not end in time.
+        With `include_leased`, also request the cancellation of leased messages: the worker gets the
+        request at its next heartbeat, and the message ends as cancelled unless the worker completes
+        it. Outcomes: "cancelled", "requested", "leased" (not requested; with `include_leased`
+        another session has locked the claim: retry), "not_found". On MariaDB and MySQL raises
+        QueueBusy if an open transaction that has locked a message does not end in time.
         """
         rows = await self._rows(
             "cancel",
@@ -470,13 +461,12 @@ class AsyncQueue:
         after_message_id: int = 0,
         max_messages: int = 1000,
     ) -> Cancelled:
-        """Withdraw messages that match every filter given and that no worker holds, dead ones too.
+        """Cancel messages, including dead ones, that match all filters and are not leased.
 
-        At least one filter is required. A call looks at up to `max_messages` messages in the order
-        of their ids, after `after_message_id`: call again with that of the answer until it is None.
-        `header_name` is a header of the first level, `header_value` the text of its string, or its
-        whole number, true or false as JSON writes them. On MariaDB and MySQL raises QueueBusy as
-        `cancel` does.
+        At least one filter is required. A call scans up to `max_messages` messages in id order,
+        after `after_message_id`: repeat with the returned value until it is None. `header_name` is
+        a top-level header, `header_value` its string, or its integer, true or false as in JSON. On
+        MariaDB and MySQL raises QueueBusy as `cancel` does.
         """
         row = await self._row(
             "cancel_many",
@@ -500,10 +490,10 @@ class AsyncQueue:
         message_type: str | None = None,
         died_before: datetime | None = None,
     ) -> list[Outcome]:
-        """Make dead messages ready again with fresh attempts; None takes the oldest.
+        """Make dead messages ready again with fresh attempts; by default the oldest.
 
-        Instead of `message_ids`, `message_type` and `died_before` say which of them; what does not
-        match is passed over and not counted. Outcomes: "reset", "duplicate", "not_found".
+        `message_type` and `died_before` filter them if `message_ids` is None; other messages are
+        skipped and not counted. Outcomes: "reset", "duplicate", "not_found".
         """
         rows = await self._rows(
             "reset",
@@ -524,11 +514,11 @@ class AsyncQueue:
         message_type: str | None = None,
         died_before: datetime | None = None,
     ) -> Discarded:
-        """Delete dead messages for good; None takes the oldest. The archive keeps none of them.
+        """Delete dead messages without archiving them; by default the oldest.
 
-        `message_type` and `died_before` say which of them, as for reset. A message that is not
-        dead, or that another session is at work on, is left alone and not counted. On MariaDB and
-        MySQL raises QueueBusy as `cancel` does.
+        `message_type` and `died_before` filter them as in reset. A message that is not dead, or is
+        locked by another session, is skipped and not counted. On MariaDB and MySQL raises
+        QueueBusy as `cancel` does.
         """
         row = await self._row(
             "discard_dead",
@@ -552,12 +542,12 @@ class AsyncQueue:
         text: str | None = None,
         **settings: Unpack[ScheduleSettings],
     ) -> ScheduleOutcome:
-        """Let maintain enqueue a message at certain times; an existing schedule stays ("exists").
+        """Create a schedule, or return "exists" without changing an existing one.
 
-        The times are those of `cron`, such as "0 3 * * mon-fri", by the clocks of `time_zone`, or
-        every `interval_seconds`. `missed` says what becomes of ticks that are found more than 60
-        seconds late: "once", "all" or "skip". Without `overlap` a tick makes no message while that
-        of an earlier one has not ended. The message has the headers "schedule" and "tick".
+        maintain enqueues the message at the times of `cron`, such as "0 3 * * mon-fri" in
+        `time_zone`, or every `interval_seconds`. `missed` is the policy for ticks more than 60
+        seconds late: "once", "all" or "skip". Without `overlap`, a tick is skipped while the
+        message of an earlier tick is unfinished. The message has the headers "schedule" and "tick".
         """
         whole = with_defaults(ScheduleSettings, settings, "create_schedule")
         row = await self._row(
@@ -578,9 +568,9 @@ class AsyncQueue:
         text: str | None = None,
         **changes: Unpack[ScheduleChanges],
     ) -> ScheduleOutcome:
-        """Change a schedule, pause it or let it go on; None leaves a setting as it is.
+        """Change, pause or resume a schedule; None leaves a setting unchanged.
 
-        It counts anew from now, and what it has missed is not made up for. Raises ScheduleNotFound.
+        Its ticks are counted from now; missed ticks are dropped. Raises ScheduleNotFound.
         """
         whole = with_defaults(ScheduleChanges, changes, "alter_schedule")
         row = await self._row(
@@ -592,21 +582,21 @@ class AsyncQueue:
         return ScheduleOutcome(*row)
 
     async def drop_schedule(self, queue_name: str, schedule_name: str) -> DroppedSchedule:
-        """Remove a schedule; the messages that it made stay. Raises ScheduleNotFound."""
+        """Drop a schedule; its messages stay. Raises ScheduleNotFound."""
         row = await self._row("drop_schedule", queue_name=queue_name, schedule_name=schedule_name)
         return DroppedSchedule(*row)
 
     async def run_schedule(self, queue_name: str, schedule_name: str) -> Enqueued:
-        """Enqueue a schedule's message now, paused or not; its next tick stays as it is.
+        """Enqueue a schedule's message now, even if it is paused; the next tick is unchanged.
 
-        The outcome is "duplicate" where it must not overlap with an earlier one. Raises
+        The outcome is "duplicate" if it must not overlap with an earlier message. Raises
         ScheduleNotFound.
         """
         row = await self._row("run_schedule", queue_name=queue_name, schedule_name=schedule_name)
         return Enqueued(*row)
 
     async def list_schedules(self, queue_name: str | None = None) -> list[Schedule]:
-        """The schedules of one queue, or of all, without their bodies and headers."""
+        """Return the schedules of one queue or all, without bodies and headers."""
         rows = await self._rows("list_schedules", queue_name=queue_name)
         return [Schedule(*row) for row in rows]
 
@@ -619,7 +609,7 @@ class AsyncQueue:
         after: datetime | None = None,
         max_ticks: int = 5,
     ) -> list[datetime]:
-        """When a schedule with these times would run, from now on or `after` a moment."""
+        """Return the next times at which such a schedule would run, from now or `after` a time."""
         rows = await self._rows(
             "next_ticks",
             cron=cron,
@@ -635,19 +625,19 @@ class AsyncQueue:
     async def maintain(
         self, queue_name: str | None = None, batch_size: int = 1000
     ) -> list[Maintained]:
-        """Do all housekeeping of one queue, or of every queue; call it about once a second.
+        """Run the maintenance of one queue or all; call it about once a second, in autocommit.
 
-        Call it in autocommit: one session at a time is elected until its transaction ends.
+        One session at a time is elected, until its transaction ends.
         """
         rows = await self._rows("maintain", queue_name=queue_name, batch_size=batch_size)
         return [Maintained(*row) for row in rows]
 
     async def reap(self, queue_name: str, batch_size: int = 1000) -> Reaped:
-        """Take unfinished messages back from claims whose lease ran out."""
+        """Return the unfinished messages of expired claims to their queue."""
         return Reaped(*await self._row("reap", queue_name=queue_name, batch_size=batch_size))
 
     async def promote(self, queue_name: str, batch_size: int = 1000) -> Promoted:
-        """Make delayed messages ready whose time has come."""
+        """Make due delayed messages ready."""
         return Promoted(*await self._row("promote", queue_name=queue_name, batch_size=batch_size))
 
     async def archive(self, queue_name: str, batch_size: int = 1000) -> Archived:
@@ -655,7 +645,7 @@ class AsyncQueue:
         return Archived(*await self._row("archive", queue_name=queue_name, batch_size=batch_size))
 
     async def purge_archive(self, queue_name: str, batch_size: int = 1000) -> PurgedArchive:
-        """Delete what archive and history have kept for their days; drop unneeded partitions."""
+        """Delete archive and history rows older than the queue keeps; drop unneeded partitions."""
         row = await self._row("purge_archive", queue_name=queue_name, batch_size=batch_size)
         return PurgedArchive(*row)
 
@@ -672,9 +662,9 @@ class AsyncQueue:
         failed: int = 0,
         is_ended: bool = False,
     ) -> QueueOutcome:
-        """Report that a worker runs, and what it has done since its start; rowq.Worker does it.
+        """Report that a worker runs, and its counts since its start; rowq.Worker does this.
 
-        Call it every ten seconds or so, in autocommit, and with `is_ended` at the worker's end.
+        Call it about every 10 seconds, in autocommit, and with `is_ended` when the worker ends.
         """
         row = await self._row(
             "report_worker",
@@ -690,7 +680,7 @@ class AsyncQueue:
         )
         return QueueOutcome(*row)
 
-    # look
+    # inspect
 
     async def queue_stats(
         self, queue_name: str | None = None, *, max_count: int = 100000
@@ -700,29 +690,29 @@ class AsyncQueue:
         return [QueueStats(*row) for row in rows]
 
     async def get_message(self, queue_name: str, message_id: int) -> MessageDetails | None:
-        """Return where a message is and everything about it; None when rowq does not know it."""
+        """Return a message's state and all its details, or None if it does not exist."""
         rows = await self._rows("get_message", queue_name=queue_name, message_id=message_id)
         return MessageDetails(*rows[0]) if rows else None
 
     async def find_message(self, queue_name: str, dedup_key: str) -> MessageDetails | None:
-        """Return what get_message does of the unfinished message that has a dedup key, or None."""
+        """Return the details of the unfinished message with this dedup key, or None."""
         rows = await self._rows("find_message", queue_name=queue_name, dedup_key=dedup_key)
         return MessageDetails(*rows[0]) if rows else None
 
     async def get_result(self, queue_name: str, message_id: int) -> MessageResult | None:
-        """Return how a message has ended, and its result; None when rowq does not know it.
+        """Return the outcome and result of a message, or None if it does not exist.
 
-        Of one that has not ended there is the state only. What was not given a result, and what the
-        queue has kept for its result_seconds, has `result` None.
+        An unfinished message has a state only. `result` is None if none was set, or if the
+        queue's result_seconds have passed.
         """
         rows = await self._rows("get_result", queue_name=queue_name, message_id=message_id)
         return MessageResult(*rows[0]) if rows else None
 
     async def get_history(self, queue_name: str, message_id: int) -> list[Attempt]:
-        """Return the attempts of a message: those that ended, oldest first, then the present lease.
+        """Return the attempts of a message: the ended ones, oldest first, then the current lease.
 
-        Those that have ended are there for the queue's history_days, also when the message is gone.
-        The lease has `ended_at` and `outcome` None.
+        The queue keeps ended attempts for history_days, even if the message is gone. The current
+        lease has `ended_at` and `outcome` None.
         """
         rows = await self._rows("get_history", queue_name=queue_name, message_id=message_id)
         return [Attempt(*row) for row in rows]
@@ -730,12 +720,11 @@ class AsyncQueue:
     async def wait_for_result(
         self, queue_name: str, message_id: int, *, wait_seconds: float = 20
     ) -> MessageResult | None:
-        """Wait until a message has ended, and return what get_result does.
+        """Wait until a message has ended, and return its outcome and result.
 
-        When the time is up, that is the state in which the message is. As dequeue_wait does, it
-        asks the server to wait for 5 seconds at a time. Raises InvalidArgument where the queue has
-        no result_seconds, WrongTransactionState unless the connection is in autocommit, outside a
-        transaction.
+        After the wait, return the state of the unfinished message. As in dequeue_wait, each call
+        waits up to 5 seconds. Raises InvalidArgument if the queue has no result_seconds,
+        WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
         arguments = {"queue_name": queue_name, "message_id": message_id}
         row, *_ = await self._session.wait("wait_for_result", arguments, wait_seconds, has_ended)
@@ -750,10 +739,10 @@ class AsyncQueue:
         before_message_id: int | None = None,
         message_type: str | None = None,
     ) -> list[DeadMessage]:
-        """Return dead messages, without their bodies, in the order of their ids.
+        """Return dead messages, without their bodies, in id order.
 
-        `before_message_id` goes backwards from there instead: 2**63 - 1 begins with the newest. A
-        `message_type` leaves the others out, which are looked at all the same.
+        `before_message_id` reverses the order: 2**63 - 1 starts with the newest. Messages of
+        another type than `message_type` are left out, but still scanned.
         """
         rows = await self._rows(
             "list_dead",
@@ -773,9 +762,9 @@ class AsyncQueue:
         after_message_id: int = 0,
         max_messages: int = 100,
     ) -> list[DelayedMessage]:
-        """Return messages that wait for their time, without their bodies, the next ones first.
+        """Return delayed messages, without their bodies, the next due first.
 
-        Go on with `due_at` and `message_id` of the last one.
+        Continue with `due_at` and `message_id` of the last one.
         """
         rows = await self._rows(
             "list_delayed",
@@ -789,7 +778,7 @@ class AsyncQueue:
     async def list_claims(
         self, queue_name: str | None = None, *, after_claim_id: int = 0, max_claims: int = 100
     ) -> list[Claim]:
-        """Return who is at work on what: claims of one queue or all, in the order of their ids."""
+        """Return the claims of one queue or all, in id order."""
         rows = await self._rows(
             "list_claims",
             queue_name=queue_name,
@@ -799,7 +788,7 @@ class AsyncQueue:
         return [Claim(*row) for row in rows]
 
     async def list_workers(self, queue_name: str | None = None) -> list[WorkerReport]:
-        """Return the workers of one queue, or of all, that have reported within the last hour."""
+        """Return the workers of one queue or all that reported within the last hour."""
         rows = await self._rows("list_workers", queue_name=queue_name)
         return [WorkerReport(*row) for row in rows]
 
@@ -809,11 +798,11 @@ class AsyncQueue:
         return [TopicBinding(*row) for row in rows]
 
     async def health(self) -> list[HealthCheck]:
-        """Return what needs attention: overdue messages, expired leases, sessions in the way..."""
+        """Return the health checks: overdue messages, expired leases, blocking sessions..."""
         return [HealthCheck(*row) for row in await self._rows("health")]
 
     async def version(self) -> InstalledVersion:
-        """Return what is installed."""
+        """Return the installed version."""
         return InstalledVersion(*await self._row("version"))
 
     async def _rows(self, routine: str, **arguments: Any) -> list[Row]:
@@ -833,14 +822,14 @@ class AsyncQueue:
     ) -> list[Row]:
         with traces.calling(routine, arguments) as sending:
             rows = await self._session.call(routine, sending.arguments)
-            sending.note(rows)
+            sending.record(rows)
         return rows
 
 
 def dequeue_arguments(
     queue_name: str, batch_size: int, worker_name: str | None, lease_seconds: int | None
 ) -> dict[str, Any]:
-    """Return the arguments that every way of dequeuing shares, a worker's too."""
+    """Return the arguments that all dequeue routines share."""
     return {
         "queue_name": queue_name,
         "batch_size": batch_size,

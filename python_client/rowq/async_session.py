@@ -1,20 +1,20 @@
-"""The connection of a queue object: the caller's own, or one that rowq keeps up.
+"""Sessions: a queue's connection, owned by the caller or by rowq.
 
 session.py is made from this file by make generate.
 
-Two layers make something again after an error, and neither repeats what the other does:
+Each layer retries different failures. No failure is retried by two layers:
 
-- AsyncOwnedSession repeats a call: after a lost connection, when the server does not write, and
-  when the server undid the call; a worker's (`repeats_passing`) also when the server refused it
-  for a reason that passes, such as a lock or a full disk.
-- Context.persist of a worker repeats what is no call on such a session: to connect, to listen, and
-  to look into a transaction.
+- AsyncOwnedSession retries a call if the connection is lost, the server is read-only, or the
+  server rolled the call back. A worker's session (`retries_transient`) also retries other
+  transient errors, such as a lock timeout or a full disk.
+- Context.persist of a worker retries everything else: connecting, listening, and reading the state
+  of a transaction.
 
-What an error means is asked of the engine (engines/base.py). The client's page has the codes and
-the times, under "When the connection breaks".
+The engine classifies errors (engines/base.py). The client's page lists codes and times, under
+"When the connection breaks".
 
-An exception that is no driver's, out of a signal's handler or of a cancelled task, breaks the
-connection off: it may be in the middle of an answer.
+An exception of another origin, such as a signal handler or a cancelled task, closes the
+connection: it may be in the middle of an answer.
 """
 
 # ruff: noqa: D102 - the sessions' methods are described where AsyncSession declares them
@@ -33,7 +33,7 @@ from rowq.contract import load_contract
 from rowq.engines import engine_for_url, is_foreseen, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.connections import refuse_own_claim, source_of
-from rowq.engines.uncommitted import place_of
+from rowq.engines.uncommitted import target_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -41,25 +41,24 @@ from rowq.errors import (
     RowqError,
     WrongTransactionState,
 )
-from rowq.forks import after_fork, keep_for_ever
+from rowq.forks import after_fork, keep_forever
 from rowq.rights import explain_denial
 
 _log = logging.getLogger("rowq")
 
 SLICE_SECONDS = 5.0
-"""How long a server is asked to wait at a time; so long it may go on for a client that is gone."""
+"""Longest wait of one call; a server may wait this long for a client that is gone."""
 
 LONGEST_WAIT_SECONDS = 3600.0
-"""The longest wait that the contract allows; the routine itself refuses a longer one."""
+"""The longest wait in the contract; the routine refuses a longer one."""
 
-# After each slice a wait leaves the connection alone for so long, so that another caller gets it:
-# a lock of Python's threads does not go to the thread that has waited for it longest.
+# Pause after each slice, so that another caller gets the connection: a Python lock is not fair.
 _TURN_SECONDS = 0.001
 
 _WAITS = {"dequeue_wait": "dequeue_fast", "wait_for_result": "get_result"}
-"""Routines that commit while they wait, and those that look once."""
-_LOST, _WRONG_SERVER = "connection lost", "the server is read-only, as a standby is"
-_UNDONE, _PASSING = "undone", "refused for now"
+"""Routines that commit while they wait, and their counterparts that do not wait."""
+_LOST, _WRONG_SERVER = "connection lost", "the server is read-only"
+_ROLLED_BACK, _TRANSIENT = "rolled back", "transient error"
 
 
 class AsyncSession(ABC):
@@ -69,7 +68,7 @@ class AsyncSession(ABC):
 
     @abstractmethod
     async def connection(self) -> Any:
-        """Return the driver's connection, which is up as far as this side can see."""
+        """Return the driver's connection, which is usable as far as the client can see."""
 
     @abstractmethod
     async def call(
@@ -77,8 +76,7 @@ class AsyncSession(ABC):
     ) -> list[Row]:
         """Call a routine and return its rows.
 
-        until: by time.monotonic(), the moment at which a wait ends; it then waits for what is left
-            of that, and for SLICE_SECONDS at most.
+        until: end of a wait, by time.monotonic(). The call waits until then, at most SLICE_SECONDS.
         """
 
     @abstractmethod
@@ -87,7 +85,7 @@ class AsyncSession(ABC):
 
     @abstractmethod
     async def end(self) -> None:
-        """Close for good: every later call raises QueueClosed; one under way ends first."""
+        """Close permanently: later calls raise QueueClosed; a running call ends first."""
 
     async def wait(
         self,
@@ -96,9 +94,9 @@ class AsyncSession(ABC):
         wait_seconds: float,
         is_over: Callable[[Any], bool],
     ) -> list[Row]:
-        """Call a routine that waits until `is_over` its answer or the time is up, in slices.
+        """Call a waiting routine in slices, until `is_over(answer)` or the timeout.
 
-        The server never waits for long, as it does not notice a client that is gone.
+        The slices are short because the server does not notice a client that is gone.
         """
         seconds = check_argument("wait_seconds", "float", wait_seconds)
         if seconds is None or not 0 < seconds <= LONGEST_WAIT_SECONDS:
@@ -119,10 +117,12 @@ class AsyncBorrowedSession(AsyncSession):
     def __init__(self, connection: Any, *, savepoint: bool = False) -> None:
         """Find the engine of `connection`; raises EngineUnknown.
 
-        savepoint: whether a call that raises leaves an open transaction usable on every engine.
+        savepoint: keep an open transaction usable after a failed call, on every engine.
         """
         if isinstance(connection, str):
-            raise EngineUnknown("a text is no connection: use rowq.connect_async(url)")
+            raise EngineUnknown(
+                "expected a connection, got str; did you mean rowq.connect_async(url)?"
+            )
         self._source = source_of(connection)
         self.engine = self._source.engine
         self._savepoint = savepoint
@@ -137,26 +137,26 @@ class AsyncBorrowedSession(AsyncSession):
         self, routine: str, arguments: Mapping[str, Any], until: float | None = None
     ) -> list[Row]:
         if self._ended:
-            raise QueueClosed("the queue was closed; make another one for the connection")
+            raise QueueClosed("this Queue is closed; create a new one for the connection")
         connection = await self.connection()
         if routine in _WAITS and self.engine.in_transaction(connection):
             raise WrongTransactionState(
-                f"{routine} commits while it waits: set the connection to autocommit and call it"
-                f" outside a transaction, or use {_WAITS[routine]}"
+                f"{routine} commits while it waits; use autocommit outside a transaction,"
+                f" or {_WAITS[routine]}"
             )
         refuse_own_claim(connection, routine, arguments)
-        given = _left(arguments, until)
+        arguments = _with_wait(arguments, until)
         try:
             if not self._savepoint:
-                rows = await self.engine.call_async(connection, routine, given)
+                rows = await self.engine.call_async(connection, routine, arguments)
             else:
                 async with self.engine.savepoint_async(connection):
-                    rows = await self.engine.call_async(connection, routine, given)
+                    rows = await self.engine.call_async(connection, routine, arguments)
         except Exception as error:
             explain_denial(self.engine, connection, routine, error)
             raise
-        if rows and (place := place_of(routine, arguments)):
-            self._source.watch(place)
+        if rows and (target := target_of(routine, arguments)):
+            self._source.watch(target)
         return rows
 
     async def close(self) -> None:
@@ -167,9 +167,9 @@ class AsyncBorrowedSession(AsyncSession):
 
 
 class AsyncOwnedSession(AsyncSession):
-    """A connection of our own in autocommit; when it breaks, a new one is made with back-off.
+    """A connection of rowq's own in autocommit, which reconnects with backoff.
 
-    Threads or tasks that share it take turns. A process that is forked makes one of its own.
+    Threads or tasks that share it take turns. A forked process opens its own connection.
     """
 
     def __init__(
@@ -178,36 +178,36 @@ class AsyncOwnedSession(AsyncSession):
         *,
         reconnect_seconds: float = 60.0,
         repeat_seconds: float | None = None,
-        repeats_passing: bool = False,
+        retries_transient: bool = False,
         awaits_writes: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Keep the URL; nothing is opened yet.
+        """Store the URL; connect later.
 
-        reconnect_seconds: how long one call goes on trying after its first failure.
-        repeat_seconds: how long it does so while the server answers, and undoes or refuses it;
-            None: as long as reconnect_seconds.
-        repeats_passing: whether a call is made again also after what is likely to pass.
-        awaits_writes: whether a call is made again when the server is read-only, as after a
-            failover; without it the error comes at once.
+        reconnect_seconds: how long a call retries after its first failure.
+        repeat_seconds: the same while the server answers, but refuses the call or rolls it back.
+            Default: reconnect_seconds.
+        retries_transient: whether to retry other transient errors.
+        awaits_writes: whether to retry while the server is read-only, as after a failover;
+            otherwise raise at once.
         sleep: waits between two attempts.
         """
         self.engine = engine_for_url(url)
         self._url = url
         self._reconnect_seconds = reconnect_seconds
         self._repeat_seconds = reconnect_seconds if repeat_seconds is None else repeat_seconds
-        self._repeats_passing = repeats_passing
+        self._retries_transient = retries_transient
         self._awaits_writes = awaits_writes
         self._sleep = sleep
         self._connection: Any = None
         self._ended = False
         self._closes_after_calls = False
-        # It is held for the length of a call, its repetitions and the pauses between them.
+        # Held during a call, its retries and the pauses between them.
         self._lock = asyncio.Lock()
         _sessions.add(self)
 
     async def open(self) -> None:
-        """Connect for the first time; raises CannotConnect at once when that fails."""
+        """Connect for the first time; raises CannotConnect at once if that fails."""
         self._connection = await self.engine.connect_async(self._url)
 
     async def connection(self) -> Any:
@@ -230,7 +230,7 @@ class AsyncOwnedSession(AsyncSession):
             await self.engine.close_async(connection)
 
     async def close_after_calls(self) -> None:
-        """Close now, and after each later call; one that is under way closes when it is over."""
+        """Close now, or after the running call, and after each later call."""
         self._closes_after_calls = True
         await self._close_unless_in_use()
 
@@ -239,28 +239,28 @@ class AsyncOwnedSession(AsyncSession):
         await self._close_unless_in_use()
 
     def forget(self) -> None:
-        """In a forked process: leave the connection, and the call under way, to the parent."""
+        """In a forked process, leave the connection and its running call to the parent."""
         if self._connection is not None:
-            keep_for_ever(self._connection)
+            keep_forever(self._connection)
             self._connection = None
         self._lock = asyncio.Lock()
 
     async def _close_unless_in_use(self) -> None:
-        """Close now; or leave it to the call that is under way, when it is over."""
+        """Close now, or leave it to the running call."""
         if not self._lock.locked():
             async with self._lock:
                 await self.close()
 
     async def break_off(self) -> None:
-        """Close the connection, in the middle of a call or a transaction perhaps."""
+        """Close the connection, even during a call or a transaction."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await self.engine.break_off_async(connection)
 
     async def _idle_connection(self) -> Any:
-        """Return the connection, ready for a call: a new one where the last cannot be used."""
+        """Return a connection ready for a call; reconnect if the last one is unusable."""
         if self._ended:
-            raise QueueClosed("the queue was closed; rowq.connect_async opens another one")
+            raise QueueClosed("this Queue is closed; open a new one with rowq.connect_async")
         if self._connection is not None:
             try:
                 is_idle = self.engine.is_idle(self._connection)
@@ -276,7 +276,7 @@ class AsyncOwnedSession(AsyncSession):
     async def _persist(
         self, routine: str, arguments: Mapping[str, Any], until: float | None
     ) -> list[Row]:
-        """Make a call until it succeeds, must not be repeated, or has failed for too long."""
+        """Retry a call until it succeeds, must not be repeated, or times out."""
         backoff = Backoff(first=0.1, cap=5.0)
         failed_at: float | None = None
         was_lost = False
@@ -285,16 +285,16 @@ class AsyncOwnedSession(AsyncSession):
             try:
                 connection = await self._idle_connection()
                 if was_lost:
-                    _log.warning("%s: %s: connected again", without_password(self._url), routine)
+                    _log.warning("%s: %s: reconnected", without_password(self._url), routine)
                     was_lost = False
                 sent = True
-                return await self._call(connection, routine, _left(arguments, until))
+                return await self._call(connection, routine, _with_wait(arguments, until))
             except Exception as error:
                 trouble = self._trouble(error)
                 failed_at = time.monotonic() if failed_at is None else failed_at
-                is_connected = trouble in {_UNDONE, _PASSING}
-                patience = self._repeat_seconds if is_connected else self._reconnect_seconds
-                is_too_late = time.monotonic() >= failed_at + patience
+                is_connected = trouble in {_ROLLED_BACK, _TRANSIENT}
+                seconds = self._repeat_seconds if is_connected else self._reconnect_seconds
+                is_too_late = time.monotonic() >= failed_at + seconds
                 if not trouble or (is_connected and is_too_late):
                     raise
                 if not is_connected:
@@ -303,10 +303,10 @@ class AsyncOwnedSession(AsyncSession):
                     is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
                     self._refuse_to_repeat(routine, error, is_unknown)
                     if is_too_late or (trouble == _WRONG_SERVER and not self._awaits_writes):
-                        raise self._given_up(routine, trouble, error) from error
+                        raise self._timed_out(routine, trouble, error) from error
                 delay = backoff.next()
                 _log.warning(
-                    "%s: %s: %s, trying again in %.1f s: %s",
+                    "%s: %s: %s, retrying in %.1f s: %s",
                     without_password(self._url),
                     routine,
                     trouble,
@@ -316,7 +316,7 @@ class AsyncOwnedSession(AsyncSession):
             await self._sleep(delay)
 
     async def _call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
-        """Make a call; an exception that is not of the database leaves no connection behind."""
+        """Make a call; close the connection on an exception that is not from the database."""
         try:
             return await self.engine.call_async(connection, routine, arguments)
         except BaseException as error:
@@ -327,30 +327,27 @@ class AsyncOwnedSession(AsyncSession):
             raise
 
     def _trouble(self, error: Exception) -> str:
-        """Return why a call may be made again, in words for the log; an empty text: it may not."""
+        """Return why a call may be retried, for the log; an empty string if it may not."""
         if self.engine.is_connection_lost(error):
             return _LOST
         if self.engine.is_wrong_server(error):
             return _WRONG_SERVER
-        if self.engine.is_undone(error):
-            return _UNDONE
-        return _PASSING if self._repeats_passing and self._is_passing(error) else ""
-
-    def _is_passing(self, error: Exception) -> bool:
-        """Whether the server, or a routine of rowq, refused a call for a reason that passes."""
+        if self.engine.is_rolled_back(error):
+            return _ROLLED_BACK
         is_retryable = isinstance(error, RowqError) and error.retryable
-        return is_retryable or self.engine.is_shortage(error)
+        is_transient = is_retryable or self.engine.is_shortage(error)
+        return _TRANSIENT if self._retries_transient and is_transient else ""
 
     def _refuse_to_repeat(self, routine: str, error: Exception, is_unknown: bool) -> None:
-        """Raise ConnectionLost where a call may have taken effect and must not be made again."""
+        """Raise ConnectionLost if a call may have taken effect and must not be repeated."""
         if is_unknown and not load_contract().routine(routine).repeatable:
             raise ConnectionLost(
-                f"the connection broke during {routine}: whether it took effect is unknown",
+                f"connection lost during {routine}; the call may or may not have taken effect",
                 is_unknown=True,
             ) from error
 
-    def _given_up(self, routine: str, trouble: str, error: Exception) -> ConnectionLost:
-        """Return the error of a call that is not made again any more."""
+    def _timed_out(self, routine: str, trouble: str, error: Exception) -> ConnectionLost:
+        """Return the error of a call that has failed for too long."""
         waits = self._reconnect_seconds and (trouble == _LOST or self._awaits_writes)
         within = f" within {self._reconnect_seconds:g} s" if waits else ""
         if trouble == _WRONG_SERVER:
@@ -358,12 +355,12 @@ class AsyncOwnedSession(AsyncSession):
         return ConnectionLost(f"no connection for {routine}{within}: {error}")
 
 
-def _left(arguments: Mapping[str, Any], until: float | None) -> Mapping[str, Any]:
-    """Return the arguments of a call made now; of one that waits, with what is left of the time."""
+def _with_wait(arguments: Mapping[str, Any], until: float | None) -> Mapping[str, Any]:
+    """Return the arguments of a call; if it waits, with the remaining wait_seconds."""
     if until is None:
         return arguments
-    left = max(until - time.monotonic(), 0.0)
-    return {**arguments, "wait_seconds": min(left, SLICE_SECONDS)}
+    remaining = max(until - time.monotonic(), 0.0)
+    return {**arguments, "wait_seconds": min(remaining, SLICE_SECONDS)}
 
 
 _sessions: weakref.WeakSet[AsyncOwnedSession] = weakref.WeakSet()

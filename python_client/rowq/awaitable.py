@@ -1,4 +1,4 @@
-"""A call that may be awaited, or entered by `async with` at once."""
+"""Awaitables that `async with` accepts directly."""
 
 import functools
 from collections.abc import Callable, Coroutine, Generator
@@ -11,7 +11,7 @@ _Opened = TypeVar("_Opened", bound=AbstractAsyncContextManager[Any])
 
 
 class Opening(Coroutine[Any, Any, _Opened]):
-    """A coroutine that opens something; `async with` awaits it and enters what it has opened."""
+    """Awaitable that can also be used directly in `async with`."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, _Opened]) -> None:
         self._coroutine = coroutine
@@ -20,11 +20,11 @@ class Opening(Coroutine[Any, Any, _Opened]):
         return self._coroutine.__await__()
 
     def send(self, value: Any, /) -> Any:
-        """Go on with the coroutine; for the event loop."""
+        """Resume the coroutine; for the event loop."""
         return self._coroutine.send(value)
 
     def throw(self, *raised: Any) -> Any:
-        """Raise something in the coroutine; for the event loop."""
+        """Raise in the coroutine; for the event loop."""
         return self._coroutine.throw(*raised)
 
     def close(self) -> None:
@@ -47,7 +47,7 @@ class Opening(Coroutine[Any, Any, _Opened]):
 def may_be_entered(
     opens: Callable[_Given, Coroutine[Any, Any, _Opened]],
 ) -> Callable[_Given, Opening[_Opened]]:
-    """Make an asynchronous function's call good for `async with`, too."""
+    """Let `async with` accept the call of an asynchronous function."""
 
     @functools.wraps(opens)
     def opening(*args: _Given.args, **options: _Given.kwargs) -> Opening[_Opened]:

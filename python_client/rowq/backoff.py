@@ -1,4 +1,4 @@
-"""Growing delays, drawn at random so that clients do not all try again at the same moment."""
+"""Growing random delays, so that clients do not all retry at the same time."""
 
 import random
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Backoff:
-    """Delays in seconds: each up to `factor` times the last, never above `cap`.
+    """Delays in seconds: each up to `factor` times the last, at most `cap`.
 
-    Every delay is drawn between half of its nominal length and the whole of it.
+    Each delay is random between 50% and 100% of its nominal length.
     """
 
     first: float
@@ -22,5 +22,5 @@ class Backoff:
         return self._nominal * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
     def reset(self) -> None:
-        """Begin again with the first delay."""
+        """Start over with the first delay."""
         self._nominal = 0.0

@@ -1,4 +1,4 @@
-"""Converts bodies, results, and the JSON of batches and of waits, from and to Python data."""
+"""Conversion of bodies, results and the JSON of batches and waits."""
 
 import base64
 import json
@@ -19,12 +19,12 @@ def bodies(
 ) -> tuple[str | None, bytes | None]:
     """Return `data` or `text` as (body, body_binary).
 
-    Raises InvalidArgument, which calls the data `name`, when both are given, or when it is no JSON
-    value and `default` makes none of it.
+    Raises InvalidArgument, with `name` for the data, if both are set, or if the data is not JSON
+    serializable.
     """
     if text is not None:
         if data is not None:
-            raise InvalidArgument("give data or text, not both")
+            raise InvalidArgument("data and text are mutually exclusive")
         return text, None
     if data is None:
         return None, None
@@ -45,14 +45,14 @@ def message_arguments(
 def plain_headers(
     headers: Mapping[str, Any] | None, default: Default | None
 ) -> Mapping[str, Any] | None:
-    """Return headers with JSON values only, as far as `default` makes them."""
+    """Return headers with JSON values only, converted by `default`."""
     if headers is None or default is None:
         return headers
     return json.loads(json_text("headers", headers, default))  # type: ignore[no-any-return]
 
 
 def plain_results(results: Sequence[Any] | None, default: Default | None) -> Sequence[Any] | None:
-    """Return results with JSON values only, as far as `default` makes them."""
+    """Return results with JSON values only, converted by `default`."""
     if results is None or default is None:
         return results
     return json.loads(json_text("results", results, default))  # type: ignore[no-any-return]
@@ -61,33 +61,29 @@ def plain_results(results: Sequence[Any] | None, default: Default | None) -> Seq
 def batch_entries(messages: Iterable[Any], default: Default | None = None) -> list[dict[str, Any]]:
     """Return messages as the objects of a batch's JSON array; raises InvalidArgument."""
     check_batch(messages)
-    return [_batch_entry(place, message, default) for place, message in enumerate(messages)]
+    return [_batch_entry(index, message, default) for index, message in enumerate(messages)]
 
 
 def check_batch(messages: Iterable[Any]) -> None:
-    """Refuse what is no list of messages; raises InvalidArgument.
-
-    A mapping, a text or bytes may be iterated over, and are hardly meant as many messages.
-    """
+    """Raise InvalidArgument unless `messages` is a list; a mapping, str or bytes is not."""
     if isinstance(messages, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
         messages, Iterable
     ):
         raise InvalidArgument(
-            f"messages must be a list, of values or of rowq.NewMessage, and is a"
-            f" {type(messages).__name__}"
+            f"messages must be a list of values or rowq.NewMessage, got {type(messages).__name__}"
         )
 
 
-def _batch_entry(place: int, given: Any, default: Default | None) -> dict[str, Any]:
-    """Return a message of a batch without what is left out."""
-    if isinstance(given, NewMessage):
-        return _entry(given, f"messages[{place}].data", default)
-    if given is None:
+def _batch_entry(index: int, message: Any, default: Default | None) -> dict[str, Any]:
+    """Return a message as an object of a batch."""
+    if isinstance(message, NewMessage):
+        return _entry(message, f"messages[{index}].data", default)
+    if message is None:
         raise InvalidArgument(
-            f"messages[{place}] is None: rowq.NewMessage() is a message without a body"
+            f"messages[{index}] is None; use rowq.NewMessage() for a message without a body"
         )
     try:
-        return _entry(NewMessage(data=given), f"messages[{place}]", default)
+        return _entry(NewMessage(data=message), f"messages[{index}]", default)
     except InvalidArgument as error:
         raise InvalidArgument(
             f"{error}; a batch takes JSON values, bytes and rowq.NewMessage"
@@ -109,7 +105,7 @@ def _entry(message: NewMessage, name: str, default: Default | None) -> dict[str,
 
 
 def _in_json(key: str, kind: str, value: Any, default: Default | None) -> Any:
-    """Return an option of a message as a batch's JSON holds it; raises InvalidArgument."""
+    """Return an option of a message for the JSON of a batch; raises InvalidArgument."""
     if kind == "json":
         return plain_headers(value, default)
     checked = check_argument(key, kind, value)
@@ -118,7 +114,7 @@ def _in_json(key: str, kind: str, value: Any, default: Default | None) -> Any:
 
 @cache
 def _keys() -> list[tuple[str, str | None]]:
-    """Return each option of a message in a batch, with its contract type if JSON lacks that."""
+    """Return each option of a message in a batch, with its contract type if JSON lacks it."""
     kinds = {one.name: one.type for one in load_contract().routine("enqueue").parameters}
     own = {"predecessor_positions": "int64s", "topic": "text"}
     every = {key: kinds[key] for key in MessageOptions.__annotations__} | own
@@ -127,7 +123,7 @@ def _keys() -> list[tuple[str, str | None]]:
 
 
 def message_from_json(entry: Mapping[str, Any]) -> Message:
-    """Return one object of dequeue_wait's JSON array as a Message."""
+    """Return an object of dequeue_wait's JSON array as a Message."""
     encoded = entry["body_binary"]
     return Message(
         claim_id=entry["claim_id"],
@@ -156,7 +152,7 @@ def result_from_json(entry: Mapping[str, Any]) -> MessageResult:
 
 
 def has_ended(entry: Mapping[str, Any] | None) -> bool:
-    """Whether there is nothing to wait for: the message has ended, or is unknown."""
+    """Whether the message has ended, or does not exist."""
     return entry is None or entry["finished_at"] is not None
 
 

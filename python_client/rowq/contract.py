@@ -1,6 +1,6 @@
-"""sql/contract.toml as Python values: every routine's parameters and columns, and every error.
+"""sql/contract.toml as Python values: routines, errors and promises.
 
-The SQL files are inside the package in a wheel, and at the repository root in a checkout.
+In a wheel the SQL files are inside the package, in a checkout at the repository root.
 """
 
 import tomllib
@@ -15,12 +15,12 @@ _CHECKOUT = _PACKAGE.parent.parent
 
 
 def sql_directory() -> Path:
-    """Return the directory of contract.toml and of one directory of SQL per engine."""
+    """Return the directory of contract.toml, with one directory of SQL per engine."""
     return _find("sql", "contract.toml")
 
 
 def migrations_directory() -> Path:
-    """Return the directory that holds one directory of migrations per engine."""
+    """Return the directory with one directory of migrations per engine."""
     return _find("migrations", "")
 
 
@@ -28,14 +28,14 @@ def _find(directory: str, landmark: str) -> Path:
     for root in (_PACKAGE, _CHECKOUT):
         if (root / directory / landmark).exists():
             return root / directory
-    raise FileNotFoundError(f"rowq is not installed completely: it has no directory {directory}")
+    raise FileNotFoundError(f"directory {directory} is missing; reinstall rowq")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A routine's parameter; `default` is the contract's text, None when there is none.
+    """A routine's parameter; `default` is the contract's text, or None.
 
-    engines: those that have it, empty when all have. meaning: its description.
+    engines: the engines that have it; empty means all. meaning: its description.
     """
 
     name: str
@@ -57,9 +57,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """A second form of a routine on an engine: `parameter` has another type there, and no default.
+    """A second form of a routine on one engine, whose `parameter` has another type and no default.
 
-    type: as the engine spells it.
+    type: the engine's name of the type.
     """
 
     engine: str
@@ -69,12 +69,11 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """One routine; `kind` is function or procedure, `engines` empty when all engines have it.
+    """A routine; `kind` is function or procedure, empty `engines` means all.
 
-    is_own: whether the other engines will not have it, so that the client has no method for it.
-    repeatable: whether a call may be made again when its answer was lost. short_form_of: the
-    routine that this one calls, None for one that stands for itself. only_on: by number, the
-    engines of an error or a promise that not all of them have.
+    is_own: other engines will never have it, so the client has no method for it. repeatable: a
+    call may be repeated if its answer was lost. short_form_of: the routine that it abbreviates, or
+    None. only_on: by number, the engines of an error or promise that not all engines have.
     """
 
     name: str
@@ -95,29 +94,29 @@ class Routine:
     only_on: Mapping[str, list[str]]
 
     def on(self, engine: str) -> "Routine":
-        """Return the routine as an engine has it, without what it lacks."""
+        """Return the routine as an engine has it."""
 
-        def there(numbers: tuple[str, ...]) -> tuple[str, ...]:
+        def present(numbers: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(one for one in numbers if engine in self.only_on.get(one, [engine]))
 
         return replace(
             self,
             parameters=tuple(one for one in self.parameters if _is_on(engine, one)),
             columns=tuple(one for one in self.columns if _is_on(engine, one)),
-            errors=there(self.errors),
-            promises=there(self.promises),
+            errors=present(self.errors),
+            promises=present(self.promises),
         )
 
     def overloads_on(self, engine: str) -> tuple[Overload, ...]:
-        """Return the second forms that the routine has on an engine."""
+        """Return the overloads of the routine on an engine."""
         return tuple(overload for overload in self.overloads if overload.engine == engine)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorEntry:
-    """One numbered error and the class that stands for it in Python.
+    """A numbered error and its Python class.
 
-    of_nodes: whether any call may raise it where queues are on several nodes, and none elsewhere.
+    of_nodes: any call may raise it if queues are on several nodes, and none otherwise.
     """
 
     number: str
@@ -130,7 +129,7 @@ class ErrorEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contract:
-    """The whole contract; `own` are the routines that only some engines will ever have."""
+    """The contract; `own` are the routines that some engines will never have."""
 
     version: int
     types: Mapping[str, Mapping[str, str]]
@@ -141,16 +140,16 @@ class Contract:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles that may call something, such as producer for the database's rowq_producer."""
+        """The roles that may call a routine, such as producer for the database's rowq_producer."""
         every = [*self.routines.values(), *self.own.values()]
         return tuple(dict.fromkeys(role for routine in every for role in routine.roles))
 
     def routine(self, name: str) -> Routine:
-        """Return a routine, whether it is to be on all engines or only on some."""
+        """Return a routine of any engine."""
         return self.routines.get(name) or self.own[name]
 
     def of(self, engine: str) -> Mapping[str, Routine]:
-        """Return every routine that an engine has, as it has it, by name."""
+        """Return the routines of an engine by name."""
         return _of(self, engine)
 
 
@@ -162,7 +161,7 @@ def _of(contract: Contract, engine: str) -> Mapping[str, Routine]:
 
 @cache
 def raw_contract(sql: Path | None = None) -> Mapping[str, Any]:
-    """Return contract.toml as it stands there, read once per process; `sql` is its folder."""
+    """Read contract.toml without interpreting it, once per process; `sql` is its folder."""
     folder = sql or sql_directory()
     return tomllib.loads((folder / "contract.toml").read_text(encoding="utf-8"))
 

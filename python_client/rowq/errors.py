@@ -1,74 +1,74 @@
-"""Everything rowq raises itself; a driver's error that rowq does not know passes through untouched.
+"""The exceptions of rowq; other errors of a driver pass through unchanged.
 
 RowqError
-├── Refused                      a routine said no and changed nothing; it has a number
+├── Refused                      a routine refused the call and changed nothing; it has a number
 │   ├── QueueNotFound            RQ701
 │   ├── ScheduleNotFound         RQ702
 │   ├── QueueNotEmpty            RQ704
 │   ├── QueueBusy                RQ705, retryable
-│   ├── WrongNode                RQ706, retryable; where queues are on several nodes
-│   ├── InvalidArgument          RQ711, also raised by the client before it calls
-│   ├── WrongTransactionState    RQ713, also raised by the client before it calls
+│   ├── WrongNode                RQ706, retryable; only if queues are on several nodes
+│   ├── InvalidArgument          RQ711, also raised by the client before a call
+│   ├── WrongTransactionState    RQ713, also raised by the client before a call
 │   └── StaleClaim               RQ721
-├── CannotConnect                no connection at the first try
-├── ConnectionLost               the connection broke and the call could not be repeated
-├── QueueClosed                  the queue object was closed; nothing was sent
+├── CannotConnect                the first connection failed
+├── ConnectionLost               the connection was lost and the call could not be repeated
+├── QueueClosed                  the queue object is closed; nothing was sent
 ├── UnreadableBody               Python cannot read the JSON of a body; also a ValueError
-├── ForbiddenInHandler           a transactional worker's handler tried what is the worker's to do
+├── ForbiddenInHandler           a handler tried to end its worker's transaction or claim
 ├── EngineUnknown                no engine for this URL or connection
 ├── DriverMissing                the engine's driver is not installed
 ├── PackageMissing               a package of one of rowq's extras is not installed
-└── WorkerFailed                 a worker stopped because going on made no sense
+└── WorkerFailed                 a worker cannot continue
 
-HandlerTimedOut is a BaseException: `except Exception` in a handler does not hide it.
+HandlerTimedOut is a BaseException, so that `except Exception` in a handler does not hide it.
 """
 
-# ruff: noqa: N818 - the contract names its errors by what happened
+# ruff: noqa: N818 - the contract's names do not end in Error
 
 from typing import ClassVar
 
 
 class RowqError(Exception):
-    """Base of everything that rowq raises."""
+    """Base class of rowq's exceptions."""
 
     retryable: ClassVar[bool] = False
 
 
 class Refused(RowqError):
-    """A routine refused; `number` and `name` are the contract's, `retryable` says what to do."""
+    """A routine refused the call and changed nothing. Retry only if `retryable` is true."""
 
     number: ClassVar[str]
     name: ClassVar[str]
 
     def __init__(self, text: str) -> None:
-        """Keep `text`, and see to it that it begins with number and name as the routines' do."""
-        opening = f"{self.number} {self.name}"
-        super().__init__(text if text.startswith(opening) else f"{opening}: {text}")
+        """Put number and name before `text`, unless it has them."""
+        prefix = f"{self.number} {self.name}"
+        super().__init__(text if text.startswith(prefix) else f"{prefix}: {text}")
 
 
 class QueueNotFound(Refused):
-    """No queue has this name. Names are case-sensitive; create_queue makes one."""
+    """The queue does not exist. Names are case-sensitive; create it with create_queue."""
 
     number = "RQ701"
     name = "queue_not_found"
 
 
 class ScheduleNotFound(Refused):
-    """The queue has no schedule of this name; case matters. create_schedule makes one."""
+    """The schedule does not exist. Names are case-sensitive; create it with create_schedule."""
 
     number = "RQ702"
     name = "schedule_not_found"
 
 
 class QueueNotEmpty(Refused):
-    """drop_queue without force found messages."""
+    """The queue has messages or an archive, and drop_queue was called without force."""
 
     number = "RQ704"
     name = "queue_not_empty"
 
 
 class QueueBusy(Refused):
-    """Open transactions did not end in time; try again."""
+    """Open transactions use the queue and did not end in time; retry."""
 
     number = "RQ705"
     name = "queue_busy"
@@ -76,7 +76,7 @@ class QueueBusy(Refused):
 
 
 class WrongNode(Refused):
-    """A call has not reached the node that has the queue, or not every node; try again."""
+    """The call did not reach the queue's node, or not every node; retry."""
 
     number = "RQ706"
     name = "wrong_node"
@@ -84,55 +84,54 @@ class WrongNode(Refused):
 
 
 class InvalidArgument(Refused):
-    """An argument is missing, malformed or out of range; nothing was changed."""
+    """An argument is missing, malformed or out of range."""
 
     number = "RQ711"
     name = "invalid_argument"
 
 
 class WrongTransactionState(Refused):
-    """The routine must commit and is in a transaction, or this one's isolation is too strict."""
+    """The routine commits and was called in a transaction, or the isolation level is too strict."""
 
     number = "RQ713"
     name = "wrong_transaction_state"
 
 
 class StaleClaim(Refused):
-    """The claim is gone: finished, released, or its lease ran out and others have the messages."""
+    """The claim is gone: finished, released, or its lease expired and was reaped."""
 
     number = "RQ721"
     name = "stale_claim"
 
 
 class CannotConnect(RowqError):
-    """The database could not be reached, or did not let us in."""
+    """The database is unreachable, or refused the login."""
 
 
 class ConnectionLost(RowqError):
-    """The connection broke; the text says whether the call's effect is known.
+    """The connection was lost during a call.
 
-    is_unknown: whether the call may have taken effect; else it has not, or may be repeated.
+    is_unknown: the call may have taken effect. Otherwise it has not, or may be repeated.
     """
 
     def __init__(self, text: str = "", *, is_unknown: bool = False) -> None:
-        """Keep `text`, and whether the call may have taken effect."""
+        """Set the text, and whether the call may have taken effect."""
         super().__init__(text)
         self.is_unknown = is_unknown
 
 
 class QueueClosed(RowqError):
-    """A call on a queue that was closed: nothing was sent. A call under way ends with it, too."""
+    """The queue object is closed; nothing was sent. A running call raises it too."""
 
 
 class UnreadableBody(RowqError, ValueError):
-    """A body is JSON that Python does not read: nested too deeply, or an integer too long.
+    """Python cannot read the JSON of a body: nested too deeply, or an integer too long.
 
-    The worker declares such a message dead when the handler lets this pass, as no attempt can read
-    it. message_id: whose body it is.
+    No attempt can read it, so the worker makes the message dead if the handler does not catch this.
     """
 
     def __init__(self, message_id: int, reason: str) -> None:
-        """Name the message, and why its body cannot be read."""
+        """Set the message, and why its body cannot be read."""
         super().__init__(message_id, reason)
         self.message_id = message_id
         self.reason = reason
@@ -142,32 +141,32 @@ class UnreadableBody(RowqError, ValueError):
 
 
 class ForbiddenInHandler(RowqError):
-    """A handler may not end its worker's transaction, nor finish or extend its own claim in it.
+    """A handler must not end its worker's transaction, nor finish or extend its claim in it.
 
-    Where the driver lets us, what would end the transaction is refused before it is sent, and
-    nothing has changed. Where something has ended it all the same, a procedure that commits say,
-    the connection takes nothing more from this handler.
+    Usually the statement is refused before it is sent. If the transaction has ended anyway, for
+    example in a procedure that commits, the connection refuses all further statements of the
+    handler.
     """
 
 
 class EngineUnknown(RowqError):
-    """No engine of rowq serves this URL or this kind of connection."""
+    """rowq supports no such URL or connection."""
 
 
 class DriverMissing(RowqError):
-    """The engine's Python driver is not installed; the text says how to install it."""
+    """The engine's Python driver is not installed; see the message for the command."""
 
 
 class PackageMissing(RowqError):
-    """A package of one of rowq's extras is not installed; the text says how to install it."""
+    """A package of one of rowq's extras is not installed; see the message for the command."""
 
 
 class WorkerFailed(RowqError):
-    """A worker stopped because going on made no sense; the text says why."""
+    """The worker cannot continue; see the message."""
 
 
 class HandlerTimedOut(BaseException):
-    """Raised in a handler that has taken longer than its worker's timeout_seconds."""
+    """The handler has taken longer than its worker's timeout_seconds."""
 
 
 REFUSALS: dict[str, type[Refused]] = {
@@ -186,6 +185,6 @@ REFUSALS: dict[str, type[Refused]] = {
 
 
 def refusal_from_text(text: str) -> Refused | None:
-    """Return the refusal whose number `text` begins with, or None when it begins with none."""
+    """Return the refusal whose number `text` begins with, or None."""
     refusal = REFUSALS.get(text[:5])
     return refusal(text) if refusal else None

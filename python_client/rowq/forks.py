@@ -1,4 +1,4 @@
-"""What a forked process does with its parent's connections: it neither uses nor closes them."""
+"""Forked processes: they neither use nor close their parent's connections."""
 
 import ctypes
 import os
@@ -7,14 +7,14 @@ from typing import Any
 
 
 def after_fork(in_child: Callable[[], None]) -> None:
-    """Have `in_child` called in every process that is forked from this one, where there are any."""
+    """Call `in_child` in every process that is forked from this one, if the system has fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=in_child)
 
 
-def keep_for_ever(thing: Any) -> None:
-    """Keep Python from ever finalizing something, even at the end of the program.
+def keep_forever(value: Any) -> None:
+    """Prevent Python from ever finalizing an object, even at exit.
 
-    Some drivers log off when a connection is collected: on a socket that the parent speaks on.
+    Some drivers log off when a connection is collected, on the socket that the parent uses.
     """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))

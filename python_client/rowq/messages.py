@@ -1,7 +1,7 @@
-"""Messages to enqueue, and results: one frozen dataclass for each shape of result.
+"""Messages to enqueue, and results: one frozen dataclass per kind of result.
 
-The fields of a result are the columns of its routine in the contract, in their order; what each
-means stands in sql/CONTRACT.md. All times are aware and in UTC.
+The fields of a result are the columns of its routine in sql/CONTRACT.md, in the same order. All
+times are aware and in UTC.
 """
 
 import json
@@ -14,17 +14,17 @@ from typing import Any, NoReturn
 from rowq.errors import UnreadableBody
 
 _UNIT = re.compile(r"(?:dead )?messages|schedules|seconds|transactions|per cent")
-"""How the detail of a check begins that goes on from the value."""
+"""Start of a check's detail that continues after the value."""
 
 
 class UnreadableHeaders(dict[str, Any]):
-    """Stands for headers that Python cannot read, such as an integer of 5000 digits.
+    """Headers that Python cannot read, such as an integer of 5000 digits.
 
-    To read them raises ValueError; `text` is their JSON and `reason` why it cannot be read.
+    Reading them raises ValueError. `text` is their JSON, `reason` why it cannot be read.
     """
 
     def __init__(self, text: str, reason: str) -> None:
-        # Code in C reads a dictionary without the methods below, so that it must not be empty.
+        # C code reads a dictionary without the methods below, so it must not be empty.
         super().__init__({"unreadable headers": text})
         self.text = text
         self.reason = reason
@@ -52,11 +52,10 @@ class UnreadableHeaders(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """One message for enqueue_batch; `data` is any JSON value, or bytes, `text` a text body.
+    """A message for enqueue_batch; `data` is any JSON value or bytes, `text` a text body.
 
-    `predecessor_positions` are places in the batch, from 1, of messages before this one that must
-    end first, as those of `predecessor_ids` must. `topic` is for publish_batch, which needs one and
-    takes no predecessors.
+    `predecessor_positions` are predecessors earlier in the same batch, counted from 1.
+    publish_batch requires `topic` and takes no predecessors.
     """
 
     data: Any = None
@@ -80,7 +79,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class QueueOutcome:
-    """What an admin routine did to a queue."""
+    """The outcome of an admin routine for a queue."""
 
     queue_name: str
     outcome: str
@@ -88,7 +87,7 @@ class QueueOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TopicOutcome:
-    """What bind_topic or unbind_topic did."""
+    """The outcome of bind_topic or unbind_topic."""
 
     queue_name: str
     topic_pattern: str
@@ -97,7 +96,7 @@ class TopicOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TopicBinding:
-    """A queue gets what is published under the topics that the pattern matches."""
+    """A topic pattern of a queue."""
 
     queue_name: str
     topic_pattern: str
@@ -105,14 +104,14 @@ class TopicBinding:
 
 @dataclass(frozen=True, slots=True)
 class PurgedQueue:
-    """What purge_queue removed."""
+    """The number of messages that purge_queue removed."""
 
     removed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The message that enqueue made, or found under the same dedup key."""
+    """The message that enqueue created, or found by its dedup key."""
 
     message_id: int
     outcome: str
@@ -120,7 +119,7 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class BatchEnqueued:
-    """As Enqueued; `position` counts the given messages from 1."""
+    """As Enqueued; `position` is the message's number in the batch, from 1."""
 
     position: int
     message_id: int
@@ -129,7 +128,7 @@ class BatchEnqueued:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A queue that is bound to a topic, and the message that publish made there, or found."""
+    """The message that publish created, or found by its dedup key, in a bound queue."""
 
     queue_name: str
     message_id: int
@@ -138,7 +137,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class BatchPublished:
-    """As Published; `position` counts the given messages from 1."""
+    """As Published; `position` is the message's number in the batch, from 1."""
 
     position: int
     queue_name: str
@@ -156,18 +155,18 @@ class _Body:
 
     @property
     def data(self) -> Any:
-        """Bytes of a binary body, else the text body's JSON value, else None.
+        """The bytes of a binary body, the JSON value of a text body, or None.
 
-        Raises json.JSONDecodeError when the text body is not JSON, UnreadableBody when it is JSON
-        beyond the limits of Python's reader: read `body` then.
+        Raises json.JSONDecodeError if the text is not JSON, and UnreadableBody if it exceeds the
+        limits of Python's JSON reader. Use `body` then.
         """
         if self.body_binary is not None:
             return self.body_binary
         try:
             return None if self.body is None else json.loads(self.body)
         except json.JSONDecodeError as error:
-            said = f"the body of message {self.message_id} is not JSON: {error.msg}"
-            raise json.JSONDecodeError(said, error.doc, error.pos) from None
+            text = f"the body of message {self.message_id} is not JSON: {error.msg}"
+            raise json.JSONDecodeError(text, error.doc, error.pos) from None
         except RecursionError:
             raise UnreadableBody(self.message_id, "it is nested too deeply") from None
         except ValueError as error:
@@ -192,7 +191,7 @@ class Message(_Body):
 
 @dataclass(frozen=True, slots=True)
 class PeekedMessage(_Body):
-    """A ready message that nobody holds."""
+    """A ready message that is not leased."""
 
     message_id: int
     priority: int
@@ -207,7 +206,7 @@ class PeekedMessage(_Body):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done with one message."""
+    """The outcome for one message."""
 
     message_id: int
     outcome: str
@@ -215,7 +214,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RetryOutcome:
-    """What retry_later did with one message, and when it is due again."""
+    """The outcome of retry_later for one message, and when it is due again."""
 
     message_id: int
     outcome: str
@@ -226,7 +225,7 @@ class RetryOutcome:
 class Lease:
     """A claim's lease after extend_lease.
 
-    cancel_ids: messages of the claim that were cancelled since it was made; None where none was.
+    cancel_ids: messages of the claim whose cancellation was requested; None if there are none.
     """
 
     claim_id: int
@@ -236,9 +235,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Messages that one call of cancel_many has withdrawn.
+    """The number of messages that one call of cancel_many cancelled.
 
-    after_message_id: the last message that it looked at, None when there is none after it.
+    after_message_id: the last scanned message; None if there are no more.
     """
 
     cancelled: int
@@ -247,14 +246,14 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """Dead messages that discard_dead has deleted."""
+    """The number of dead messages that discard_dead deleted."""
 
     removed: int
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOutcome:
-    """What was done with a schedule, and when it runs next."""
+    """The outcome for a schedule, and when it runs next."""
 
     schedule_name: str
     outcome: str
@@ -263,7 +262,7 @@ class ScheduleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class DroppedSchedule:
-    """A schedule that was removed."""
+    """The outcome of drop_schedule."""
 
     schedule_name: str
     outcome: str
@@ -271,7 +270,7 @@ class DroppedSchedule:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A schedule: its times, what became of its last tick, and its message without the body."""
+    """A schedule: its times, its last tick, and its message without the body."""
 
     queue_name: str
     schedule_name: str
@@ -295,9 +294,9 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What maintain did for one queue.
+    """The counts of maintain for one queue.
 
-    `expired` is None on an engine whose messages have no expire_seconds yet.
+    `expired` is None on an engine without expire_seconds.
     """
 
     queue_name: str
@@ -313,7 +312,7 @@ class Maintained:
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """Messages taken back from expired claims; `died` of them had no attempt left."""
+    """Counts of messages returned from expired claims; `died` of them had no attempt left."""
 
     reaped: int
     died: int
@@ -321,21 +320,21 @@ class Reaped:
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """Delayed messages made ready."""
+    """The number of delayed messages made ready."""
 
     promoted: int
 
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """Finished messages moved to the archive."""
+    """The number of finished messages moved to the archive."""
 
     archived: int
 
 
 @dataclass(frozen=True, slots=True)
 class PurgedArchive:
-    """Archived messages and old attempts deleted, and archive partitions dropped whole."""
+    """Counts of deleted archive and history rows, and of dropped archive partitions."""
 
     purged: int
     partitions_dropped: int
@@ -345,7 +344,7 @@ class PurgedArchive:
 class QueueStats:
     """Counts, age and settings of a queue.
 
-    max_leased, rate_limit: 0 is no limit. result_seconds, history_days: 0 keeps none.
+    max_leased, rate_limit: 0 means no limit. result_seconds, history_days: 0 keeps none.
     """
 
     queue_name: str
@@ -376,7 +375,7 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True)
 class MessageDetails(_Body):
-    """Where a message is, and everything about it."""
+    """State and details of a message."""
 
     # details: generated from contract.toml by make generate
     message_id: int
@@ -405,10 +404,10 @@ class MessageDetails(_Body):
 
 @dataclass(frozen=True, slots=True)
 class MessageResult:
-    """How a message has ended, and what complete was given for it.
+    """Outcome and result of a message.
 
-    state: completed, cancelled, expired or dead; of a message that has not ended where it is, and
-    all else is None then.
+    state: completed, cancelled, expired or dead. An unfinished message has its current state, and
+    None in the other fields.
     """
 
     message_id: int
@@ -420,10 +419,10 @@ class MessageResult:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One lease of a message: who had it, from when to when, and how that ended.
+    """One lease of a message: worker, start, end and outcome.
 
-    outcome: completed, retrying, dead, released, lease_expired or cancelled; None, as ended_at is,
-    of the lease that has not ended.
+    outcome: completed, retrying, dead, released, lease_expired or cancelled. The current lease has
+    None in outcome and ended_at.
     """
 
     attempt: int
@@ -435,12 +434,12 @@ class Attempt:
 
 
 LAST_ID = 2**63 - 1
-"""No message's id is greater: to list those before it begins with the newest."""
+"""The greatest message id; as before_message_id it starts with the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadMessage:
-    """A message that failed for good."""
+    """A dead message, without its body."""
 
     message_id: int
     priority: int
@@ -453,7 +452,7 @@ class DeadMessage:
 
 @dataclass(frozen=True, slots=True)
 class DelayedMessage:
-    """A message that waits for its time."""
+    """A delayed message, without its body."""
 
     message_id: int
     priority: int
@@ -465,7 +464,7 @@ class DelayedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A batch of messages that a worker holds; the lease has run out where less than 0 is left."""
+    """A leased batch of messages; a negative lease_left_seconds means that the lease expired."""
 
     queue_name: str
     claim_id: int
@@ -477,9 +476,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """A worker process, idle or not, and what it has done, as it reported last.
+    """The last report of a worker process.
 
-    completed, failed: since its start; the rates are those between its last two reports.
+    completed, failed: since its start. The rates are those between its last two reports.
     """
 
     queue_name: str
@@ -499,7 +498,7 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """One finding of health; `status` is ok, warning or critical."""
+    """A health check; `status` is ok, warning or critical."""
 
     check_name: str
     queue_name: str | None
@@ -509,7 +508,7 @@ class HealthCheck:
 
     @property
     def finding(self) -> str:
-        """The value with its unit, then the rest of the detail: `7 dead messages, ...`."""
+        """The value with its unit and the detail: `7 dead messages, ...`."""
         if self.value is None:
             return self.detail
         if _UNIT.match(self.detail):
@@ -520,7 +519,7 @@ class HealthCheck:
 
 @dataclass(frozen=True, slots=True)
 class InstalledVersion:
-    """What is installed in the database."""
+    """The installed version."""
 
     rowq_version: str
     schema_version: int

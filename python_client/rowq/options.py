@@ -14,7 +14,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "PublishOptions": {"priority": 5},
     "ScheduleSettings": {"time_zone": "UTC", "priority": 5, "missed": "once", "overlap": True},
 }
-"""By class, what an option is that is left out, if that is not None."""
+"""Defaults other than None, by class."""
 
 
 class QueueSettings(TypedDict, total=False):
@@ -312,10 +312,9 @@ class ScheduleChanges(TypedDict, total=False):
 
 
 def with_defaults(kind: type, options: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """Return all options of a kind, such as MessageOptions: those given, and the others' defaults.
+    """Return the options of a kind, such as MessageOptions, completed with defaults.
 
-    Raises:
-        TypeError: the method has no option of that name.
+    Raises TypeError for an unknown option.
     """
     defaults = _defaults(kind)
     whole = {**defaults, **options}
@@ -329,10 +328,7 @@ def with_defaults(kind: type, options: Mapping[str, Any], method: str) -> dict[s
 
 
 def takes(kind: type) -> Callable[[_F], _F]:
-    """Show in a function's signature each option of a kind, instead of `**options`.
-
-    So help() and the documentation name them. A type checker reads them from `Unpack`.
-    """
+    """Replace `**options` in a function's signature by the options of a kind, for help()."""
 
     def show(function: _F) -> _F:
         signature = inspect.signature(function)

@@ -1,4 +1,4 @@
-"""Says which role an account lacks, as a note on the driver's error."""
+"""Missing roles, as a note on the driver's error."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ _NEEDS = "needs role "
 
 
 def explain_denial(engine: Engine, connection: Any, routine: str, error: Exception) -> None:
-    """Add a note to an error that says that the account may not call the routine."""
+    """Add the missing role to an error if the account may not call the routine."""
     if not engine.is_denied(error):
         return
     roles = [f"rowq_{role}" for role in load_contract().routine(routine).roles]
-    # Who may do everything may do this, too; the narrowest role is the one to ask for.
+    # rowq_admin may call everything: suggest a narrower role first.
     roles.sort(key="rowq_admin".__eq__)
     grant = engine.grant(connection, roles[0], error)
     error.add_note(f"{_NEEDS}{' or '.join(roles)}: a DBA can run {grant}")
 
 
 def remedy_of(error: BaseException | None) -> str:
-    """Return the note of an error or of what caused it, an empty text where there is none."""
+    """Return the note of an error or of its cause, or an empty string."""
     while error is not None:
         for note in getattr(error, "__notes__", ()):
             if note.startswith(_NEEDS):

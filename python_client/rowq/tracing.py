@@ -1,7 +1,4 @@
-"""What traces the calls of this process and the handlers of its workers; at first nothing does.
-
-Queue objects and workers look whether `active` is there. rowq.contrib.opentelemetry sets it.
-"""
+"""Interface for tracing calls and handlers; rowq.contrib.opentelemetry sets `active`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -15,35 +12,35 @@ class Sending(Protocol):
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """What to call the routine with."""
+        """The arguments of the call."""
 
-    def note(self, rows: Sequence[Row]) -> None:
-        """Note the answer."""
+    def record(self, rows: Sequence[Row]) -> None:
+        """Record the answer."""
 
 
 class Traces(Protocol):
-    """Traces calls and handlers."""
+    """Tracer of calls and handlers."""
 
     def calling(
         self, routine: str, arguments: Mapping[str, Any]
     ) -> AbstractContextManager[Sending]:
-        """Return a block for a call of a routine."""
+        """Return a context for a call of a routine."""
 
-    def note_received(self, queue_name: str, messages: Sequence[Any], asked_at: float) -> None:
-        """Note a dequeue that was called at `asked_at`, by time.monotonic(), and has ended now."""
+    def record_received(self, queue_name: str, messages: Sequence[Any], called_at: float) -> None:
+        """Record a dequeue that began at `called_at`, by time.monotonic(), and ended now."""
 
     def processing(self, queue_name: str, messages: Sequence[Any]) -> AbstractContextManager[Any]:
-        """Return a block in which a handler has these messages; it yields the span."""
+        """Return a context, which yields the span, for a handler of these messages."""
 
-    def note_decisions(self, span: Any, decisions: Iterable[tuple[str, str | None]]) -> None:
-        """Note what was decided about the messages of a span: routines, and errors."""
+    def record_decisions(self, span: Any, decisions: Iterable[tuple[str, str | None]]) -> None:
+        """Record routine and error for each message of a span."""
 
-    def note_raised(self, error: BaseException) -> None:
-        """Note what a handler raises, in the span that it is in."""
+    def record_raised(self, error: BaseException) -> None:
+        """Record an exception of a handler in the current span."""
 
     def carrier(self) -> dict[str, str]:
-        """Return the headers of a message that is sent now."""
+        """Return the headers for a message that is sent now."""
 
 
 active: Traces | None = None
-"""What traces calls and handlers; None while nothing is traced."""
+"""The active tracer; None if tracing is off."""

@@ -72,7 +72,7 @@ def _defaults() -> str:
     ]
     return (
         f"DEFAULTS: Mapping[str, Mapping[str, Any]] = {{\n{''.join(lines)}}}\n"
-        '"""By class, what an option is that is left out, if that is not None."""\n'
+        '"""Defaults other than None, by class."""\n'
     ).replace("'", '"')
 
 

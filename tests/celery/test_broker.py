@@ -50,7 +50,7 @@ def test_a_lease_that_cannot_be_extended_stops_no_other_one(
     extend(broker, calls)
     assert calls.claims == [3, 2, 1]
     for lease in broker._held.values():
-        lease.asked_at -= 30
+        lease.called_at -= 30
         lease.refused_at = lease.refused_at and lease.refused_at - 30
     extend(broker, calls)
     assert calls.claims == [3, 2, 1, 2, 1, 3]
@@ -88,4 +88,4 @@ def test_giving_back_ends_with_the_first_lost_connection(
     assert calls.claims == [1, 2]
     assert not broker._held
     (told,) = caplog.records
-    assert told.getMessage().startswith("2 messages were not given back")
+    assert told.getMessage().startswith("2 messages not released")

@@ -37,7 +37,7 @@ def test_tasks_run_are_retried_wait_for_their_time_and_end(shop: Shop) -> None:
     assert shop.stop(worker) == 0
     assert shop.counts() == (0, 1, 0, 2)
     log = shop.log.read_text(encoding="utf-8")
-    assert log.count("rowq carries no fanout") == 1
+    assert log.count("rowq has no fanout") == 1
 
 
 def test_leases_are_extended_and_a_stop_gives_back_what_was_not_begun(shop: Shop) -> None:

@@ -178,13 +178,13 @@ def test_a_warning_counts_messages_of_groups_that_wait_for_their_time(
 @pytest.mark.parametrize(
     ("columns", "row", "said"),
     [
-        (["id", "body"], ["", "x"], "line 3: it has no id"),
-        (["body"], ["x"], "line 2: it has no id"),
-        (["id", "priority"], [9, "high"], "line 3: priority is a whole number, got 'high'"),
+        (["id", "body"], ["", "x"], "line 3: id is required"),
+        (["body"], ["x"], "line 2: id is required"),
+        (["id", "priority"], [9, "high"], "line 3: priority must be an integer, got 'high'"),
         (["id", "run_at"], [9, "soon"], "line 3: run_at is a date and time such as"),
         (["id", "headers"], [9, "[1]"], "line 3: headers is a JSON object, got '[1]'"),
-        (["id", "max_attempts"], [9, "1.5"], "line 3: max_attempts is a whole number"),
-        (["id", "body", "total"], [9, "x", "2"], "beside a column body there is nothing that"),
+        (["id", "max_attempts"], [9, "1.5"], "line 3: max_attempts must be an integer"),
+        (["id", "body", "total"], [9, "x", "2"], "unknown columns beside body: total"),
     ],
     ids=str,
 )
@@ -206,7 +206,7 @@ def test_a_bad_row_is_named_and_what_is_before_its_batch_is_in(
     assert said in done.err
     in_already = len(rows) - 1 if "total" not in columns else 0
     assert queue.queue_stats(made)[0].ready == in_already
-    assert ("1 messages of" if in_already else "Nothing of") in done.err
+    assert ("1 messages of" if in_already else "No messages of") in done.err
 
 
 def test_a_refused_batch_says_which_rows_are_in_it(

@@ -148,7 +148,7 @@ def test_a_handler_that_cannot_be_imported_is_told_on_one_line(
     monkeypatch.syspath_prepend(tmp_path)
     done = run("work", made, "broken_handlers:f", "--drain")
     assert done.code == ExitCode.FAILED
-    assert f"cannot import the handler broken_handlers:f: {words}" in done.err
+    assert f"cannot import handler broken_handlers:f: {words}" in done.err
     assert done.err.count("\n") == 1
 
 

@@ -15,7 +15,7 @@ def test_a_closed_queue_refuses_every_call_and_stays_closed(
     with rowq.connect(database_url) as queue:
         queue.create_queue(queue_name)
     for call in (queue.version, lambda: queue.enqueue(queue_name, 1)):
-        with pytest.raises(rowq.QueueClosed, match="the queue was closed"):
+        with pytest.raises(rowq.QueueClosed, match="this Queue is closed"):
             call()
     with pytest.raises(rowq.QueueClosed):
         queue.dequeue_wait(queue_name)

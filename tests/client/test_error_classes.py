@@ -94,7 +94,7 @@ def classes_of(engine: Engine, error: Exception) -> set[str]:
     answers = {
         "connection lost": engine.is_connection_lost(error),
         "wrong server": engine.is_wrong_server(error),
-        "rolled back": engine.is_undone(error),
+        "rolled back": engine.is_rolled_back(error),
         "transient": engine.is_transient(error),
         "refused": engine.refusal(error) is not None,
     }

@@ -57,12 +57,12 @@ def test_an_async_queue_of_before_a_fork_works_in_both(
 
 def test_what_is_kept_for_ever_is_not_finalized_at_the_end_of_the_program_either() -> None:
     program = """
-from rowq.forks import keep_for_ever
+from rowq.forks import keep_forever
 class Connection:
     def __del__(self): print("logs off")
-keep_for_ever(Connection())
+keep_forever(Connection())
 kept = Connection()
-keep_for_ever(kept)
+keep_forever(kept)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b""

@@ -59,7 +59,7 @@ def test_a_transactional_handler_that_takes_two_is_taken(handler: Callable[..., 
 
 @pytest.mark.parametrize("handler", [two, two_async, none, Shop(), Shop.one, lambda *, _: None])
 def test_a_handler_of_other_arguments_is_refused(handler: Callable[..., object]) -> None:
-    with pytest.raises(rowq.InvalidArgument, match=r"is called as handler\(message\)"):
+    with pytest.raises(rowq.InvalidArgument, match=r"callable as handler\(message\)"):
         rowq.Worker(URL, "orders", handler)
 
 

@@ -4,16 +4,19 @@ import pytest
 
 import rowq
 from rowq.contract import load_contract
-from rowq.engines.calls import Readers, given, inputs_of, read_rows, readers_of
+from rowq.engines.calls import Readers, inputs_of, read_rows, readers_of, typed_arguments
 
 INPUTS = (("queue_name", "text"), ("body", "text"))
 
 
 def test_an_argument_that_the_engine_lacks_is_refused_and_none_is_left_out() -> None:
     arguments = {"queue_name": "orders", "body": "x", "predecessor_ids": None}
-    assert [value for _, _, value in given("oracle", INPUTS, arguments)] == ["orders", "x"]
-    with pytest.raises(rowq.InvalidArgument, match="rowq has no predecessor_ids on oracle yet"):
-        list(given("oracle", INPUTS, arguments | {"predecessor_ids": [1]}))
+    assert [value for _, _, value in typed_arguments("oracle", INPUTS, arguments)] == [
+        "orders",
+        "x",
+    ]
+    with pytest.raises(rowq.InvalidArgument, match="predecessor_ids is not available on oracle"):
+        list(typed_arguments("oracle", INPUTS, arguments | {"predecessor_ids": [1]}))
 
 
 def test_a_column_that_the_engine_lacks_is_none_at_its_place() -> None:
@@ -27,7 +30,7 @@ def test_a_routine_that_the_engine_lacks_is_refused_by_its_name(engine: str) -> 
         if engine in (routine.engines or [engine]):
             assert inputs_of(engine, name) is not None
             continue
-        with pytest.raises(rowq.InvalidArgument, match=f"rowq has no {name} on {engine} yet"):
+        with pytest.raises(rowq.InvalidArgument, match=f"{name} is not available on {engine}"):
             inputs_of(engine, name)
-        with pytest.raises(rowq.InvalidArgument, match=f"rowq has no {name} on {engine} yet"):
+        with pytest.raises(rowq.InvalidArgument, match=f"{name} is not available on {engine}"):
             readers_of(engine, name, {})

@@ -47,10 +47,10 @@ def test_a_mode_says_how_much_of_the_certificate_is_checked(
 
 
 def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(rowq.CannotConnect, match="ssl-mode is one of disabled, required"):
+    with pytest.raises(rowq.CannotConnect, match="ssl-mode must be one of disabled, required"):
         connection_parameters("mysql://host?ssl-mode=perhaps")
 
 
 def test_a_missing_certificate_is_told(tmp_path: Path) -> None:
-    with pytest.raises(rowq.CannotConnect, match="certificates cannot be read"):
+    with pytest.raises(rowq.CannotConnect, match="cannot read the certificates"):
         connection_parameters(f"mysql://host?ssl-ca={tmp_path}/none.pem")

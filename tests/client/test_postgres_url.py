@@ -48,5 +48,5 @@ def test_the_driver_decides_when_to_prepare_unless_the_url_does(asked: Mapping[s
 
 @pytest.mark.parametrize("value", ["", "-1", "never", "1.5"])
 def test_another_threshold_is_refused(value: str) -> None:
-    with pytest.raises(rowq.CannotConnect, match="prepare_threshold is a number or none"):
+    with pytest.raises(rowq.CannotConnect, match="prepare_threshold must be a number or none"):
         rowq.connect(f"postgresql://host/shop?prepare_threshold={value}")

@@ -120,8 +120,8 @@ def test_dequeue_wait_asks_for_autocommit(engine: sqlalchemy.Engine, made: str) 
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (lambda: sqlalchemy.create_engine("sqlite://"), r"an Engine.*engine\.connect\(\)"),
-        (lambda: sessionmaker(), r"sessionmaker is no connection"),
+        (lambda: sqlalchemy.create_engine("sqlite://"), r"got Engine; use engine\.connect\(\)"),
+        (lambda: sessionmaker(), r"unsupported connection .*sessionmaker"),
         (lambda: Session(sqlalchemy.create_engine("sqlite://")), r"SQLAlchemy.*pysqlite"),
     ],
 )

@@ -260,17 +260,15 @@ def test_a_refusal_is_raised_as_its_class_and_a_savepoint_keeps_the_transaction(
 def test_what_cannot_take_a_message_is_refused_with_what_can() -> None:
     sqlite = sqlalchemy.create_engine("sqlite://")
     wrong: list[tuple[Any, str]] = [
-        (sqlite, "Engine has no transaction: use a session or a connection"),
+        (sqlite, "expected a SQLAlchemy session or connection, got Engine"),
         (Session(sqlite), r"this is sqlite: rowq\.Queue\(session\) calls by the driver"),
-        (AsyncSession(), "AsyncSession: the functions that end in _async take it"),
+        (AsyncSession(), "AsyncSession requires the functions that end in _async"),
         ("postgresql://host/db", "str has no transaction"),
     ]
     for owner, hint in wrong:
         with pytest.raises(rowq.EngineUnknown, match=hint):
             rowq.contrib.sqlalchemy.enqueue(owner, "orders", 1)
-    with pytest.raises(
-        rowq.EngineUnknown, match="Session: the functions without _async in their names"
-    ):
+    with pytest.raises(rowq.EngineUnknown, match="Session requires the functions without _async"):
         asyncio.run(rowq.contrib.sqlalchemy.enqueue_async(Session(sqlite), "orders", 1))
 
 

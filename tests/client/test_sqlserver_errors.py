@@ -14,12 +14,12 @@ import rowq
 from rowq.engines.sqlserver import engine
 from rowq.engines.sqlserver.calls import call_of
 from rowq.engines.sqlserver.driver import (
-    fault_of,
+    message_of,
     numbers_of,
+    rowq_error_of,
     signals_held,
     states_of,
     value_of,
-    words_of,
 )
 from rowq.engines.sqlserver.engine import ENGINE
 from rowq.session import OwnedSession
@@ -157,19 +157,19 @@ def test_numbers_and_states_of_all_that_was_said_are_found() -> None:
 
 def test_a_remedy_comes_after_the_first_line() -> None:
     said = "RQ803 missing_privilege: x is no owner\nA DBA must run: alter role"
-    assert fault_of(error(f"[42000] {ORIGINS[1]}{said} (52803) (SQLExecDirectW)")) == said
+    assert rowq_error_of(error(f"[42000] {ORIGINS[1]}{said} (52803) (SQLExecDirectW)")) == said
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_the_servers_own_words_are_left_when_the_rest_is_taken_off(origin: str) -> None:
-    assert words_of(f"[01000] {origin}role rowq_admin (of 4) is missing (0)") == (
+    assert message_of(f"[01000] {origin}role rowq_admin (of 4) is missing (0)") == (
         "role rowq_admin (of 4) is missing"
     )
-    assert words_of(f"{origin}two\nlines") == "two\nlines"
-    assert words_of(f"[42000] {origin}first (3729) (SQLExecute); [01000] {origin}second (1)") == (
+    assert message_of(f"{origin}two\nlines") == "two\nlines"
+    assert message_of(f"[42000] {origin}first (3729) (SQLExecute); [01000] {origin}second (1)") == (
         "first"
     )
-    assert words_of("nobody's") == "nobody's"
+    assert message_of("nobody's") == "nobody's"
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_what_was_said_beside_is_kept_in_the_servers_words(
     listener.answers.append(tds.error(0, word, severity=0) + tds.DONE)
     with closing(connection.cursor()) as cursor:
         cursor.execute("print")
-        assert [words_of(text) for _, text in cursor.messages] == [word]
+        assert [message_of(text) for _, text in cursor.messages] == [word]
 
 
 def test_a_remedy_of_a_migration_comes_whole(connection: Any, listener: TdsListener) -> None:
@@ -281,7 +281,7 @@ def test_a_remedy_of_a_migration_comes_whole(connection: Any, listener: TdsListe
     listener.answers.append(tds.error(52803, text) + tds.FAILED)
     with pytest.raises(pyodbc.Error) as met:
         value_of(connection, "select 1")
-    assert fault_of(met.value) == text
+    assert rowq_error_of(met.value) == text
 
 
 NOT_MENDED = f"{MICROSOFTS}The connection is broken and recovery is not possible. (0) (SQLExecute)"
@@ -334,7 +334,9 @@ def test_a_call_that_may_have_been_sent_is_not_made_again(
 ) -> None:
     logins = len(listener.logins)
     _fail_once(monkeypatch, error(f"[{state}] {NOT_MENDED}", "OperationalError"))
-    with pytest.raises(rowq.ConnectionLost, match="purge_queue: whether it took effect is unknown"):
+    with pytest.raises(
+        rowq.ConnectionLost, match="connection lost during purge_queue; the call may or may not"
+    ):
         _purge(session)
     assert len(listener.logins) == logins
 

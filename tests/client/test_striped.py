@@ -253,9 +253,9 @@ def test_what_is_dropped_is_gone_in_all_stripes(striped: rowq.Striped) -> None:
 
 
 def test_predecessors_are_messages_of_a_stripe(striped: rowq.Striped) -> None:
-    with pytest.raises(rowq.InvalidArgument, match="say which, by stripe"):
+    with pytest.raises(rowq.InvalidArgument, match="stripe: message ids are unique"):
         striped.enqueue(1, predecessor_ids=[1])
-    with pytest.raises(rowq.InvalidArgument, match="say which, by stripe"):
+    with pytest.raises(rowq.InvalidArgument, match="stripe: message ids are unique"):
         striped.enqueue_batch([1, rowq.NewMessage(data=2, predecessor_positions=[1])])
 
 

@@ -67,7 +67,7 @@ def test_a_batch_of_which_some_were_handed_over_must_not_be_repeated(
     striped: rowq.Striped,
 ) -> None:
     keyed = rowq.NewMessage(data=3, dedup_key=key_of(striped, "away"))
-    with pytest.raises(rowq.ConnectionLost, match="2 of 3 messages were handed over") as lost:
+    with pytest.raises(rowq.ConnectionLost, match="2 of 3 messages were enqueued") as lost:
         striped.enqueue_batch([1, 2, keyed])
     assert lost.value.is_unknown
     with pytest.raises(rowq.ConnectionLost) as refused:
@@ -127,7 +127,7 @@ def test_draining_waits_for_a_server_that_is_away_and_leaves_it_alone(
     consumer._slots = slots
     server_health = slots["away"].server.server_health
     assert not consumer._is_drained()
-    server_health._again_at += 3600
+    server_health._retry_at += 3600
     assert not consumer._is_drained()
     assert stubs["away"].calls == {"maintain": 1}
     stubs["away"].is_backing_off = False

@@ -69,12 +69,12 @@ def test_a_name_that_is_too_long_for_its_last_stripe_is_refused() -> None:
 
 
 def test_several_servers_are_for_a_striped_queue() -> None:
-    with pytest.raises(rowq.InvalidArgument, match="give stripes"):
+    with pytest.raises(rowq.InvalidArgument, match="require stripes"):
         rowq.Worker({"a": "postgresql://host/db"}, "orders", print)
     urls = {"a": "postgresql://host/db", "b": "mariadb://host"}
-    with pytest.raises(rowq.EngineUnknown, match="of one engine"):
+    with pytest.raises(rowq.EngineUnknown, match="the same engine"):
         rowq.Worker(urls, "orders", print, stripes=1)
-    with pytest.raises(rowq.InvalidArgument, match="striped one poll"):
+    with pytest.raises(rowq.InvalidArgument, match="listen and stripes are mutually exclusive"):
         rowq.Worker("postgresql://host/db", "orders", print, stripes=2, listen=True)
     with pytest.raises(rowq.InvalidArgument, match="first_stripe must be"):
         rowq.Worker("postgresql://host/db", "orders", print, stripes=2, first_stripe=-1)
@@ -131,11 +131,11 @@ def test_a_consumer_at_home_asks_there_first_and_goes_on_behind_a_stripe_that_ga
     consumer = Round(stripes, first_stripe=6)
     numbers = [stripe.number for stripe in consumer.next()]
     assert numbers == [2, 3, 0, 1]
-    consumer.note(stripes[2], is_full=True)
+    consumer.record(stripes[2], is_full=True)
     assert consumer.next()[0].number == 2
-    consumer.note(stripes[2], is_full=False)
+    consumer.record(stripes[2], is_full=False)
     assert consumer.next()[0].number == 3
-    consumer.note(stripes[3], is_full=True)
+    consumer.record(stripes[3], is_full=True)
     assert consumer.next()[0].number == 2
 
 
@@ -146,7 +146,7 @@ def test_a_consumer_without_a_home_takes_turns() -> None:
     for _ in range(8):
         stripe = consumer.next()[0]
         asked.append(stripe.number)
-        consumer.note(stripe, is_full=True)
+        consumer.record(stripe, is_full=True)
     assert asked[4:] == asked[:4]
     assert sorted(asked[:4]) == [0, 1, 2, 3]
 
@@ -188,11 +188,11 @@ def test_a_server_that_does_not_answer_is_left_alone_and_comes_back() -> None:
 def test_what_fails_while_a_server_is_left_alone_makes_that_no_longer() -> None:
     server_health = ServerHealth()
     server_health.record_failure()
-    server_health._again_at += 3600
-    until = server_health._again_at
+    server_health._retry_at += 3600
+    until = server_health._retry_at
     for _ in range(10):
         server_health.record_failure()
-    assert server_health._again_at == until
+    assert server_health._retry_at == until
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from rowq.engines import engine_for_url
 from tests.engines.base import Connection, Server
 from tests.helpers.queues import Connect
 
-FORGOTTEN = "a message for queue {} was not committed before its connection was closed"
+FORGOTTEN = "a message for queue {} is lost: its connection was closed without commit"
 
 
 @contextmanager

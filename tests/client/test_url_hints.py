@@ -9,7 +9,7 @@ import pytest
 import rowq
 from rowq.engines import engine_for_url, engine_module
 
-HINT = r"in user and password write @ as %40, # as %23, / as %2F and \? as %3F"
+HINT = r"encode @ # / \? in user and password as %40 %23 %2F %3F"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_unknown_scheme_is_answered_with_one_of_each_engine() -> None:
 
 @pytest.mark.parametrize("url", ["host=localhost dbname=shop password=secret", "dbname=shop"])
 def test_the_keywords_of_libpq_are_to_be_written_as_a_url(url: str) -> None:
-    with pytest.raises(rowq.EngineUnknown, match="write it as a URL, such as postgresql://") as no:
+    with pytest.raises(rowq.EngineUnknown, match="use a URL such as postgresql://") as no:
         engine_for_url(url)
     assert "secret" not in str(no.value)
 

@@ -125,7 +125,7 @@ def test_a_worker_keeps_house_by_itself(queue: WorkerQueue) -> None:
 
 
 @pytest.mark.promise("P37")
-def test_a_worker_keeps_house_again_at_once_while_there_is_more_history_to_purge(
+def test_a_worker_keeps_house_retry_at_once_while_there_is_more_history_to_purge(
     queue: WorkerQueue, connection: Connection
 ) -> None:
     queue.alter_queue(history_days=2)

@@ -21,7 +21,7 @@ def test_batch_grows_twofold_while_handlers_are_fast() -> None:
     batch = adaptive()
     sizes = [batch.value]
     for _ in range(7):
-        batch.note(batch.value, 0.0)
+        batch.record(batch.value, 0.0)
         sizes.append(batch.value)
     assert sizes == [1, 2, 4, 8, 16, 32, 50, 50]
 
@@ -32,21 +32,21 @@ def test_batch_grows_twofold_while_handlers_are_fast() -> None:
 def test_batch_takes_a_tenth_of_a_second(seconds: float, size: int) -> None:
     batch = adaptive()
     for _ in range(10):
-        batch.note(batch.value, batch.value * seconds)
+        batch.record(batch.value, batch.value * seconds)
     assert batch.value == size
 
 
 def test_batch_shrinks_at_once_when_a_handler_is_slow() -> None:
     batch = adaptive()
     for _ in range(10):
-        batch.note(batch.value, 0.0)
-    batch.note(50, 3.0)
+        batch.record(batch.value, 0.0)
+    batch.record(50, 3.0)
     assert batch.value == 1
 
 
 def test_batch_of_a_claim_that_was_given_back_stays() -> None:
     batch = adaptive()
-    batch.note(0, 3.0)
+    batch.record(0, 3.0)
     assert batch.value == 1
 
 
@@ -57,8 +57,8 @@ def test_batch_stays_where_its_size_was_given_or_is_handled_together(
     fixed: int | None, together: bool, size: int
 ) -> None:
     batch = BatchSize(fixed, is_together=together)
-    batch.note(1, 9.0)
-    batch.note(size, 0.0)
+    batch.record(1, 9.0)
+    batch.record(size, 0.0)
     assert batch.value == size
 
 
@@ -116,12 +116,12 @@ def test_what_cannot_be_given_back_is_released_when_the_claim_ends(
     monkeypatch.setattr(batching, "_TARGET_SECONDS", 60.0)
     queue = make_queue(max_attempts=1)
     queue.fill(10)
-    is_giving_back, has_handled = threading.Event(), threading.Event()
+    is_releasing, has_handled = threading.Event(), threading.Event()
     release = LiveClaim._release
 
     def fails_once(self: LiveClaim, called: rowq.Queue, message_ids: list[int]) -> None:
-        if message_ids and self._giving_back.locked() and not is_giving_back.is_set():
-            is_giving_back.set()
+        if message_ids and self._releasing.locked() and not is_releasing.is_set():
+            is_releasing.set()
             assert has_handled.wait(60)
             raise rowq.QueueBusy("planted")
         release(self, called, message_ids)
@@ -129,10 +129,10 @@ def test_what_cannot_be_given_back_is_released_when_the_claim_ends(
     def handler(message: rowq.HeldMessage) -> None:
         # The second claim has two messages.
         if message.data == 1:
-            assert is_giving_back.wait(60)
+            assert is_releasing.wait(60)
             has_handled.set()
 
     monkeypatch.setattr(LiveClaim, "_release", fails_once)
     stats = queue.drain(handler, batch_size=None, lease_seconds=600)
     assert (stats.processed, stats.failed, stats.stale) == (10, 0, 0)
-    assert is_giving_back.is_set()
+    assert is_releasing.is_set()

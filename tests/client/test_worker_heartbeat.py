@@ -64,7 +64,7 @@ Hold = Callable[[Connection, rowq.Message], None]
 def is_held_up(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
     """Return what says whether the heartbeat has met a claim that another session holds."""
     caplog.set_level("WARNING", "rowq.worker")
-    return lambda: "cannot be extended now" in caplog.text
+    return lambda: "cannot extend claim" in caplog.text
 
 
 @pytest.mark.promise("P02", "P04")
@@ -222,7 +222,7 @@ def test_a_claim_that_is_handed_in_while_it_is_extended_is_not_taken_for_lost(
 
     def meanwhile() -> None:
         if handed_in:
-            claim.note_outcomes([2], WorkerStats(processed=1))
+            claim.record_outcomes([2], WorkerStats(processed=1))
 
     claim.extend(Refusing(meanwhile))  # type: ignore[arg-type]
     assert claim.lost is not handed_in

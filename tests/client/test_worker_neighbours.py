@@ -69,13 +69,13 @@ def test_an_error_of_the_database_that_a_handler_swallows_is_its_own_fault_only(
     assert effects() == Counter({0, 1, 2, 3, 4, 5} - ({2} if is_aborted else set()))
     if is_aborted:
         error = last_error(queue, ids[2])
-        assert "went on after an error of the database" in error
+        assert "continued after a database error" in error
         assert "nonsense" in error
 
 
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_message_whose_connection_is_lost_once_is_tried_again_at_no_cost(
+def test_a_message_whose_connection_is_lost_once_is_tried_retry_at_no_cost(
     server: Server, queue: WorkerQueue, effects: Effects, count: int
 ) -> None:
     fill(queue, count)

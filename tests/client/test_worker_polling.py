@@ -91,7 +91,7 @@ def test_no_thread_polls_while_another_does() -> None:
         assert len(threads.asked) == 1
 
 
-def test_a_hint_that_comes_while_a_thread_polls_makes_it_poll_again_at_once() -> None:
+def test_a_hint_that_comes_while_a_thread_polls_makes_it_poll_retry_at_once() -> None:
     shared = Polling(HOUR, HOUR)
     turn = PollingTurn(shared)
     answers: list[bool] = []
@@ -129,17 +129,17 @@ def test_a_thread_whose_poll_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) 
 def test_what_a_worker_is_told_of_needs_no_look_from_when_it_was_told() -> None:
     shared = Polling(HOUR, HOUR)
     before = time.monotonic()
-    assert not shared.knows_of_all_since(before)
-    shared.begin_told(HOUR)
-    assert not shared.knows_of_all_since(before)
+    assert not shared.has_polled_all_since(before)
+    shared.begin_listening(HOUR)
+    assert not shared.has_polled_all_since(before)
     since = time.monotonic()
-    assert shared.knows_of_all_since(since)
-    shared.hint()
-    assert not shared.knows_of_all_since(since)
+    assert shared.has_polled_all_since(since)
+    shared.notify()
+    assert not shared.has_polled_all_since(since)
     PollingTurn(shared).wait()
-    assert shared.knows_of_all_since(since)
-    shared.end_told()
-    assert not shared.knows_of_all_since(since)
+    assert shared.has_polled_all_since(since)
+    shared.end_listening()
+    assert not shared.has_polled_all_since(since)
 
 
 @pytest.mark.parametrize(("is_told", "is_doubted"), [(True, True), (False, False)])
@@ -148,17 +148,17 @@ def test_a_message_that_only_a_pause_has_led_to_is_doubtful_where_it_should_be_t
 ) -> None:
     shared = Polling(0.001, 0.001)
     if is_told:
-        shared.begin_told(0.001)
+        shared.begin_listening(0.001)
     turn = PollingTurn(shared)
-    shared.hint()
+    shared.notify()
     turn.wait()
-    turn.note_answer(found=True)
+    turn.record_answer(found=True)
     assert not shared.is_doubted
     turn.wait()
-    turn.note_answer(found=False)
+    turn.record_answer(found=False)
     assert not shared.is_doubted
     turn.wait()
-    turn.note_answer(found=True)
+    turn.record_answer(found=True)
     assert shared.is_doubted is is_doubted
 
 
@@ -166,11 +166,11 @@ def test_who_comes_too_late_again_and_again_lets_the_others_go_first() -> None:
     notification_delay = NotificationDelay()
     lengths = []
     for found in (False, True, False, False, False, False, False, False, False):
-        notification_delay.note(found)
+        notification_delay.record(found)
         lengths.append(notification_delay.seconds)
     assert lengths == [0, 0, 0, 0.002, 0.004, 0.008, 0.016, 0.025, 0.025]
     for _ in range(3):
-        notification_delay.note(found=True)
+        notification_delay.record(found=True)
     assert notification_delay.seconds == 0
 
 
@@ -368,5 +368,5 @@ def test_an_idle_process_that_polls_looks_ten_to_twenty_times_a_second(url: str)
 
 
 def test_only_postgres_lets_a_worker_listen() -> None:
-    with pytest.raises(rowq.InvalidArgument, match="listen is for PostgreSQL"):
+    with pytest.raises(rowq.InvalidArgument, match="listen requires PostgreSQL"):
         rowq.Worker("mariadb://user@host", "orders", print, listen=True)

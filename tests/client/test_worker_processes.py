@@ -186,7 +186,7 @@ def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
     worker = start("no_such_handler", processes=2)
     _, errors = worker.communicate(timeout=30)
     assert worker.returncode == 1
-    assert "failed: cannot find the handler" in errors
+    assert "failed: cannot find handler" in errors
 
 
 def test_the_parent_says_what_has_killed_a_child_and_the_child_says_where(
@@ -197,7 +197,7 @@ def test_the_parent_says_what_has_killed_a_child_and_the_child_says_where(
     _, errors = worker.communicate(timeout=40)
     assert worker.returncode == 1
     assert "failed: KeyboardInterrupt: enough" in errors
-    assert "the worker gives up" in errors
+    assert "the worker has failed" in errors
     assert "in interrupt" in errors
     assert left(queue) == (1, 0, 0)
 

@@ -181,7 +181,7 @@ def test_a_report_that_fails_is_told_of_once_and_ends_no_worker(
         for _ in range(3):
             queue.enqueue("more")
         wait_until(lambda: worker.stats.processed == 6, "it goes on")
-    told = [text for text in caplog.messages if "does not report" in text]
+    told = [text for text in caplog.messages if "cannot report the worker" in text]
     assert len(sent) == len(told) == 1
     assert "\n" not in told[0]
 

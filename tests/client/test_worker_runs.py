@@ -93,7 +93,7 @@ def test_a_second_run_at_the_same_time_is_refused(queue: WorkerQueue) -> None:
     worker = queue.worker(lambda _message: None)
     with running(worker):
         wait_until(lambda: worker.stats.processed == 1, "it works")
-        with pytest.raises(rowq.WorkerFailed, match="running already"):
+        with pytest.raises(rowq.WorkerFailed, match="already running"):
             worker.run()
         queue.fill(1)
         wait_until(lambda: worker.stats.processed == 2, "it works on")
@@ -134,7 +134,7 @@ class Fault(BaseException):
 @pytest.mark.promise("P02")
 @pytest.mark.parametrize(
     ("transactional", "place", "call", "done"),
-    [(False, LiveClaim, "is_held", 2), (True, TransactionalWork, "_hand_in", 0)],
+    [(False, LiveClaim, "is_held", 2), (True, TransactionalWork, "_report", 0)],
     ids=["plain", "transactional"],
 )
 def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(

@@ -191,13 +191,15 @@ def test_lease_of_a_handler_that_hangs_is_ended(queue: WorkerQueue, kind: str) -
     ids = queue.fill(3)
     go = threading.Event()
     worker = queue.worker(hang(kind, go))
-    with pytest.raises(rowq.WorkerFailed, match=r"has not ended 0\.5 s after its time") as failed:
+    with pytest.raises(
+        rowq.WorkerFailed, match=r"has not ended 0\.5 s after its timeout"
+    ) as failed:
         worker.run()
     assert isinstance(failed.value.__cause__, HandlerHung)
     assert str(ids[1]) in str(failed.value)
     # The first one is done, and the last one was released; nobody has to wait for the lease.
     assert queue.counts() == (1, 1, 0, 0)
-    assert "has not ended 0.5 s after its time" in error_of(queue, ids[1])
+    assert "has not ended 0.5 s after its timeout" in error_of(queue, ids[1])
     assert (worker.stats.processed, worker.stats.retried, worker.stats.released) == (1, 1, 1)
     go.set()
     wait_until(
@@ -262,5 +264,5 @@ def test_exception_is_raised_nowhere_but_in_the_handler() -> None:
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), "1", True])
 def test_impossible_limit_is_refused(seconds: Any) -> None:
-    with pytest.raises(rowq.InvalidArgument, match="timeout_seconds must be above 0"):
+    with pytest.raises(rowq.InvalidArgument, match="timeout_seconds must be greater than 0"):
         rowq.Worker("postgresql://host/db", "q", print, timeout_seconds=seconds)

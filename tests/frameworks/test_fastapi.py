@@ -119,13 +119,13 @@ def test_a_pool_that_the_lifespan_makes_is_found_by_each_request(
 
 
 def test_what_lends_no_connections_is_refused(database_url: str, made: str) -> None:
-    with pytest.raises(rowq.EngineUnknown, match=r"not a builtins\.str"):
+    with pytest.raises(rowq.EngineUnknown, match=r"got builtins\.str"):
         rowq_queue(database_url)
 
     async def find(_request: object) -> None: ...
 
     for factory in (sqlalchemy.Engine, find):
-        with pytest.raises(rowq.EngineUnknown, match="not a"):
+        with pytest.raises(rowq.EngineUnknown, match="pool must be"):
             rowq_queue(factory)
     engine = sqlalchemy.create_engine(sqlalchemy_url(database_url))
     app = asynchronous(rowq_queue(lambda _request: engine), made)
@@ -164,7 +164,7 @@ def test_a_worker_that_gives_up_says_so_and_the_server_goes_on(
     app = FastAPI(lifespan=worker_lifespan(rowq.Worker(database_url, queue_name, print)))
     with caplog.at_level(logging.ERROR, "rowq.fastapi"), TestClient(app) as client:
         assert client.get("/openapi.json").status_code == 200
-    assert "a worker has ended: RQ701 queue_not_found" in caplog.text
+    assert "worker failed: RQ701 queue_not_found" in caplog.text
 
 
 def test_a_worker_that_has_given_up_works_when_the_server_starts_again(

@@ -146,7 +146,7 @@ def test_publish_skips_a_queue_dropped_since_the_snapshot(
         assert sending.result() == [pair[1]]
     else:
         assert isinstance(error, Exception)
-        assert engine_for_connection(producer.connection).is_undone(error)
+        assert engine_for_connection(producer.connection).is_rolled_back(error)
     assert found(admin, pair[1]) == [0 if error else 1]
 
 

@@ -106,7 +106,7 @@ def test_it_serves_until_a_signal(database_url: str, made: str, number: signal.S
         assert fetched(address).value("rowq_queue_paused", queue=made) == 0
         assert get(f"{address}/live") == (200, "ok\n")
         assert get(f"{address}/ready") == (200, "ok\n")
-        assert get(f"{address}/other") == (404, "there are /metrics, /live, /ready\n")
+        assert get(f"{address}/other") == (404, "not found; pages: /metrics, /live, /ready\n")
         process.send_signal(number)
         assert process.wait(30) == 0
         assert process.stderr

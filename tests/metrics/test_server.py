@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rowq.worker.metrics import server
-from rowq.worker.metrics.server import Answer, serving, told
+from rowq.worker.metrics.server import Answer, probe_answer, serving
 from tests.engines.base import wait_until
 from tests.metrics.reading import get
 
@@ -22,8 +22,8 @@ def fail(_accept: str) -> Answer:
 
 
 PAGES = {
-    "/live": lambda _accept: told(""),
-    "/ready": lambda _accept: told("not yet"),
+    "/live": lambda _accept: probe_answer(""),
+    "/ready": lambda _accept: probe_answer("not yet"),
     "/echo": lambda accept: Answer(accept.encode()),
     "/broken": fail,
 }
@@ -47,9 +47,9 @@ def test_pages_are_answered(address: str, caplog: pytest.LogCaptureFixture) -> N
     assert get(f"{address}/ready") == (503, "not yet\n")
     assert get(f"{address}/echo?x=/live", Accept="a/b") == (200, "a/b")
     assert get(f"{address}/live", method="HEAD") == (200, "")
-    assert get(f"{address}/") == (404, "there are /live, /ready, /echo, /broken\n")
+    assert get(f"{address}/") == (404, "not found; pages: /live, /ready, /echo, /broken\n")
     assert get(f"{address}/live", method="POST")[0] == 501
-    assert get(f"{address}/broken") == (500, "failed; the log says why\n")
+    assert get(f"{address}/broken") == (500, "failed; see the log\n")
     assert "broken, and nobody's business" in caplog.text
 
 
@@ -116,7 +116,7 @@ def test_live_is_answered_when_scrapes_hang_and_others_say_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 4)
-    monkeypatch.setattr(server, "_MOST_ASKING", 3)
+    monkeypatch.setattr(server, "_MOST_SLOW", 3)
     asked, may_end = threading.Semaphore(0), threading.Event()
 
     def hang(_accept: str) -> Answer:
@@ -135,7 +135,7 @@ def test_live_is_answered_when_scrapes_hang_and_others_say_nothing(
         for scrape in scrapes:
             scrape.start()
             assert asked.acquire(timeout=30)
-        assert get(f"{address}/metrics") == (503, "too many ask at once; try again\n")
+        assert get(f"{address}/metrics") == (503, "too many requests; retry\n")
         for _ in range(3):
             opened.enter_context(connected(address))
         assert get(f"{address}/live") == (200, "ok\n")

@@ -208,7 +208,7 @@ def test_a_worker_whose_leases_are_not_extended_is_not_ready(queue: WorkerQueue)
             assert gate.entered.wait(30)
             wait_until(lambda: get(f"{address}/ready")[0] == 200, "it is ready")
             way.stall()
-            late = 503, f"the lease of claim {gate.claims[0]} is not extended\n"
+            late = 503, f"the lease of claim {gate.claims[0]} was not extended\n"
             wait_until(lambda: get(f"{address}/ready") == late, "it is not ready", seconds=20)
             assert get(f"{address}/live") == (200, "ok\n")
             assert value(fetched(address), "ready", queue) == 0
@@ -289,7 +289,7 @@ def test_a_port_that_is_taken_ends_the_worker_before_it_takes_a_message(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
-            rowq.WorkerFailed, match=rf"metrics cannot be served at 127.0.0.1:{port}: .*in use"
+            rowq.WorkerFailed, match=rf"cannot serve metrics at 127.0.0.1:{port}: .*in use"
         ):
             queue.drain(print, metrics_port=port)
     assert queue.counts() == (1, 0, 0, 0)
@@ -351,7 +351,7 @@ def test_nothing_is_measured_without_a_port() -> None:
 def test_times_are_put_in_buckets_by_their_upper_bounds() -> None:
     meter = Meter()
     for seconds in (0.0, 0.005, 0.006, 3.0, 1e9, -1.0):
-        meter.note_handled(seconds)
+        meter.record_handled(seconds)
     handled = meter.measures().handled
     assert dict(zip(BOUNDS, handled.counts, strict=True)) == dict.fromkeys(BOUNDS, 0) | {
         0.005: 3,

@@ -102,7 +102,7 @@ def test_what_a_handler_asserts_is_told_to_the_test(memory: MemoryQueue) -> None
 
 def test_a_handler_that_a_worker_would_refuse_is_refused(memory: MemoryQueue) -> None:
     memory.create_queue("orders")
-    with pytest.raises(rowq.InvalidArgument, match="called as"):
+    with pytest.raises(rowq.InvalidArgument, match="callable as"):
         drain(memory, "orders", lambda: None)
 
 

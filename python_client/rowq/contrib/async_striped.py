@@ -1,10 +1,9 @@
-"""AsyncStriped: a queue in several stripes, on one server or on several, as one object.
+"""AsyncStriped: a queue in several stripes, on one or more servers, as one object.
 
 striped.py is made from this file by make generate.
 
-It calls AsyncQueue's methods and knows where: rowq.worker.stripes says which stripes there are.
-What holds of a striped queue, and what does not, stands on the client's page under "Striped
-queues".
+It calls AsyncQueue's methods on the stripes of rowq.worker.stripes. The client's page describes the
+guarantees under "Striped queues".
 """
 
 import asyncio
@@ -46,7 +45,7 @@ from rowq.worker.stripes import (
     StripedMessage,
     StripeStats,
     number_of_key,
-    server_away,
+    server_down,
     servers_of,
     stripes_of,
 )
@@ -54,7 +53,7 @@ from rowq.worker.stripes import (
 _T = TypeVar("_T")
 _log = logging.getLogger("rowq")
 
-# One stripe is waited at for so long before all are asked again.
+# How long to wait at one stripe before all are polled again.
 _WAIT_SECONDS = 1.0
 
 
@@ -68,18 +67,19 @@ async def connect_striped_async(
     first_stripe: int | None = None,
     default: Default | None = None,
 ) -> "AsyncStriped":
-    """Return an AsyncStriped with a connection of its own to each server, made when it is needed.
+    """Return an AsyncStriped with its own connection to each server, opened when needed.
 
     Args:
-        queue_name: what its stripes are called after, by "/" and a number.
-        stripes: how many stripes each server has.
-        urls: the URL of a server, or of several by their names, which clients must agree on.
-        reconnect_seconds: for so long a call is tried again that only one server can answer, or
-            that none has answered, or that a server undid because of what others did.
-        first_stripe: as for AsyncStriped.
-        default: that of AsyncQueue.
+        queue_name: prefix of the stripes' names, which end in "/" and a number.
+        stripes: number of stripes per server.
+        urls: the URL of a server, or a mapping of names to URLs; all clients must use the same
+            names.
+        reconnect_seconds: how long to retry a call if only one server can answer it, no server
+            answers, or the server rolled it back.
+        first_stripe: as in AsyncStriped.
+        default: as in AsyncQueue.
 
-    Raises CannotConnect when no server can be reached.
+    Raises CannotConnect if no server can be reached.
     """
     sessions = {
         name: AsyncOwnedSession(url, reconnect_seconds=0, repeat_seconds=reconnect_seconds)
@@ -98,15 +98,15 @@ async def connect_striped_async(
             lost = error
         else:
             return striped
-    raise lost or InvalidArgument("there must be a server")
+    raise lost or InvalidArgument("urls is empty; pass at least one server URL")
 
 
 class AsyncStriped:
-    """The stripes of a queue, each of which is a queue, as one.
+    """A queue in several stripes, each of which is a queue.
 
-    A message without a key goes to a stripe of this object's own, drawn at random, or to the next
-    one while that server does not answer. One with a group_key, or else with a dedup_key, goes to
-    the stripe of that key, whatever happens. Tasks that share it take turns at each server.
+    A message without a key goes to the object's own stripe, chosen at random, or to the next one
+    while that server is unreachable. A message with a group_key, or else with a dedup_key, always
+    goes to the stripe of that key. Tasks that share it take turns at each server.
     """
 
     def __init__(
@@ -118,35 +118,34 @@ class AsyncStriped:
         reconnect_seconds: float = 60.0,
         first_stripe: int | None = None,
     ) -> None:
-        """Use queue objects, of the caller's own connections perhaps; nothing is called.
+        """Use queue objects, with the caller's connections or their own; make no call.
 
         Args:
-            queue_name: what the stripes are called after, by "/" and a number.
-            stripes: how many stripes each server has.
-            queues: the queue object of the server, or of each by the server's name. In the
-                caller's transaction messages are enqueued on one server only, and nothing is tried
-                anywhere else.
-            reconnect_seconds: as for connect_striped_async; it is for queues that connect anew.
-            first_stripe: the number of this consumer, from 0, which has its dequeues start at
-                that stripe; None: the stripes take turns.
+            queue_name: prefix of the stripes' names, which end in "/" and a number.
+            stripes: number of stripes per server.
+            queues: the server's queue object, or a mapping of server names to them. In a caller's
+                transaction all messages go to one server, without failover.
+            reconnect_seconds: as in connect_striped_async, for queues that reconnect.
+            first_stripe: the number of this consumer, from 0: the stripe where each dequeue starts.
+                Default: the stripes take turns.
 
         Raises:
-            InvalidArgument: the name, or the number of stripes, cannot be.
+            InvalidArgument: queue_name or stripes is invalid.
         """
         self._queues: Mapping[Any, AsyncQueue] = (
             queues if isinstance(queues, Mapping) else {None: queues}
         )
         if not self._queues:
-            raise InvalidArgument("there must be a server")
+            raise InvalidArgument("queues is empty; pass at least one queue object")
         self.stripes = stripes_of(queue_name, stripes, self._queues)
-        """All stripes, in the order of their numbers."""
+        """All stripes, by number."""
         self._reconnect_seconds = reconnect_seconds
         self._first_stripe = first_stripe
-        self._begin_anew()
+        self._restart()
         _striped.add(self)
 
-    def _begin_anew(self) -> None:
-        """Draw a stripe of its own, and think that all servers answer; a forked process does so."""
+    def _restart(self) -> None:
+        """Choose the own stripe, and assume that all servers are reachable; also after a fork."""
         self._server_health = {name: ServerHealth() for name in self._queues}
         self._round = Round(self.stripes, self._first_stripe)
         drawn = random.randrange(len(self.stripes))  # noqa: S311 - no secret
@@ -169,14 +168,14 @@ class AsyncStriped:
             await queue.close()
 
     def queue_of(self, stripe: Stripe) -> AsyncQueue:
-        """Return the queue object of a stripe's server, for what is not here: say get_message.
+        """Return the queue object of a stripe's server, for other methods such as get_message.
 
-        Its methods take the stripe's queue_name.
+        Pass them the stripe's queue_name.
         """
         return self._queues[stripe.server]
 
     def stripe_of_key(self, key: str) -> Stripe:
-        """Return the stripe of a group_key, or of a dedup_key where there is no group_key."""
+        """Return the stripe of a group_key, or of a dedup_key if there is no group_key."""
         checked: str = check_argument("key", "text", key)
         return self.stripes[number_of_key(checked, len(self.stripes))]
 
@@ -193,7 +192,7 @@ class AsyncStriped:
         return await self._each(lambda queue, name: queue.alter_queue(name, **settings))
 
     async def drop_queue(self, *, force: bool = False) -> list[QueueOutcome]:
-        """Remove all stripes; one that is not empty, without `force`, ends it: QueueNotEmpty."""
+        """Drop all stripes; stop at a stripe that is not empty, without `force`: QueueNotEmpty."""
         return await self._each(lambda queue, name: queue.drop_queue(name, force=force))
 
     async def pause_queue(self) -> list[QueueOutcome]:
@@ -201,14 +200,13 @@ class AsyncStriped:
         return await self._each(lambda queue, name: queue.pause_queue(name))
 
     async def resume_queue(self) -> list[QueueOutcome]:
-        """Start delivery of all stripes again."""
+        """Resume delivery of all stripes."""
         return await self._each(lambda queue, name: queue.resume_queue(name))
 
     async def maintain(self, batch_size: int = 1000) -> list[Maintained]:
-        """Do the housekeeping of all stripes; call it about once a second.
+        """Run the maintenance of all stripes; call it about once a second.
 
-        A server that does not answer keeps no other from its turn, and is told of at the end:
-        ConnectionLost.
+        Skip servers that are unreachable, and raise ConnectionLost at the end.
         """
         done: list[Maintained] = []
         lost: dict[Any, ConnectionLost] = {}
@@ -224,7 +222,7 @@ class AsyncStriped:
         return done
 
     async def queue_stats(self, *, max_count: int = 100000) -> list[StripeStats]:
-        """Return counts, age and settings of each stripe, or why its server does not answer."""
+        """Return counts, age and settings of each stripe, or the error of its server."""
         found: list[StripeStats] = []
         lost: dict[Any, str] = {}
         for stripe in self.stripes:
@@ -242,23 +240,22 @@ class AsyncStriped:
         return found
 
     async def undrained(self) -> list[StripeStats]:
-        """Return the stripes with messages that keys may still be about; none: they may move.
+        """Return the stripes with messages whose keys still count.
 
-        With another number of stripes a key goes to another stripe, where neither its earlier
-        messages nor their order are known. So first all producers of such messages stop, then this
-        must return nothing of the stripes as they were, and then they may start with the new
-        number.
+        With another number of stripes, a key goes to another stripe, which does not know its
+        earlier messages or their order. So stop all producers of messages with keys, wait until
+        this returns an empty list for the old stripes, and start them with the new number.
         """
         return [stripe for stripe in await self.queue_stats(max_count=1) if not stripe.is_drained]
 
     async def health(self) -> list[ServerCheck]:
-        """Return the findings of health on each server; one that does not answer is critical."""
+        """Return the health checks of each server; an unreachable server is a critical one."""
         found: list[ServerCheck] = []
         for stripe in self.stripes[: len(self._queues)]:
             try:
                 checks = await self._once(stripe, lambda queue, _: queue.health())
             except ConnectionLost as error:
-                checks = [server_away(error)]
+                checks = [server_down(error)]
             found += [ServerCheck(stripe.server, check) for check in checks]
         return found
 
@@ -273,11 +270,11 @@ class AsyncStriped:
         stripe: Stripe | None = None,
         **options: Unpack[MessageOptions],
     ) -> StripedEnqueued:
-        """Hand over one message as AsyncQueue.enqueue does, and return where it is.
+        """Enqueue a message, as AsyncQueue.enqueue does, and return its stripe and id.
 
-        stripe: put it there, whatever its keys; needed with `predecessor_ids`, which are ids of it.
+        stripe: use this stripe, regardless of keys; required with `predecessor_ids`.
 
-        Raises ConnectionLost when its effect is unknown; it is not tried at another stripe then.
+        Raises ConnectionLost if its effect is unknown; then no other stripe is tried.
         """
         whole = with_defaults(MessageOptions, options, "enqueue")
 
@@ -285,45 +282,46 @@ class AsyncStriped:
             return queue.enqueue(name, data, text=text, **options)
 
         if stripe is None and whole["predecessor_ids"] is not None:
-            raise InvalidArgument("predecessor_ids are ids of a stripe: say which, by stripe")
-        place = stripe or self._place_of(whole["group_key"], whole["dedup_key"])
-        where, sent = await self._put(place, call)
-        return StripedEnqueued(where, sent.message_id, sent.outcome)
+            raise InvalidArgument(
+                "predecessor_ids requires stripe: message ids are unique within a stripe only"
+            )
+        target = stripe or self._stripe_of(whole["group_key"], whole["dedup_key"])
+        found, sent = await self._put(target, call)
+        return StripedEnqueued(found, sent.message_id, sent.outcome)
 
     async def enqueue_batch(
         self, messages: Iterable[NewMessage | Any], *, stripe: Stripe | None = None
     ) -> list[StripedEnqueued]:
-        """Hand over messages as AsyncQueue.enqueue_batch does, and return where each is.
+        """Enqueue messages, as AsyncQueue.enqueue_batch does, and return the stripe of each.
 
-        Those without a key go in one call, and those with keys in one for each of their stripes.
-        Each call is all or nothing; but when one raises, what those before it have handed over is
-        there.
+        Messages without a key are sent in one call, the others in one call per stripe. Each call is
+        all or nothing. If a call raises, the messages of earlier calls remain.
 
-        stripe: put all of them there; needed for messages with predecessors.
+        stripe: use this stripe for all messages; required for messages with predecessors.
 
-        Raises ConnectionLost, with is_unknown also where some were handed over and others not.
+        Raises ConnectionLost, with is_unknown also if only some messages were enqueued.
         """
         check_batch(messages)
-        given = list(messages)
-        places: dict[Stripe | None, list[int]] = {}
-        for number, message in enumerate(given):
-            places.setdefault(stripe or self._place_of_new(message), []).append(number)
-        placed: dict[int, StripedEnqueued] = {}
-        for place, numbers in places.items():
-            some = [given[number] for number in numbers]
+        batch = list(messages)
+        targets: dict[Stripe | None, list[int]] = {}
+        for number, message in enumerate(batch):
+            targets.setdefault(stripe or self._stripe_of_new(message), []).append(number)
+        enqueued: dict[int, StripedEnqueued] = {}
+        for target, numbers in targets.items():
+            some = [batch[number] for number in numbers]
             try:
-                where, sent = await self._put(place, _batch_call(some))
+                found, sent = await self._put(target, _batch_call(some))
             except ConnectionLost as error:
-                if not placed:
+                if not enqueued:
                     raise
                 raise ConnectionLost(
-                    f"{len(placed)} of {len(given)} messages were handed over: {error}",
+                    f"{len(enqueued)} of {len(batch)} messages were enqueued: {error}",
                     is_unknown=True,
                 ) from error
             for one in sent:
                 number = numbers[one.position - 1]
-                placed[number] = StripedEnqueued(where, one.message_id, one.outcome)
-        return [placed[number] for number in sorted(placed)]
+                enqueued[number] = StripedEnqueued(found, one.message_id, one.outcome)
+        return [enqueued[number] for number in sorted(enqueued)]
 
     # consume
 
@@ -334,20 +332,19 @@ class AsyncStriped:
         worker_name: str | None = None,
         lease_seconds: int | None = None,
     ) -> list[StripedMessage]:
-        """Lease up to `batch_size` messages: of one stripe, and of the next ones if it has fewer.
+        """Lease up to `batch_size` messages from one stripe, and the rest from the next ones.
 
-        So they may be of several claims: `message.claim` is what the finishing methods take. A
-        server that does not answer is passed over; where none does, ConnectionLost is raised after
-        reconnect_seconds.
+        They may belong to several claims; pass `message.claim` to the finishing methods. An
+        unreachable server is skipped; if all are, raises ConnectionLost after reconnect_seconds.
         """
         size = check_argument("batch_size", "int32", batch_size)
         if size is None:
-            raise InvalidArgument("batch_size must not be None")
+            raise InvalidArgument("batch_size is required")
 
-        async def take() -> list[StripedMessage]:
-            return await self._take(size, worker_name, lease_seconds)
+        async def dequeue() -> list[StripedMessage]:
+            return await self._dequeue(size, worker_name, lease_seconds)
 
-        return await self._persist(take)
+        return await self._persist(dequeue)
 
     async def dequeue_wait(
         self,
@@ -357,25 +354,26 @@ class AsyncStriped:
         lease_seconds: int | None = None,
         wait_seconds: float = 20,
     ) -> list[StripedMessage]:
-        """Dequeue as dequeue_fast does, but wait for a message; an empty list when the time is up.
+        """Dequeue messages, and wait if there are none; return an empty list after the wait.
 
-        It waits at one stripe for a second at a time, and asks all of them in between.
-
-        Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
+        It waits at one stripe for a second at a time, and polls all of them in between. Raises
+        WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
-        seconds_in_all = check_argument("wait_seconds", "float", wait_seconds)
-        if seconds_in_all is None or not 0 <= seconds_in_all <= LONGEST_WAIT_SECONDS:
-            raise InvalidArgument(f"wait_seconds must be 0 to {LONGEST_WAIT_SECONDS:g}")
-        until = time.monotonic() + seconds_in_all
+        total = check_argument("wait_seconds", "float", wait_seconds)
+        if total is None or not 0 <= total <= LONGEST_WAIT_SECONDS:
+            raise InvalidArgument(
+                f"wait_seconds must be between 0 and {LONGEST_WAIT_SECONDS:g}, got {wait_seconds}"
+            )
+        until = time.monotonic() + total
         while True:
             found = await self.dequeue_fast(
                 batch_size, worker_name=worker_name, lease_seconds=lease_seconds
             )
-            left = until - time.monotonic()
-            if found or left <= 0:
+            remaining = until - time.monotonic()
+            if found or remaining <= 0:
                 return found
-            seconds = min(left, _WAIT_SECONDS)
-            stripe = self._living(self._round.next())[0]
+            seconds = min(remaining, _WAIT_SECONDS)
+            stripe = self._reachable(self._round.next())[0]
 
             def call(queue: AsyncQueue, name: str, seconds: float = seconds) -> Awaitable[Any]:
                 return queue.dequeue_wait(
@@ -387,13 +385,13 @@ class AsyncStriped:
                 )
 
             try:
-                if told := await self._once(stripe, call):
-                    return [StripedMessage.of(message, stripe) for message in told]
+                if messages := await self._once(stripe, call):
+                    return [StripedMessage.of(message, stripe) for message in messages]
             except ConnectionLost as error:
                 _log.warning("%s: %s", stripe, error)
                 await asyncio.sleep(min(seconds, 0.1))
 
-    # finish: message_ids None means every message that the claim still holds.
+    # finish: without message_ids, a method finishes every message that the claim still holds.
 
     async def complete(
         self,
@@ -402,7 +400,7 @@ class AsyncStriped:
         *,
         results: Sequence[Any] | None = None,
     ) -> list[Outcome]:
-        """Finish messages of a claim, as AsyncQueue.complete does."""
+        """Complete messages of a claim, as AsyncQueue.complete does."""
         return await self._at(
             claim.stripe,
             lambda queue, name: queue.complete(name, claim.claim_id, message_ids, results=results),
@@ -416,7 +414,7 @@ class AsyncStriped:
         delay_seconds: float | None = None,
         error: str | None = None,
     ) -> list[RetryOutcome]:
-        """Give messages back for another attempt, as AsyncQueue.retry_later does."""
+        """Retry messages of a claim, as AsyncQueue.retry_later does."""
         return await self._at(
             claim.stripe,
             lambda queue, name: queue.retry_later(
@@ -431,7 +429,7 @@ class AsyncStriped:
         *,
         error: str | None = None,
     ) -> list[Outcome]:
-        """Declare messages dead, as AsyncQueue.fail_now does."""
+        """Make messages of a claim dead, as AsyncQueue.fail_now does."""
         return await self._at(
             claim.stripe,
             lambda queue, name: queue.fail_now(name, claim.claim_id, message_ids, error=error),
@@ -440,7 +438,7 @@ class AsyncStriped:
     async def release(
         self, claim: StripeClaim, message_ids: Sequence[int] | None = None
     ) -> list[Outcome]:
-        """Give messages back without spending the attempt, as AsyncQueue.release does."""
+        """Release messages of a claim, as AsyncQueue.release does."""
         return await self._at(
             claim.stripe, lambda queue, name: queue.release(name, claim.claim_id, message_ids)
         )
@@ -452,7 +450,7 @@ class AsyncStriped:
         lease_seconds: int | None = None,
         progress: str | None = None,
     ) -> Lease:
-        """Hold all messages of a claim for longer, as AsyncQueue.extend_lease does."""
+        """Extend the lease of a claim, as AsyncQueue.extend_lease does."""
         return await self._at(
             claim.stripe,
             lambda queue, name: queue.extend_lease(
@@ -460,51 +458,53 @@ class AsyncStriped:
             ),
         )
 
-    # look
+    # inspect
 
     async def find_message(
         self, dedup_key: str, *, group_key: str | None = None
     ) -> MessageDetails | None:
-        """Return what AsyncQueue.find_message does, of the stripe to which the keys go."""
+        """Find a message in the stripe of its keys, as AsyncQueue.find_message does."""
         return await self._at(
             self.stripe_of_key(dedup_key if group_key is None else group_key),
             lambda queue, name: queue.find_message(name, dedup_key),
         )
 
-    # where, and how often
+    # stripes and retries
 
-    def _place_of(self, group_key: str | None, dedup_key: str | None) -> Stripe | None:
-        """Return the stripe of a message with these keys, None where it may be any."""
+    def _stripe_of(self, group_key: str | None, dedup_key: str | None) -> Stripe | None:
+        """Return the stripe of a message with these keys, or None for any."""
         key = dedup_key if group_key is None else group_key
         return None if key is None else self.stripe_of_key(key)
 
-    def _place_of_new(self, message: Any) -> Stripe | None:
+    def _stripe_of_new(self, message: Any) -> Stripe | None:
         if not isinstance(message, NewMessage):
             return None
         if message.predecessor_ids is not None or message.predecessor_positions is not None:
-            raise InvalidArgument("predecessors are messages of a stripe: say which, by stripe")
-        return self._place_of(message.group_key, message.dedup_key)
+            raise InvalidArgument(
+                "predecessors require stripe: message ids are unique within a stripe only"
+            )
+        return self._stripe_of(message.group_key, message.dedup_key)
 
-    def _living(self, stripes: Sequence[Stripe]) -> list[Stripe]:
-        """Return the stripes whose servers are not known to be away; all where that is none."""
+    def _reachable(self, stripes: Sequence[Stripe]) -> list[Stripe]:
+        """Return the stripes of reachable servers, or all if there are none."""
         found = [
             stripe for stripe in stripes if not self._server_health[stripe.server].is_backing_off
         ]
         return found or list(stripes)
 
-    async def _take(
+    async def _dequeue(
         self, batch_size: int, worker_name: str | None, lease_seconds: int | None
     ) -> list[StripedMessage]:
-        """Ask the stripes once around."""
+        """Poll each stripe once until the batch is full."""
         found: list[StripedMessage] = []
         lost: dict[Any, ConnectionLost] = {}
         has_answered = False
-        for stripe in _without(lost, self._living(self._round.next())):
-            left = batch_size - len(found)
+        for stripe in _without(lost, self._reachable(self._round.next())):
+            size = batch_size - len(found)
 
-            def call(queue: AsyncQueue, name: str, left: int = left) -> Awaitable[list[Message]]:
+            def call(queue: AsyncQueue, name: str, size: int = size) -> Awaitable[list[Message]]:
                 return queue.dequeue_fast(
-                    name, left, worker_name=worker_name, lease_seconds=lease_seconds
+                    name, size, worker_name=worker_name, lease_seconds=lease_seconds
                 )
 
             try:
@@ -515,12 +515,12 @@ class AsyncStriped:
                     continue
                 if not found:
                     raise
-                # What the others gave is leased, and must not be lost sight of.
+                # The messages of earlier stripes are leased: return them.
                 _log.warning("%s: %s", stripe, error)
                 break
             has_answered = True
             found += [StripedMessage.of(message, stripe) for message in messages]
-            self._round.note(stripe, is_full=len(messages) == left)
+            self._round.record(stripe, is_full=len(messages) == size)
             if len(found) >= batch_size:
                 break
         if lost and not has_answered:
@@ -528,11 +528,11 @@ class AsyncStriped:
         return found
 
     async def _put(
-        self, place: Stripe | None, call: Callable[[AsyncQueue, str], Awaitable[_T]]
+        self, stripe: Stripe | None, call: Callable[[AsyncQueue, str], Awaitable[_T]]
     ) -> tuple[Stripe, _T]:
-        """Make a call at a stripe, or at this object's own; return where it was, and its answer."""
-        if place is not None:
-            return place, await self._at(place, call)
+        """Make a call at a stripe, or at any; return the stripe and the answer."""
+        if stripe is not None:
+            return stripe, await self._at(stripe, call)
 
         async def put() -> tuple[Stripe, _T]:
             return await self._put_anywhere(call)
@@ -542,9 +542,9 @@ class AsyncStriped:
     async def _put_anywhere(
         self, call: Callable[[AsyncQueue, str], Awaitable[_T]]
     ) -> tuple[Stripe, _T]:
-        """Make a call at this object's own stripe, or at the next one whose server answers."""
+        """Make a call at the object's own stripe, or at the next one with a reachable server."""
         lost: dict[Any, ConnectionLost] = {}
-        for stripe in _without(lost, self._living(self._own)):
+        for stripe in _without(lost, self._reachable(self._own)):
             try:
                 return stripe, await self._once(stripe, call)
             except ConnectionLost as error:
@@ -552,18 +552,18 @@ class AsyncStriped:
                     raise
                 lost[stripe.server] = error
             except Exception as error:
-                # Another stripe may have room, or be in nobody's way: the next call goes there.
+                # Another stripe may have space or fewer locks: use it for the next call.
                 if is_driver_error(error):
                     self._own = self._own[1:] + self._own[:1]
                 raise
         raise next(iter(lost.values()))
 
     async def _each(self, call: Callable[[AsyncQueue, str], Awaitable[_T]]) -> list[_T]:
-        """Make a call at every stripe, one after the other."""
+        """Make a call at each stripe in turn."""
         return [await self._at(stripe, call) for stripe in self.stripes]
 
     async def _at(self, stripe: Stripe, call: Callable[[AsyncQueue, str], Awaitable[_T]]) -> _T:
-        """Make a call at a stripe that no other stripe can answer."""
+        """Make a call that only this stripe can answer."""
 
         async def once() -> _T:
             return await self._once(stripe, call)
@@ -571,7 +571,7 @@ class AsyncStriped:
         return await self._persist(once)
 
     async def _once(self, stripe: Stripe, call: Callable[[AsyncQueue, str], Awaitable[_T]]) -> _T:
-        """Make a call at a stripe once, and note whether its server answers."""
+        """Make a call at a stripe once, and record whether its server answered."""
         try:
             found = await call(self._queues[stripe.server], stripe.queue_name)
         except ConnectionLost:
@@ -581,39 +581,39 @@ class AsyncStriped:
         return found
 
     async def _persist(self, call: Callable[[], Awaitable[_T]]) -> _T:
-        """Make a call again, while that can do no harm, until it succeeds or is given up."""
+        """Retry a call, if that is safe, until it succeeds or times out."""
         backoff = Backoff(first=0.1, cap=5.0)
-        give_up_at = float("inf")
+        deadline = float("inf")
         while True:
             try:
                 return await call()
             except ConnectionLost as error:
-                give_up_at = min(give_up_at, time.monotonic() + self._reconnect_seconds)
-                if error.is_unknown or time.monotonic() >= give_up_at:
+                deadline = min(deadline, time.monotonic() + self._reconnect_seconds)
+                if error.is_unknown or time.monotonic() >= deadline:
                     raise
                 delay = backoff.next()
-                _log.warning("trying again in %.1f s: %s", delay, error)
+                _log.warning("retrying in %.1f s: %s", delay, error)
             await asyncio.sleep(delay)
 
 
 def _without(lost: Mapping[Any, object], stripes: Iterable[Stripe]) -> Iterator[Stripe]:
-    """Go through stripes, without those of servers that are lost when it is their turn."""
+    """Yield the stripes whose server is not in `lost` at their turn."""
     for stripe in stripes:
         if stripe.server not in lost:
             yield stripe
 
 
 def _batch_call(messages: list[Any]) -> Callable[[AsyncQueue, str], Awaitable[Any]]:
-    """Return a call that hands over these messages."""
+    """Return a call that enqueues these messages."""
     return lambda queue, name: queue.enqueue_batch(name, messages)
 
 
 _striped: weakref.WeakSet[AsyncStriped] = weakref.WeakSet()
 
 
-def _begin_all_anew() -> None:
+def _restart_all() -> None:
     for striped in list(_striped):
-        striped._begin_anew()
+        striped._restart()
 
 
-after_fork(_begin_all_anew)
+after_fork(_restart_all)

@@ -1,6 +1,6 @@
-"""The driver's connection inside what SQLAlchemy or Django has put around it.
+"""Sources: the driver's connection inside an object of SQLAlchemy or Django.
 
-Neither is imported: an object of theirs is known by the package of its class and by its methods.
+Neither is imported: their objects are recognized by package and methods.
 """
 
 from typing import Any
@@ -10,14 +10,11 @@ from rowq.engines.connections import DriverSource, Source
 from rowq.engines.uncommitted import watch_session
 from rowq.errors import EngineUnknown, QueueClosed
 
-_REMEDY = (
-    "; name one in the URL, such as postgresql+psycopg://, or send by"
-    " rowq.contrib.sqlalchemy.enqueue, which takes others, too"
-)
+_REMEDY = "; use a URL such as postgresql+psycopg://, or rowq.contrib.sqlalchemy.enqueue"
 
 
 def source_in(connection: Any) -> Source:
-    """Return the source for an object of SQLAlchemy's or Django's; raises EngineUnknown."""
+    """Return the source for an object of SQLAlchemy or Django; raises EngineUnknown."""
     packages = packages_of(type(connection))
     if "sqlalchemy" in packages:
         return _in_sqlalchemy(connection)
@@ -27,7 +24,7 @@ def source_in(connection: Any) -> Source:
 
 
 class _Django(Source):
-    """django.db.connection, or one of django.db.connections; it connects when it is first used."""
+    """A connection of django.db.connections; it connects at first use."""
 
     is_async = False
 
@@ -39,45 +36,45 @@ class _Django(Source):
         self._connection.ensure_connection()
         return self._connection.connection
 
-    def watch(self, place: str) -> None:
-        """Do nothing: Django ends its transactions in blocks, and else is in autocommit."""
+    def watch(self, target: str) -> None:
+        """Do nothing: Django has transactions in blocks only, which end them."""
 
 
 class _Pooled(Source):
-    """A connection of SQLAlchemy's pool, as from engine.raw_connection()."""
+    """A connection from engine.raw_connection() of SQLAlchemy."""
 
     def __init__(self, pooled: Any) -> None:
         self._pooled = pooled
         connection = self.driver_connection()
         self.engine = engine_for_connection(connection)
-        # With asyncpg, SQLAlchemy begins a transaction at the first call that goes through it.
+        # With asyncpg, SQLAlchemy begins a transaction only at a call through SQLAlchemy.
         engine_for_driver(self.engine.driver_package, "SQLAlchemy", _REMEDY)
         self.is_async = self.engine.is_async(connection)
 
     def driver_connection(self) -> Any:
         connection = self._pooled.driver_connection
         if connection is None:
-            raise QueueClosed("the connection was closed, so it is back in its pool")
+            raise QueueClosed("the connection is closed and back in its pool; open a new one")
         return connection
 
-    def watch(self, place: str) -> None:
-        """Do nothing: it goes back to its pool."""
+    def watch(self, target: str) -> None:
+        """Do nothing: the connection returns to its pool."""
 
 
 class _Bound(Source):
-    """A connection or session of SQLAlchemy's, which knows its dialect before it has connected."""
+    """A connection or session of SQLAlchemy, with a known dialect."""
 
     def __init__(self, owner: Any, dialect: Any) -> None:
         self.engine = engine_for_driver(dialect.driver, "SQLAlchemy", _REMEDY)
         self.is_async = dialect.is_async
         self._owner = owner
 
-    def watch(self, place: str) -> None:
-        watch_session(self._owner, place)
+    def watch(self, target: str) -> None:
+        watch_session(self._owner, target)
 
 
 class _Session(_Bound):
-    """A Session, AsyncSession, or a scoped one: its connection is that of its transaction."""
+    """A Session, AsyncSession or scoped session; its transaction determines its connection."""
 
     def driver_connection(self) -> Any:
         return self._owner.connection().connection.driver_connection
@@ -88,7 +85,7 @@ class _Session(_Bound):
 
 
 class _Connection(_Bound):
-    """A Connection or AsyncConnection; it commits only a transaction that it knows of."""
+    """A Connection or AsyncConnection; it commits only a transaction that it has begun."""
 
     def driver_connection(self) -> Any:
         if not self._owner.in_transaction():
@@ -101,17 +98,17 @@ class _Connection(_Bound):
         return (await self._owner.get_raw_connection()).driver_connection
 
 
-def _in_sqlalchemy(given: Any) -> Source:
-    # The class is asked, as some attributes of an asynchronous object raise when they are read.
-    kind = type(given)
+def _in_sqlalchemy(owner: Any) -> Source:
+    # Check the class: some attributes of an asynchronous object raise when read.
+    kind = type(owner)
     if hasattr(kind, "driver_connection"):
-        return _Pooled(given)
+        return _Pooled(owner)
     if hasattr(kind, "get_bind"):
-        return _Session(given, given.get_bind().dialect)
+        return _Session(owner, owner.get_bind().dialect)
     if hasattr(kind, "in_transaction"):
-        return _Connection(given, given.dialect)
+        return _Connection(owner, owner.dialect)
     if hasattr(kind, "raw_connection") or hasattr(kind, "sync_engine"):
         raise EngineUnknown(
-            f"an {kind.__name__} is no connection: use engine.connect() or a session of it"
+            f"expected a connection or session, got {kind.__name__}; use engine.connect()"
         )
-    return DriverSource(given)
+    return DriverSource(owner)

@@ -1,7 +1,4 @@
-"""For applications with FastAPI: a queue for each request, and workers beside the requests.
-
-It needs the extra `fastapi`. Nothing else of rowq imports this module.
-"""
+"""FastAPI integration: a queue per request, and workers in the server; extra `fastapi`."""
 
 import asyncio
 import inspect
@@ -27,44 +24,44 @@ except ImportError as error:
     ) from error
 
 _log = logging.getLogger("rowq.fastapi")
-_ASK_AGAIN_SECONDS = 0.05
+_RETRY_SECONDS = 0.05
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
-"""What FastAPI(lifespan=...) takes."""
+"""An argument for FastAPI(lifespan=...)."""
 
 
 def rowq_queue(pool: Any, **options: Any) -> Any:
-    """Return the dependency of a queue on a connection of `pool`, in a transaction of its own.
+    """Return a dependency: a queue on a connection of `pool`, in its own transaction.
 
-    It is committed when the path operation has returned and before the response is sent: who is
-    told that a message is there may rely on it. An exception, HTTPException too, rolls it back. It
-    is for path operations that only hand over messages: one that writes on a connection or session
-    of its own makes a rowq.Queue or rowq.AsyncQueue of that, so that both are committed or none. To
-    replace it in a test: `app.dependency_overrides[dependency.dependency]`.
+    It commits after the path operation has returned and before the response is sent. Any exception,
+    including HTTPException, rolls it back. Use it for path operations that only enqueue messages.
+    If one writes on its own connection or session, create a rowq.Queue or rowq.AsyncQueue from
+    that, so that both commit together. In tests, replace it with
+    `app.dependency_overrides[dependency.dependency]`.
 
         Orders = Annotated[rowq.AsyncQueue, rowq_queue(pool)]
 
     Args:
-        pool: psycopg_pool's AsyncConnectionPool, which your lifespan opens, or SQLAlchemy's
-            AsyncEngine, for rowq.AsyncQueue; psycopg_pool's ConnectionPool or SQLAlchemy's Engine,
-            for rowq.Queue. An engine is not in autocommit. Or a function that returns one of the
-            asynchronous ones, or asyncpg's Pool, which has to be made in the lifespan: it is called
-            with each request, as in `lambda request: request.app.state.pool`.
+        pool: for rowq.AsyncQueue an AsyncConnectionPool of psycopg_pool, which your lifespan opens,
+            or an AsyncEngine of SQLAlchemy; for rowq.Queue a ConnectionPool or an Engine. An engine
+            must not be in autocommit. Or a function of the request that returns an asynchronous
+            one, or a Pool of asyncpg, which must be created in the lifespan:
+            `lambda request: request.app.state.pool`.
         options: those of the queue: savepoint, default.
 
     Raises:
-        EngineUnknown: it is none of these; of what a function returns the request raises it.
+        EngineUnknown: unsupported pool; for the result of a function, the request raises it.
     """
     is_function = _is_function(pool)
     if not is_function:
         _check_pool(pool)
 
     async def async_queue(request: HTTPConnection) -> AsyncIterator[AsyncQueue]:
-        lender = _asked(pool, request) if is_function else pool
+        lender = _found(pool, request) if is_function else pool
         async with AsyncExitStack() as stack:
             connection = await stack.enter_async_context(_connection(lender))
             if not hasattr(type(lender), "begin"):
-                # The pool's connections may be in autocommit.
+                # The connection may be in autocommit.
                 await stack.enter_async_context(connection.transaction())
             yield AsyncQueue(connection, **options)
 
@@ -80,12 +77,12 @@ def rowq_queue(pool: Any, **options: Any) -> Any:
 
 
 def worker_lifespan(*workers: Worker) -> Lifespan:
-    """Return a lifespan that runs workers, each in a thread, for as long as the server runs.
+    """Return a lifespan that runs workers, each in a thread, while the server runs.
 
-    At the end they finish the messages in hand and release the others. The server's processes each
-    have their own. A handler that is `async def` runs in an event loop of its worker's: it takes no
-    connection of the application's asynchronous pool. A worker that gives up (WorkerFailed) says so
-    in the log "rowq.fastapi", and the server goes on. In a lifespan of your own:
+    At the end they finish running messages and release the others. Each process of the server has
+    its own workers. An `async def` handler runs in its worker's event loop, so it cannot use the
+    application's asynchronous pool. If a worker fails (WorkerFailed), the logger "rowq.fastapi"
+    logs it, and the server continues. In your own lifespan:
 
         async with worker_lifespan(worker)(app):
             yield
@@ -105,43 +102,43 @@ def worker_lifespan(*workers: Worker) -> Lifespan:
 
 
 def _end(runs: Sequence[tuple[threading.Thread, Worker]]) -> None:
-    """Stop these runs of workers, those that have not ended yet, and wait for them."""
+    """Stop these workers and wait for them."""
     while living := [(thread, worker) for thread, worker in runs if thread.is_alive()]:
-        # A thread that was started just now may not have begun its run: it is asked again.
+        # A new thread may not have started its run yet: repeat.
         for _, worker in living:
             worker._stop_run()
-        living[0][0].join(_ASK_AGAIN_SECONDS)
+        living[0][0].join(_RETRY_SECONDS)
 
 
 def _run(worker: Worker) -> None:
     try:
         worker.run()
     except RowqError as error:
-        _log.error("a worker has ended: %s", error)
+        _log.error("worker failed: %s", error)
 
 
-def _asked(find: Callable[[HTTPConnection], Any], request: HTTPConnection) -> Any:
-    """Return the pool that an application's function finds; raises EngineUnknown."""
+def _found(find: Callable[[HTTPConnection], Any], request: HTTPConnection) -> Any:
+    """Return the pool that an application's function returns; raises EngineUnknown."""
     pool = find(request)
     _check_pool(pool)
     if not _is_async(pool):
-        raise EngineUnknown("a function of rowq_queue returns an asynchronous pool or engine")
+        raise EngineUnknown("the function of rowq_queue must return an asynchronous pool or engine")
     return pool
 
 
 def _is_function(pool: Any) -> bool:
-    """Tell functions from pools, from factories such as sessionmaker, and from coroutines."""
+    """Whether it is a function, and not a pool, a factory such as sessionmaker, or a coroutine."""
     is_plain = inspect.isroutine(pool) or isinstance(pool, partial)
     return is_plain and not inspect.iscoroutinefunction(pool)
 
 
 def _check_pool(pool: Any) -> None:
-    """Refuse what lends no connections; raises EngineUnknown."""
+    """Refuse an unsupported pool; raises EngineUnknown."""
     kind = type(pool)
     if not (hasattr(kind, "connection") or hasattr(kind, "begin") or _is_of_asyncpg(pool)):
         raise EngineUnknown(
-            "rowq_queue takes a pool of psycopg_pool or asyncpg, or an engine of SQLAlchemy, not a"
-            f" {kind.__module__}.{kind.__qualname__}"
+            "pool must be a psycopg_pool or asyncpg pool, or a SQLAlchemy engine,"
+            f" got {kind.__module__}.{kind.__qualname__}"
         )
 
 
@@ -154,7 +151,7 @@ def _is_of_asyncpg(pool: Any) -> bool:
 
 
 def _connection(pool: Any) -> Any:
-    """Return a context that lends a connection of the pool; SQLAlchemy's is in a transaction."""
+    """Return a context with a connection of the pool; SQLAlchemy's is in a transaction."""
     if _is_of_asyncpg(pool):
         return pool.acquire()
     return pool.begin() if hasattr(type(pool), "begin") else pool.connection()

@@ -1,17 +1,17 @@
-"""Hands over messages in a transaction of SQLAlchemy's, whatever driver is below it.
+"""Enqueueing in a SQLAlchemy transaction, with any driver.
 
 >>> with Session(engine) as session, session.begin():
 ...     session.add(order)
 ...     session.flush()
 ...     rowq.contrib.sqlalchemy.enqueue(session, "orders", {"id": order.id})
 
-Each function is the method of that name of rowq.Queue, on a session or connection of SQLAlchemy's,
-and those that end in _async are for its asyncio. The call is a statement of SQLAlchemy's with bound
-parameters: so it works with drivers that rowq does not know, such as asyncpg, psycopg2 and
-mysqlclient, on PostgreSQL, MariaDB and MySQL. Nothing is committed here: the message exists if and
-only if the caller's transaction commits.
+Each function is the method of that name of rowq.Queue, on a session or connection of SQLAlchemy;
+names that end in _async are for its asyncio. The call is a SQLAlchemy statement with bound
+parameters, so it also works with drivers that rowq does not support, such as psycopg2 and
+mysqlclient, on PostgreSQL, MariaDB and MySQL. Nothing is committed: the message exists if and only
+if the caller's transaction commits.
 
-A refusal of rowq's is raised as its class, such as QueueNotFound; other errors are SQLAlchemy's.
+rowq's refusals are raised as their classes, such as QueueNotFound; other errors are SQLAlchemy's.
 """
 
 import inspect
@@ -26,7 +26,7 @@ from rowq.async_session import AsyncSession
 from rowq.engines import engine_module, engines
 from rowq.engines.base import Engine, Row
 from rowq.engines.calls import inputs_of
-from rowq.engines.uncommitted import place_of, watch_session
+from rowq.engines.uncommitted import target_of, watch_session
 from rowq.errors import EngineUnknown, PackageMissing, Refused, refusal_from_text
 from rowq.messages import BatchEnqueued, BatchPublished, Enqueued, NewMessage, Published
 from rowq.options import MessageOptions, PublishOptions, takes
@@ -42,9 +42,9 @@ except ImportError as missing:
     ) from missing
 
 _ENGINES = {"postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql"}
-"""By SQLAlchemy's name of a dialect, rowq's of the engine; the others' calls are no statements."""
+"""rowq's engines by SQLAlchemy's dialect; on other engines a call is not a single statement."""
 
-# Drivers of asyncio put the class of the server's error before what it says.
+# Asynchronous drivers put the class of the server's error before its text.
 _REFUSAL = re.compile(r"(?:<class '[^']*'>: )?(RQ\d{3} [^\n]*)")
 
 
@@ -58,20 +58,20 @@ def enqueue(
     default: Default | None = None,
     **options: Unpack[MessageOptions],
 ) -> Enqueued:
-    """Hand over one message, see rowq.Queue.enqueue.
+    """Enqueue a message; see rowq.Queue.enqueue.
 
     Args:
-        session: a Session, scoped_session or Connection of SQLAlchemy's.
+        session: a Session, scoped_session or Connection of SQLAlchemy.
         queue_name: the queue.
         data: any JSON value, or bytes.
         text: a text body, instead of data.
-        default: makes JSON values of others, as in json.dumps.
-        options: those of rowq.Queue.enqueue.
+        default: converts other values to JSON values, as in json.dumps.
+        options: as in rowq.Queue.enqueue.
 
     Raises:
-        EngineUnknown: it is none of these, or its database is of another engine.
-        Refused: rowq has refused the call. On PostgreSQL the transaction takes nothing more then,
-            unless the call is in `session.begin_nested()`.
+        EngineUnknown: unsupported session, or unsupported database.
+        Refused: rowq refused the call. On PostgreSQL the transaction is then aborted, unless the
+            call is in `session.begin_nested()`.
     """
     return Queue(_Statements(session), default=default).enqueue(
         queue_name, data, text=text, **options
@@ -85,7 +85,7 @@ def enqueue_batch(
     *,
     default: Default | None = None,
 ) -> list[BatchEnqueued]:
-    """Hand over up to 10000 messages, see rowq.Queue.enqueue_batch; otherwise as enqueue."""
+    """Enqueue up to 10000 messages, see rowq.Queue.enqueue_batch; otherwise as enqueue."""
     return Queue(_Statements(session), default=default).enqueue_batch(queue_name, messages)
 
 
@@ -99,7 +99,7 @@ def publish(
     default: Default | None = None,
     **options: Unpack[PublishOptions],
 ) -> list[Published]:
-    """Hand over a message to a topic's queues, see rowq.Queue.publish; otherwise as enqueue."""
+    """Publish a message to a topic, see rowq.Queue.publish; otherwise as enqueue."""
     queue = Queue(_Statements(session), default=default)
     return queue.publish(topic, data, text=text, **options)
 
@@ -133,7 +133,7 @@ async def enqueue_batch_async(
     *,
     default: Default | None = None,
 ) -> list[BatchEnqueued]:
-    """As enqueue_batch, on what enqueue_async takes."""
+    """As enqueue_batch, on the sessions of enqueue_async."""
     queue = AsyncQueue(_AsyncStatements(session), default=default)
     return await queue.enqueue_batch(queue_name, messages)
 
@@ -148,7 +148,7 @@ async def publish_async(
     default: Default | None = None,
     **options: Unpack[PublishOptions],
 ) -> list[Published]:
-    """As publish, on what enqueue_async takes."""
+    """As publish, on the sessions of enqueue_async."""
     queue = AsyncQueue(_AsyncStatements(session), default=default)
     return await queue.publish(topic, data, text=text, **options)
 
@@ -156,12 +156,12 @@ async def publish_async(
 async def publish_batch_async(
     session: Any, messages: Iterable[NewMessage], *, default: Default | None = None
 ) -> list[BatchPublished]:
-    """As publish_batch, on what enqueue_async takes."""
+    """As publish_batch, on the sessions of enqueue_async."""
     return await AsyncQueue(_AsyncStatements(session), default=default).publish_batch(messages)
 
 
 class _Statements(Session):
-    """Calls routines by statements of SQLAlchemy's, in the transaction of its session."""
+    """Calls as SQLAlchemy statements, in the transaction of its session."""
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
@@ -174,19 +174,19 @@ class _Statements(Session):
         self,
         routine: str,
         arguments: Mapping[str, Any],
-        until: float | None = None,  # noqa: ARG002 - none of these waits
+        until: float | None = None,  # noqa: ARG002
     ) -> list[Row]:
-        """Execute the statement; raises the refusal that an error stands for."""
+        """Execute the statement; raises the refusal in an error."""
         statement, values = _statement(self.engine, routine, arguments)
         try:
             rows = [tuple(row) for row in self._owner.execute(statement, values)]
         except DBAPIError as error:
             if refusal := _refusal(error):
-                # SQLAlchemy's own error has the message's body in its text.
+                # The text of SQLAlchemy's own error contains the message's body.
                 raise refusal from error.orig
             raise
-        if rows and (place := place_of(routine, arguments)):
-            watch_session(self._owner, place)
+        if rows and (target := target_of(routine, arguments)):
+            watch_session(self._owner, target)
         return rows
 
     def close(self) -> None:
@@ -197,7 +197,7 @@ class _Statements(Session):
 
 
 class _AsyncStatements(AsyncSession):
-    """As _Statements, on sessions and connections of SQLAlchemy's asyncio."""
+    """As _Statements, for SQLAlchemy's asyncio."""
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
@@ -212,17 +212,17 @@ class _AsyncStatements(AsyncSession):
         arguments: Mapping[str, Any],
         until: float | None = None,  # noqa: ARG002
     ) -> list[Row]:
-        """Execute the statement; raises the refusal that an error stands for."""
+        """Execute the statement; raises the refusal in an error."""
         statement, values = _statement(self.engine, routine, arguments)
         try:
             rows = [tuple(row) for row in await self._owner.execute(statement, values)]
         except DBAPIError as error:
             if refusal := _refusal(error):
-                # SQLAlchemy's own error has the message's body in its text.
+                # The text of SQLAlchemy's own error contains the message's body.
                 raise refusal from error.orig
             raise
-        if rows and (place := place_of(routine, arguments)):
-            watch_session(self._owner, place)
+        if rows and (target := target_of(routine, arguments)):
+            watch_session(self._owner, target)
         return rows
 
     async def close(self) -> None:
@@ -237,19 +237,19 @@ def _engine_of(owner: Any, *, is_async: bool) -> Engine:
     execute = getattr(type(owner), "execute", None)
     if execute is None:
         raise EngineUnknown(
-            f"{type(owner).__qualname__} has no transaction: use a session or a connection"
+            f"expected a SQLAlchemy session or connection, got {type(owner).__qualname__}"
         )
     if inspect.iscoroutinefunction(execute) != is_async:
-        takers = "without _async in their names" if is_async else "that end in _async"
-        raise EngineUnknown(f"{type(owner).__qualname__}: the functions {takers} take it")
+        functions = "without _async" if is_async else "that end in _async"
+        raise EngineUnknown(f"{type(owner).__qualname__} requires the functions {functions}")
     dialect = (owner.get_bind() if hasattr(type(owner), "get_bind") else owner).dialect
     name = _ENGINES.get(dialect.name)
     for engine in engines():
         if engine.name == name:
             return engine
     raise EngineUnknown(
-        f"rowq.contrib.sqlalchemy is for PostgreSQL, MariaDB and MySQL, and this is {dialect.name}:"
-        " rowq.Queue(session) calls by the driver"
+        f"rowq.contrib.sqlalchemy requires PostgreSQL, MariaDB or MySQL, got {dialect.name};"
+        " use rowq.Queue(session)"
     )
 
 
@@ -263,11 +263,10 @@ def _statement(
 
 @cache
 def _clause(engine: str, routine: str, text: str) -> sqlalchemy.TextClause:
-    """Return a statement whose parameters have types, as some drivers need for null and for bytes.
+    """Return a statement with typed parameters, which some drivers need for null and bytes.
 
-    On MySQL the driver quotes each value by its own type.
+    On MySQL the driver quotes each value by its type, and bytes are sent as hex digits.
     """
-    # MySQL's statements take bytes as a text in hexadecimal digits.
     binary, others = (
         (sqlalchemy.LargeBinary(), sqlalchemy.Text()) if engine == "postgres" else (None, None)
     )
@@ -279,10 +278,10 @@ def _clause(engine: str, routine: str, text: str) -> sqlalchemy.TextClause:
 
 
 def _refusal(error: DBAPIError) -> Refused | None:
-    """Return the refusal that a driver's error stands for, or None."""
+    """Return the refusal in a driver's error, or None."""
     origin = error.orig
-    # MySQL's drivers have a number before the text.
-    texts = [str(origin), *(part for part in getattr(origin, "args", ()) if isinstance(part, str))]
+    # MySQL's drivers put a number before the text.
+    texts = [str(origin), *(arg for arg in getattr(origin, "args", ()) if isinstance(arg, str))]
     for text in texts:
         if found := _REFUSAL.match(text):
             return refusal_from_text(found[1])

@@ -1,8 +1,8 @@
-"""What all engines share, and the one place that finds them.
+"""Discovery of engines, and code that they share.
 
-An engine is a package in here that has a module `engine`, and another one in rowq/tools/engines.
-Nothing outside of these imports them by their names: `engines()` finds them all, and `part_of`
-returns what one of them has for a task.
+An engine is a package here with a module `engine`, and a package in rowq/tools/engines. No other
+code imports these packages by name: `engines()` finds them all, and `engine_module` returns a
+module of one.
 """
 
 import importlib
@@ -15,10 +15,10 @@ from rowq.engines.base import Engine
 from rowq.errors import EngineUnknown, RowqError
 
 EXAMPLE = "postgresql://user:password@host/database"
-"""A URL, for errors."""
+"""An example URL, for errors."""
 
 TOOLS = "rowq.tools.engines"
-"""The packages of what installing and examining rowq needs of the engines."""
+"""The package of the engines' code for installation and inspection."""
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -30,15 +30,12 @@ def engines() -> tuple[Engine, ...]:
     return tuple(engine_module(name, "engine").ENGINE for name in names)
 
 
-def engine_module(engine: str, part: str, package: str = __name__) -> Any:
-    """Return a module of an engine's package.
+def engine_module(engine: str, module: str, package: str = __name__) -> Any:
+    """Return a module of an engine such as postgres; docs/contributing.md lists them.
 
-    Args:
-        engine: the engine's name, such as postgres.
-        part: the module's name; docs/contributing.md lists those that every engine has.
-        package: where the engine's package is: TOOLS for what only tools need.
+    package: TOOLS for a module of rowq/tools/engines.
     """
-    return importlib.import_module(f"{package}.{engine}.{part}")
+    return importlib.import_module(f"{package}.{engine}.{module}")
 
 
 def engine_for_url(url: str) -> Engine:
@@ -48,15 +45,14 @@ def engine_for_url(url: str) -> Engine:
         if scheme in engine.schemes:
             return engine
     known = ", ".join(f"{engine.schemes[0]}://" for engine in engines())
-    hint = "" if scheme or "=" not in url else f"; write it as a URL, such as {EXAMPLE}"
+    hint = "" if scheme or "=" not in url else f"; use a URL such as {EXAMPLE}"
     raise EngineUnknown(f"the URL must begin with one of {known}{hint}")
 
 
 def engine_for_connection(connection: Any) -> Engine:
     """Return the engine whose driver made the connection; raises EngineUnknown."""
-    # A handler's connection may be a cover around the driver's.
-    covered = getattr(connection, "rowq_lent", connection)
-    packages = packages_of(type(covered))
+    # A handler's connection may wrap the driver's.
+    packages = packages_of(type(getattr(connection, "rowq_lent", connection)))
     for engine in engines():
         if engine.driver_package in packages:
             return engine
@@ -67,21 +63,19 @@ def engine_for_connection(connection: Any) -> Engine:
     kind = type(connection)
     others = [driver for engine in engines() for driver in engine.other_drivers]
     known = ", ".join([_drivers(), *others])
-    raise EngineUnknown(f"{kind.__module__}.{kind.__qualname__} is no connection of {known}")
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    raise EngineUnknown(f"unsupported connection {name}; expected one of {known}")
 
 
 def engine_for_driver(driver: str, owner: str, remedy: str = "") -> Engine:
-    """Return the engine of a driver's package; raises EngineUnknown.
+    """Return the engine of a driver's package, such as psycopg; raises EngineUnknown.
 
-    Args:
-        driver: the package's name, such as psycopg.
-        owner: who uses the driver, for the error.
-        remedy: what the error ends with.
+    owner: the library that uses the driver, for the error. remedy: the end of the error.
     """
     for engine in engines():
         if engine.driver_package == driver:
             return engine
-    raise EngineUnknown(f"{owner} uses {driver} here; rowq knows {_drivers()}{remedy}")
+    raise EngineUnknown(f"{owner} uses {driver}; rowq supports {_drivers()}{remedy}")
 
 
 def is_driver_error(error: BaseException) -> bool:
@@ -91,17 +85,17 @@ def is_driver_error(error: BaseException) -> bool:
 
 
 def is_foreseen(error: BaseException) -> bool:
-    """Whether an error is rowq's or a driver's, and not a fault of the program."""
+    """Whether rowq or a driver raised the error."""
     return isinstance(error, RowqError) or is_driver_error(error)
 
 
 def packages_of(kind: type) -> set[str]:
-    """Return the names of the packages that a class and its bases are from."""
+    """Return the top-level packages of a class and its bases."""
     return {base.__module__.partition(".")[0] for base in kind.__mro__}
 
 
 def without_password(url: str) -> str:
-    """Return the URL as it may be shown: user and parameters that hold secrets are blotted out."""
+    """Return the URL with password and secret parameters masked."""
     shown = re.sub(r"(?<=://)[^/?#]*@", lambda user: _user_only(user.group()), url)
     return re.sub(r"(?i)((?:password|passfile|secret|token|key)=)[^&#]*", r"\1***", shown)
 

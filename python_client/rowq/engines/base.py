@@ -1,4 +1,4 @@
-"""What a database engine has to provide; one package of rowq per engine."""
+"""Interface of a database engine; one package of rowq per engine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,20 +12,20 @@ Row = tuple[Any, ...]
 
 
 class Engine(ABC):
-    """Calls routines through one driver, and knows that driver's connections and errors.
+    """Calls through one driver, with its connections and errors.
 
     Python types of the contract: bool, int, float, str, bytes, decoded JSON and aware UTC datetime.
     """
 
     name: ClassVar[str]
-    """Name of the engine, and of its directories below sql/ and migrations/."""
+    """Name of the engine and of its directories in sql/ and migrations/."""
     schemes: ClassVar[tuple[str, ...]]
-    """URL schemes that mean this engine."""
+    """URL schemes of this engine."""
     driver_package: ClassVar[str]
-    """Top-level package of the driver; a connection whose class lives there is this engine's."""
+    """Top-level package of the driver, and of its connection classes."""
     other_drivers: ClassVar[Mapping[str, str]] = {}
-    """Packages of other drivers whose connections are taken, and who calls by them: a package with
-    a module of the engine's name, whose ENGINE does."""
+    """Other supported drivers, and for each a package with a module of the engine's name, whose
+    ENGINE makes calls through it."""
 
     @abstractmethod
     def connect(self, url: str) -> Any:
@@ -37,21 +37,20 @@ class Engine(ABC):
 
     @abstractmethod
     def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
-        """Call `routine` with an argument for every parameter; never commits.
+        """Call `routine` with an argument for every parameter; never commit.
 
-        Raises the refusal that the driver's error stands for, InvalidArgument for what cannot be
-        sent, and any other error of the driver as it is.
+        Raises the refusal for a routine's error, InvalidArgument for a value that cannot be sent,
+        and other errors of the driver unchanged.
         """
 
     @abstractmethod
     def call_briefly(
         self, connection: Any, routine: str, arguments: Mapping[str, Any]
     ) -> list[Row]:
-        """As call, but give up with a passing error instead of waiting for a lock.
+        """As call, but raise a transient error instead of waiting for a lock.
 
-        After a moment, as locks are often held for no longer: at most a second where the engine
-        counts in seconds. On a connection of rowq's own in autocommit; other calls on it may then
-        give up so, too.
+        The lock timeout is 0 to 1 second, and may stay in effect for later calls on the
+        connection, which must be rowq's own and in autocommit.
         """
 
     @abstractmethod
@@ -62,7 +61,7 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self, connection: Any) -> None:
-        """Close a connection; never raises because it is already broken."""
+        """Close a connection; ignore errors of one that is already lost."""
 
     @abstractmethod
     async def close_async(self, connection: Any) -> None:
@@ -70,21 +69,18 @@ class Engine(ABC):
 
     @abstractmethod
     def is_async(self, connection: Any) -> bool:
-        """Whether the connection is an asynchronous one."""
+        """Whether the connection is asynchronous."""
 
     @abstractmethod
     def is_usable(self, connection: Any) -> bool:
-        """Whether the idle connection is still up, as far as this side can see without asking."""
+        """Whether an idle connection is still up, as far as the client can see without a call."""
 
     def is_idle(self, connection: Any) -> bool:
-        """Whether a connection of rowq's own is up, in no call and in no transaction.
-
-        As far as this side can see without asking; `is_usable` allows a transaction.
-        """
+        """Whether a connection of rowq's own is usable, and in no call and no transaction."""
         return self.is_usable(connection)
 
     def break_off(self, connection: Any) -> None:
-        """Close a connection in the middle of a call, and end the call where that is cheap."""
+        """Close a connection during a call, and cancel the call if that is cheap."""
         self.close(connection)
 
     async def break_off_async(self, connection: Any) -> None:
@@ -93,16 +89,16 @@ class Engine(ABC):
 
     @abstractmethod
     def in_transaction(self, connection: Any) -> bool:
-        """Whether a call made now would be inside a transaction that the caller must end."""
+        """Whether a call now would be inside a transaction that the caller must end."""
 
     @abstractmethod
     def transaction(self, connection: Any) -> AbstractContextManager[Any]:
-        """Commit on leaving, roll back on an exception; inside another one it is a savepoint."""
+        """Commit on exit, roll back on an exception; inside a transaction use a savepoint."""
 
     def savepoint(self, connection: Any) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Return a block for a call: if it raises, an open transaction is as before it and usable.
+        """Return a context that undoes a failed call, so that an open transaction stays usable.
 
-        Outside a transaction it does nothing, and nothing where a routine sees to that by itself.
+        It does nothing outside a transaction, or if the engine's routines do this themselves.
         """
         return nullcontext()
 
@@ -114,70 +110,69 @@ class Engine(ABC):
         return nullcontext()
 
     @abstractmethod
-    def watch(self, connection: Any, place: str) -> None:
-        """Warn if a caller's connection is closed before its present transaction is committed.
+    def watch(self, connection: Any, target: str) -> None:
+        """Warn if a caller's connection is closed before its current transaction is committed.
 
-        Something was enqueued in that, at `place`. It does nothing if the driver does not show it.
+        The transaction enqueued to `target`. Does nothing if the driver gives no way to detect it.
         """
 
     @abstractmethod
     def refusal(self, error: Exception) -> Refused | None:
-        """Return the refusal that a driver's error stands for, or None."""
+        """Return the refusal in a driver's error, or None."""
 
     @abstractmethod
     def is_denied(self, error: Exception) -> bool:
-        """Whether the error means that the account may not call the routine that it called."""
+        """Whether the account may not call the routine."""
 
     @abstractmethod
     def grant(self, connection: Any, role: str, error: Exception) -> str:
-        """Return in words what gives the account a role, the statement between quotation marks.
+        """Return how to grant a role to the account, with the statement in quotation marks.
 
-        error: what the server has denied the account; it may name it.
+        error: the server's denial; it may name the account.
         """
 
     @abstractmethod
     def is_connection_lost(self, error: Exception) -> bool:
-        """Whether the error means that the connection is gone, or could not be made."""
+        """Whether the connection is lost, or could not be opened."""
 
-    def was_sent(self, error: Exception) -> bool:  # noqa: ARG002 - for those who know better
-        """Whether the call that ended with this loss of the connection may have taken effect.
+    def was_sent(self, error: Exception) -> bool:  # noqa: ARG002 - for overriding methods
+        """Whether the call that lost the connection may have taken effect.
 
-        False only where the driver says that it had not begun to send it.
+        False only if the driver reports that it had not begun to send the call.
         """
         return True
 
     @abstractmethod
     def is_wrong_server(self, error: Exception) -> bool:
-        """Whether the server does not write, as a replica or a former primary: nothing was done."""
+        """Whether the server is read-only, such as a replica; the call changed nothing."""
 
     @abstractmethod
-    def is_undone(self, error: Exception) -> bool:
-        """Whether the server undid a call because of what others did at the time, as a deadlock.
+    def is_rolled_back(self, error: Exception) -> bool:
+        """Whether the server rolled the call back because of other sessions, as in a deadlock.
 
-        A call that was a transaction of its own may be made again; in a transaction, the whole of
-        it is undone, or to be undone, and to be made again.
+        Such a call can be repeated. In a transaction, roll back and repeat the whole transaction.
         """
 
     @abstractmethod
     def is_shortage(self, error: Exception) -> bool:
-        """Whether the server lacks something that it may soon have: a lock, room, a session..."""
+        """Whether the server temporarily lacks a resource: a lock, space, a session and so on."""
 
     def is_transient(self, error: Exception) -> bool:
-        """Whether the same call may succeed in a moment: all of the above."""
+        """Whether the same call may soon succeed: any of the cases above."""
         return (
             self.is_connection_lost(error)
             or self.is_wrong_server(error)
-            or self.is_undone(error)
+            or self.is_rolled_back(error)
             or self.is_shortage(error)
         )
 
 
 class ListeningEngine(Engine):
-    """An engine with the routines listen and unlisten, which can tell a connection of messages."""
+    """An engine that notifies connections of messages: it has the routines listen and unlisten."""
 
     @abstractmethod
     def is_direct(self, connection: Any) -> bool:
-        """Whether the session of the connection is the server's own, and not one of a pooler."""
+        """Whether the connection has its own server session, without a pooler."""
 
 
 class PipeliningEngine(Engine):
@@ -185,31 +180,31 @@ class PipeliningEngine(Engine):
 
     @abstractmethod
     def can_pipeline(self) -> bool:
-        """Whether the driver at hand can do that."""
+        """Whether the installed driver supports it."""
 
     @abstractmethod
     def call_all(
         self, connection: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]
     ) -> list[list[Row]]:
-        """Call routines on a connection in autocommit; an error of the server undoes all of them.
+        """Call routines on a connection in autocommit; a server error rolls all of them back.
 
-        Raises what `call` does. After any error the connection is of no use any more.
+        Raises as `call`. After any error the connection is unusable.
         """
 
 
 class SynchronousEngine(Engine):
-    """An engine whose driver has no asynchronous connection that rowq uses."""
+    """An engine without asynchronous connections."""
 
     product: ClassVar[str]
-    """What the engine is called in errors."""
+    """Name of the engine in errors."""
 
-    async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
+    async def connect_async(self, url: str) -> Any:  # noqa: ARG002
         """Raise EngineUnknown."""
         self._refuse()
 
     async def call_async(
         self,
-        connection: Any,  # noqa: ARG002 - there is none
+        connection: Any,  # noqa: ARG002
         routine: str,  # noqa: ARG002
         arguments: Mapping[str, Any],  # noqa: ARG002
     ) -> list[Row]:
@@ -220,11 +215,9 @@ class SynchronousEngine(Engine):
         """As close."""
         self.close(connection)
 
-    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - most drivers have no such one
-        """Whether the connection is an asynchronous one."""
+    def is_async(self, connection: Any) -> bool:  # noqa: ARG002
+        """Whether the connection is asynchronous."""
         return False
 
     def _refuse(self) -> NoReturn:
-        raise EngineUnknown(
-            f"AsyncQueue does not serve {self.product}: use rowq.connect, in a thread if need be"
-        )
+        raise EngineUnknown(f"AsyncQueue does not support {self.product}; use rowq.connect")

@@ -1,8 +1,8 @@
-"""What a routine takes and returns, and how values of a driver are read: all engines share it.
+"""Parameters and columns of routines, and conversion of a driver's values, for all engines.
 
-A producer's headers can be JSON that Python's reader refuses: an integer of thousands of digits, or
-thousands of levels. The routines refuse them, but a table may hold older ones. One message's
-headers cannot spoil the others' rows.
+Headers may be JSON that Python cannot read: an integer of thousands of digits, or thousands of
+levels. The routines refuse them now, but a table may hold older ones. They must not break the rows
+of other messages.
 """
 
 import json
@@ -18,21 +18,21 @@ from rowq.engines.base import Row
 from rowq.errors import InvalidArgument
 from rowq.messages import UnreadableHeaders
 
-# This matches a text, or a bracket outside of texts.
+# Matches a JSON string, or a bracket outside strings.
 _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"|[][{}]')
-# In dequeue_wait's answer, headers are inside an object in the array.
+# Headers in the result of dequeue_wait: array, message, headers.
 _HEADERS_DEPTH = 3
 
 Reader = Callable[[Any], Any]
-"""Makes the contract's Python value of a driver's."""
+"""Converts a driver's value to the contract's Python type."""
 Inputs = tuple[tuple[str, str], ...]
 """Name and contract type of each parameter, in order."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return a JSON column: a message's headers, or the array of dequeue_wait.
+    """Return the value of a JSON column: headers, or the array of dequeue_wait.
 
-    Headers that Python's reader refuses are UnreadableHeaders.
+    Headers that Python cannot read become UnreadableHeaders.
     """
     try:
         return json.loads(text)
@@ -48,7 +48,7 @@ def read_json(text: str | bytes) -> Any:
 
 
 def _with_headers_as_text(messages: str) -> str:
-    """Return an array of messages whose headers are not objects but the text of these."""
+    """Replace the headers in a JSON array of messages by strings of their JSON."""
     cuts, depth = [0], 0
     for mark in _MARK.finditer(messages):
         match mark[0]:
@@ -61,33 +61,29 @@ def _with_headers_as_text(messages: str) -> str:
                     cuts.append(mark.end())
                 depth -= 1
     cuts.append(len(messages))
-    parts = [messages[start:end] for start, end in pairwise(cuts)]
-    parts[1::2] = map(json.dumps, parts[1::2])
-    return "".join(parts)
+    pieces = [messages[start:end] for start, end in pairwise(cuts)]
+    pieces[1::2] = map(json.dumps, pieces[1::2])
+    return "".join(pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """How rows of a driver become the contract's.
+    """Conversion of a driver's rows to the contract's.
 
-    by_place: place of a column in the driver's result, and its reader. lacking: places in the
-    contract's result of the columns that the engine does not have, which are None.
+    by_position: position of a column in the driver's result, and its reader. missing: positions in
+    the contract's result of columns that the engine lacks; they are None.
     """
 
-    by_place: tuple[tuple[int, Reader], ...]
-    lacking: tuple[int, ...]
+    by_position: tuple[tuple[int, Reader], ...]
+    missing: tuple[int, ...]
 
 
 def entry_of(engine: str, routine: str) -> Routine:
-    """Return a routine as an engine has it.
-
-    Raises:
-        InvalidArgument: the engine does not have it yet.
-    """
+    """Return a routine as an engine has it; raises InvalidArgument if the engine lacks it."""
     try:
         return load_contract().of(engine)[routine]
     except KeyError:
-        raise InvalidArgument(f"rowq has no {routine} on {engine} yet") from None
+        raise InvalidArgument(f"{routine} is not available on {engine}") from None
 
 
 def inputs_of(engine: str, routine: str) -> Inputs:
@@ -99,62 +95,66 @@ def inputs_of(engine: str, routine: str) -> Inputs:
     )
 
 
-def given(
+def typed_arguments(
     engine: str, inputs: Inputs, arguments: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Any]]:
-    """Yield name, contract type and value of each argument that a routine takes on an engine.
+    """Yield name, contract type and value of each argument that a routine has on an engine.
 
-    Raises:
-        InvalidArgument: a value is given for a parameter that the engine does not have.
+    Raises InvalidArgument if a parameter that the engine lacks has a value.
     """
     if len(arguments) > len(inputs):
         known = {name for name, _ in inputs}
         for name, value in arguments.items():
             if value is not None and name not in known:
-                raise InvalidArgument(f"rowq has no {name} on {engine} yet")
+                raise InvalidArgument(f"{name} is not available on {engine}")
     for name, kind in inputs:
         yield name, kind, arguments[name]
 
 
 def readers_of(engine: str, routine: str, by_type: Mapping[str, Reader]) -> Readers:
-    """Return the readers of a routine's columns; a type that has none comes as it should."""
-    whole = load_contract().routine(routine).columns
-    there = entry_of(engine, routine).columns
+    """Return the readers of a routine's columns; other types need no conversion."""
+    columns = entry_of(engine, routine).columns
     return Readers(
         tuple(
-            (place, by_type[column.type])
-            for place, column in enumerate(there)
+            (position, by_type[column.type])
+            for position, column in enumerate(columns)
             if column.type in by_type
         ),
-        tuple(place for place, column in enumerate(whole) if column not in there),
+        tuple(
+            position
+            for position, column in enumerate(load_contract().routine(routine).columns)
+            if column not in columns
+        ),
     )
 
 
 def read_rows(rows: list[Row], readers: Readers) -> list[Row]:
-    """Return rows of a driver in the contract's columns and Python types."""
-    return [_read(row, readers) for row in rows] if readers.by_place or readers.lacking else rows
+    """Convert a driver's rows to the contract's columns and Python types."""
+    if not (readers.by_position or readers.missing):
+        return rows
+    return [_read(row, readers) for row in rows]
 
 
 def encoded(name: str, text: str, encoding: str = "utf-8") -> bytes:
-    """Return a text's bytes; raises InvalidArgument for half a character."""
+    """Return the bytes of a str; raises InvalidArgument for an unpaired surrogate."""
     try:
         return text.encode(encoding)
     except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{name} does not fit {error.encoding}: {error.reason}") from None
+        raise InvalidArgument(f"{name} is not valid {error.encoding}: {error.reason}") from None
 
 
 def _read(row: Row, readers: Readers) -> Row:
     values = list(row)
-    for position, read in readers.by_place:
+    for position, read in readers.by_position:
         if values[position] is not None:
             values[position] = read(values[position])
-    for position in readers.lacking:
+    for position in readers.missing:
         values.insert(position, None)
     return tuple(values)
 
 
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC)
+def _in_utc(time: datetime) -> datetime:
+    return time.replace(tzinfo=UTC)
 
 
 READERS: Mapping[str, Reader] = {
@@ -164,4 +164,4 @@ READERS: Mapping[str, Reader] = {
     "json": read_json,
     "timestamp": _in_utc,
 }
-"""By contract type, for drivers that return everything else as the contract wants it."""
+"""Readers by contract type; other types need no conversion."""

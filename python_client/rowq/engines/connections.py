@@ -1,8 +1,7 @@
-"""Where the calls of a queue find the driver's connection: it is the caller's, or inside of it.
+"""Sources: how calls find the driver's connection in the caller's object.
 
-What SQLAlchemy or Django has put around it is known by the package of its class, and opened by
-rowq.contrib.connections. A session, and Django, use one connection after the other, so each call
-asks anew.
+rowq.contrib.connections unwraps objects of SQLAlchemy and Django. A session, and Django, may change
+connections, so each call finds the connection again.
 """
 
 import importlib
@@ -15,56 +14,56 @@ from rowq.engines.base import Engine
 from rowq.errors import ForbiddenInHandler
 
 LENT_FOR = "rowq_claim_id"
-"""An attribute of a connection: the claim for whose handler a worker has lent it."""
+"""An attribute of a connection: the claim for whose handler a worker lends it."""
 _ABOUT_A_CLAIM = frozenset({"complete", "retry_later", "fail_now", "release", "extend_lease"})
 
 _WRAPPERS = {"django", "sqlalchemy"}
 
 
 def refuse_own_claim(connection: Any, routine: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse a call about the claim whose message the connection was lent for.
+    """Refuse a handler's call about its own claim on the connection that the worker lends it.
 
-    The claim's row would be locked until the transaction ends, and the heartbeat wait for it; and
-    what the worker then says about the message would be stale.
+    It would lock the claim's row until the transaction ends, so the heartbeat would wait, and the
+    worker's own outcome would be stale.
     """
     if routine in _ABOUT_A_CLAIM:
         own = getattr(connection, LENT_FOR, None)
         if own is not None and arguments.get("claim_id") == own:
             raise ForbiddenInHandler(
-                f"{routine}: a handler says by its end what becomes of its message, and the worker"
-                " extends the lease meanwhile"
+                f"{routine}: a handler must not finish or extend its own claim; return, or raise an"
+                " exception, and the worker does it"
             )
 
 
 def is_lent(connection: Any) -> bool:
-    """Whether a connection is a worker's, and lent to a handler now."""
+    """Whether a worker lends the connection to a handler now."""
     return getattr(connection, LENT_FOR, None) is not None
 
 
 class Source(ABC):
-    """Where the calls of a queue on its caller's connection find that of the driver."""
+    """Source of the driver's connection in a caller's object."""
 
     engine: Engine
     is_async: bool
 
     @abstractmethod
     def driver_connection(self) -> Any:
-        """Return the driver's connection, in the transaction that its owner will commit."""
+        """Return the driver's connection, in its owner's transaction."""
 
     async def driver_connection_async(self) -> Any:
-        """As driver_connection, where finding it has to be awaited."""
+        """As driver_connection, on an asynchronous connection."""
         return self.driver_connection()
 
     @abstractmethod
-    def watch(self, place: str) -> None:
-        """Warn if its owner closes the connection before the present transaction is committed.
+    def watch(self, target: str) -> None:
+        """Warn if the owner closes the connection before the current transaction is committed.
 
-        Something was enqueued in that, at `place`.
+        The transaction enqueued to `target`.
         """
 
 
 def source_of(connection: Any) -> Source:
-    """Return the source for an object that a caller has given; raises EngineUnknown."""
+    """Return the source for a caller's connection or session; raises EngineUnknown."""
     packages = packages_of(type(connection))
     if _WRAPPERS.isdisjoint(packages):
         return DriverSource(connection)
@@ -76,16 +75,16 @@ class DriverSource(Source):
     """The driver's own connection."""
 
     def __init__(self, connection: Any) -> None:
-        """Raise EngineUnknown for what is none."""
+        """Raise EngineUnknown for an unsupported connection."""
         self.engine = engine_for_connection(connection)
         self.is_async = self.engine.is_async(connection)
         self._connection = connection
 
     def driver_connection(self) -> Any:
-        """Return it."""
+        """Return the connection."""
         return self._connection
 
-    def watch(self, place: str) -> None:
-        """Have the driver's engine do so, unless a worker has lent the connection."""
+    def watch(self, target: str) -> None:
+        """Let the engine watch the connection, unless a worker lends it."""
         if not is_lent(self._connection) and self.engine.in_transaction(self._connection):
-            self.engine.watch(self._connection, place)
+            self.engine.watch(self._connection, target)

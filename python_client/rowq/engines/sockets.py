@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TypeVar
 
 IDLE_SECONDS, INTERVAL_SECONDS, PROBES = 30, 10, 3
-"""When to ask after a silent server, how often again, and how often in all."""
+"""TCP keepalive: idle time, interval between probes, number of probes."""
 SILENT_SECONDS = IDLE_SECONDS + INTERVAL_SECONDS * PROBES
-"""After so long a connection is ended whose other side acknowledges nothing."""
+"""Timeout for a connection whose peer acknowledges nothing."""
 
 _Made = TypeVar("_Made")
 
 
 def has_input(descriptor: int, seconds: float = 0.0) -> bool:
-    """Return whether something can be read within so many seconds, the other side's end too."""
+    """Return whether data or the end of the stream can be read within `seconds`."""
     if not hasattr(select, "poll"):
         return bool(select.select([descriptor], [], [], seconds)[0])
     poll = select.poll()
@@ -29,9 +29,9 @@ def has_input(descriptor: int, seconds: float = 0.0) -> bool:
 
 
 def is_of_the_network(error: BaseException | None) -> bool:
-    """Whether the system or a socket raised an OSError, and no handler of a signal.
+    """Whether an OSError is from the system or a socket, not from a signal handler.
 
-    The system's errors have numbers; a socket's time limit has none, but always the same end.
+    System errors have numbers; a socket timeout has none, but always ends with the same words.
     """
     if not isinstance(error, OSError):
         return False
@@ -39,10 +39,10 @@ def is_of_the_network(error: BaseException | None) -> bool:
 
 
 def end_when_silent(descriptor: int) -> None:
-    """Let the system end a TCP connection whose other side is gone without a farewell.
+    """Set TCP timeouts, so that the system ends a connection whose peer has vanished.
 
-    Otherwise a call waits for as long as the system likes: a quarter of an hour on Linux for what
-    was sent, two hours for what is awaited. What a system cannot do is left as it is.
+    Otherwise a call waits for the system's default: on Linux 15 minutes for unacknowledged data, 2
+    hours for an answer. Options that the system lacks are skipped.
     """
     with _borrowed(descriptor) as connected:
         if _is_tcp(connected):
@@ -51,10 +51,11 @@ def end_when_silent(descriptor: int) -> None:
 
 @contextmanager
 def ending_when_silent(host: str, port: int | None) -> Iterator[None]:
-    """Do as end_when_silent to what is connected inside with a host, by a driver that hides it.
+    """Apply end_when_silent to connections to a host that are opened in the block.
 
-    port: None for any. What another thread connects with the same one meanwhile is seen to, too;
-    a system that does not list a program's connections, such as Windows, leaves them as they are.
+    For drivers that hide their sockets. port: None for any. Connections of other threads to the
+    same address are included. Does nothing on a system that does not list a process's sockets,
+    such as Windows.
     """
     before = _sockets()
     yield
@@ -70,7 +71,7 @@ def ending_when_silent(host: str, port: int | None) -> Iterator[None]:
 
 
 def _sockets() -> set[tuple[int, int]]:
-    """Return descriptor and number of this program's sockets, where the system lists them."""
+    """Return descriptor and inode of this process's sockets, if the system lists them."""
     found = set()
     with suppress(OSError):
         for descriptor in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
@@ -83,7 +84,7 @@ def _sockets() -> set[tuple[int, int]]:
 
 @contextmanager
 def _borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """Lend a driver's socket, which stays open."""
+    """Use a driver's socket without closing it."""
     borrowed = socket.socket(fileno=descriptor)
     try:
         yield borrowed
@@ -109,22 +110,14 @@ def _set_options(connected: socket.socket) -> None:
 
 
 class TimedOutError(Exception):
-    """Something was not made within its time."""
+    """A call of `within` took too long."""
 
 
 def within(seconds: float, make: Callable[[], _Made], discard: Callable[[_Made], None]) -> _Made:
-    """Return what `make` returns, or raise what it raises, unless that takes too long.
+    """Run `make` in a thread and return its result; raises TimedOutError after `seconds`.
 
-    A thread that nobody waits for any more goes on until `make` ends, and discards what it made. So
-    it does when an exception out of a signal's handler ends the waiting.
-
-    Args:
-        seconds: how long it may take.
-        make: what to do, in a thread of its own.
-        discard: what to do with what came too late.
-
-    Raises:
-        TimedOutError: it took longer.
+    After a timeout, or an exception of a signal handler, the thread continues until `make` ends,
+    and passes the result to `discard`.
     """
     made: Future[_Made] = Future()
 

@@ -1,8 +1,8 @@
-"""Warns when a caller's connection is closed before what was enqueued on it is committed.
+"""Warnings when a caller's connection is closed before its messages are committed.
 
-The database then rolls the transaction back, and the messages never existed. Nothing is asked of
-the database at a call: the connection's own `close` is wrapped when something is enqueued in a
-transaction, and looks then whether that transaction is still open.
+The database then rolls the transaction back, and the messages never existed. A call costs nothing:
+an enqueue in a transaction wraps the connection's `close`, which checks whether the transaction is
+still open.
 """
 
 import sys
@@ -15,11 +15,11 @@ _NAME = "rowq_uncommitted"
 
 
 class UncommittedWarning(UserWarning):
-    """Messages were enqueued in a transaction that was never committed: they do not exist."""
+    """Messages do not exist, because their transaction was never committed."""
 
 
-def place_of(routine: str, arguments: Mapping[str, Any]) -> str | None:
-    """Return where a routine enqueues, in words; None for one that enqueues nothing."""
+def target_of(routine: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return the queue or topic to which a routine enqueues, for the warning, or None."""
     match routine:
         case "enqueue" | "enqueue_batch":
             return f"queue {arguments['queue_name']}"
@@ -31,43 +31,44 @@ def place_of(routine: str, arguments: Mapping[str, Any]) -> str | None:
             return None
 
 
-def warn_of(place: str) -> None:
-    """Warn that what was enqueued was not committed; the line is that which closes."""
+def warn_of(target: str) -> None:
+    """Warn of an uncommitted message, at the line that closes the connection."""
     warnings.warn(
-        f"a message for {place} was not committed before its connection was closed, so it does"
-        " not exist; call commit() first",
+        f"a message for {target} is lost: its connection was closed without commit()",
         UncommittedWarning,
         stacklevel=4,
     )
 
 
 class Watch:
-    """What is open on one connection, or session, of a caller's."""
+    """The last enqueue on a caller's connection or session."""
 
     def __init__(self) -> None:
-        self._place: str | None = None
+        self._target: str | None = None
         self._is_open: Callable[[], bool] = lambda: False
 
-    def note(self, place: str, is_open: Callable[[], bool]) -> None:
-        """Note what was enqueued last; `is_open` tells whether its transaction is still open."""
-        self._place, self._is_open = place, is_open
+    def record(self, target: str, is_open: Callable[[], bool]) -> None:
+        """Record an enqueue; `is_open` returns whether its transaction is still open."""
+        self._target, self._is_open = target, is_open
 
     def forget(self) -> None:
-        """Note that the transaction has ended."""
-        self._place = None
+        """Record the end of the transaction."""
+        self._target = None
 
     def check(self) -> None:
-        """Warn if the transaction is open, as it will be rolled back now.
+        """Warn if the transaction is still open.
 
-        An exception that is being handled rolls back on purpose.
+        While an exception is handled, the rollback is intended.
         """
-        name, self._place = self._place, None
-        if name is not None and sys.exc_info()[0] is None and self._is_open():
-            warn_of(name)
+        target, self._target = self._target, None
+        if target is not None and sys.exc_info()[0] is None and self._is_open():
+            warn_of(target)
 
 
-def watch_by_methods(connection: Any, place: str, is_in_transaction: Callable[[Any], bool]) -> None:
-    """Have a warning given when a connection is closed uncommitted, as far as its methods say."""
+def watch_by_methods(
+    connection: Any, target: str, is_in_transaction: Callable[[Any], bool]
+) -> None:
+    """Warn if a connection is closed uncommitted, as seen by its methods."""
 
     def wrap(owner: Any, found: Watch) -> None:
         for method in ("commit", "rollback", "begin"):
@@ -76,28 +77,28 @@ def watch_by_methods(connection: Any, place: str, is_in_transaction: Callable[[A
 
     if found := watch_of(connection, wrap):
         reference = weakref.ref(connection)
-        found.note(place, lambda: is_in_transaction(reference()))
+        found.record(target, lambda: is_in_transaction(reference()))
 
 
-def watch_session(session: Any, place: str) -> None:
-    """Have a warning given when a session or connection of SQLAlchemy's is closed uncommitted."""
+def watch_session(session: Any, target: str) -> None:
+    """Warn if a session or connection of SQLAlchemy is closed uncommitted."""
     owner = _synchronous(session)
     if (transaction := owner.get_transaction()) is None:
         return
     if found := watch_of(owner, lambda owner, found: before(owner, "close", found.check)):
-        session_of, noted = weakref.ref(owner), weakref.ref(transaction)
+        session_of, transaction_of = weakref.ref(owner), weakref.ref(transaction)
 
         def is_open() -> bool:
-            owner, transaction = session_of(), noted()
+            owner, transaction = session_of(), transaction_of()
             if owner is None or transaction is None or not transaction.is_active:
                 return False
             return owner.get_transaction() is transaction
 
-        found.note(place, is_open)
+        found.record(target, is_open)
 
 
 def _synchronous(session: Any) -> Any:
-    """Return the session, or connection, that is inside a scoped or asynchronous one."""
+    """Return the session or connection inside a scoped or asynchronous one."""
     if registry := getattr(session, "registry", None):
         session = registry()
     inside = getattr(session, "sync_session", None) or getattr(session, "sync_connection", None)
@@ -105,9 +106,9 @@ def _synchronous(session: Any) -> Any:
 
 
 def watch_of(owner: Any, wrap: Callable[[Any, Watch], None]) -> Watch | None:
-    """Return the watch of an object; at the first time `wrap` lets its methods look at it.
+    """Return the watch of an object; `wrap` its methods the first time.
 
-    None where its driver allows it no attributes of its own.
+    None if the driver does not allow attributes on it.
     """
     own = getattr(owner, "__dict__", None)
     if own is None:
@@ -120,9 +121,9 @@ def watch_of(owner: Any, wrap: Callable[[Any, Watch], None]) -> Watch | None:
 
 
 def before(owner: Any, method: str, action: Callable[[], None]) -> None:
-    """Let an object do something before a method of its class, which may be `async def`.
+    """Run an action before an object's method, which may be `async def`.
 
-    The wrapper does not keep the object from being collected.
+    The wrapper keeps no reference to the object.
     """
     reference = weakref.ref(owner)
 

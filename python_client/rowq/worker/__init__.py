@@ -1,11 +1,10 @@
-"""A worker: leases messages, gives them to a handler, and hands in what becomes of them.
+"""The worker: it leases messages, calls a handler for them, and reports their outcomes.
 
-worker.py is the public class. processes.py runs it in several processes, threads.py in the threads
-of one; context.py is what these threads share. consumer.py is the loop of one thread over claims,
-and polling.py says which idle thread asks for more; claim.py is one claim. handling.py gives its
-messages to the handler, transactional.py does so in a transaction, and handlers.py says what a
-handler is and may decide. heartbeat.py extends leases, listener.py is told of new messages, and
-meter.py counts, and measures for metrics.
+worker.py has the public class. processes.py runs it in child processes, threads.py in the threads
+of one process; context.py is their shared state. consumer.py is the loop of one thread over claims,
+claim.py one claim, polling.py the turns of idle threads. handling.py calls the handler,
+transactional.py in a transaction; handlers.py defines handlers and their decisions. heartbeat.py
+extends leases, listener.py receives notifications, meter.py counts and measures.
 """
 
 from rowq.worker.claim import HeldMessage

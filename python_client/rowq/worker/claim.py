@@ -1,4 +1,4 @@
-"""One claim of a worker: asking for it, its lease, and handing in what becomes of its messages."""
+"""One claim of a worker: its dequeue, its lease, and the reports of its outcomes."""
 
 import json
 import threading
@@ -15,27 +15,27 @@ from rowq.engines.base import Row
 from rowq.errors import InvalidArgument, QueueNotFound, StaleClaim
 from rowq.messages import Lease, Message, Outcome, UnreadableHeaders
 from rowq.queue import Queue, dequeue_arguments
-from rowq.worker.batching import GIVE_BACK_SECONDS, BatchSize
+from rowq.worker.batching import EARLY_RELEASE_SECONDS, BatchSize
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import COMPLETED, Decision, unreadable_headers
 from rowq.worker.meter import WorkerStats
 from rowq.worker.stripes import Stripe
 
 _FLUSH_SECONDS = 0.5
-# No more of a lease is relied upon: two clocks do not run alike, and what is decided takes time.
+# Share of a lease to rely on: clocks differ, and a decision takes time.
 _SAFE_SHARE = 0.95
 
 
 class HasOutcome(Protocol):
-    """A result of a routine about one message."""
+    """A routine's result for one message."""
 
     @property
     def outcome(self) -> str:
-        """What was done."""
+        """The outcome."""
 
 
 def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
-    """Return how many messages had which outcome."""
+    """Count messages by outcome."""
     counts = Counter(result.outcome for result in outcomes)
     return WorkerStats(
         processed=counts["completed"],
@@ -54,10 +54,10 @@ def report_outcomes(
     decisions: Mapping[int, Decision],
     results: Mapping[int, Any],
 ) -> Iterator[tuple[list[int], WorkerStats]]:
-    """Hand in `decisions` by message id: one call for all messages that share a decision.
+    """Report `decisions` by message id: one call for all messages with the same decision.
 
-    results: what handlers have kept, by message id. Yield after each call the ids of its messages,
-    and the counts of their outcomes.
+    results: by message id. Yield after each call the ids of its messages, and the counts of their
+    outcomes.
     """
     groups: dict[Decision, list[int]] = {}
     for message_id, decision in decisions.items():
@@ -70,7 +70,7 @@ def report_outcomes(
 
 
 def results_of(message_ids: Sequence[int], results: Mapping[int, Any]) -> list[Any] | None:
-    """Return the results of messages, in their order; None where none has one."""
+    """Return the results of messages in their order, or None if none has a result."""
     if results.keys().isdisjoint(message_ids):
         return None
     return [results.get(message_id) for message_id in message_ids]
@@ -83,14 +83,14 @@ def complete(
     message_ids: list[int],
     results: Mapping[int, Any],
 ) -> list[Outcome]:
-    """Complete messages with their results; one whose result the queue does not take, without it.
+    """Complete messages with their results; drop a result that the queue refuses.
 
-    What a handler has done counts all the same, and would be done twice if it were tried again.
+    The handler's work is done and must not be repeated because of its result.
     """
-    kept = results_of(message_ids, results)
-    if kept is not None:
+    values = results_of(message_ids, results)
+    if values is not None:
         try:
-            return queue.complete(queue_name, claim_id, message_ids, results=kept)
+            return queue.complete(queue_name, claim_id, message_ids, results=values)
         except InvalidArgument as error:
             middle = len(message_ids) // 2
             if middle:
@@ -106,7 +106,7 @@ def complete(
 def _finish(
     queue: Queue, queue_name: str, claim_id: int, message_ids: list[int], decision: Decision
 ) -> Sequence[HasOutcome]:
-    """Call the routine of a decision that is not to complete."""
+    """Call the routine of any other decision."""
     match decision.routine:
         case "retry_later":
             return queue.retry_later(
@@ -123,24 +123,23 @@ def _finish(
 
 
 class LiveLease:
-    """How much of a claim's lease is left.
+    """The remaining time of a claim's lease.
 
-    It is reckoned in monotonic time from before the call that gave it, never from lease_until: this
-    machine's clock may be wrong.
+    It is measured in monotonic time from before the call, never by lease_until: the clock of this
+    machine may be wrong.
 
-    lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
-    done with it from then on, so that a handler that stops early does not complete its message.
-    cancelled: messages that were cancelled, as far as a heartbeat has said so.
-    stopping: set when the worker was told to stop. results: what handlers have kept, by message id.
-    progress: what a handler has said last, None once a heartbeat has taken it along. ends_at: when
-    the time of the handler that is at work is up, by time.monotonic().
+    lost: the database has refused the claim, or a handler has seen that the lease expired. Nothing
+    more is reported for it, so that a handler that stops early does not complete its message.
+    cancelled: messages to cancel, by the last heartbeat. stopping: set when the worker stops.
+    results: by message id. progress: the last text that is not sent yet. ends_at: timeout of the
+    running handler, by time.monotonic().
     """
 
     def __init__(
         self,
         claim_id: int,
         seconds: int,
-        asked_at: float,
+        called_at: float,
         stopping: threading.Event,
         stripe: Stripe,
     ) -> None:
@@ -153,99 +152,99 @@ class LiveLease:
         self.results: dict[int, Any] = {}
         self.progress: str | None = None
         self.ends_at = float("inf")
-        self.renew(asked_at)
+        self.renew(called_at)
 
-    def renew(self, asked_at: float) -> None:
-        """Reckon from a call that was made at `asked_at`."""
-        self.extend_at = asked_at + self.seconds / 3
-        self.expires_at = asked_at + self.seconds * _SAFE_SHARE
+    def renew(self, called_at: float) -> None:
+        """Count from a call that was made at `called_at`."""
+        self.extend_at = called_at + self.seconds / 3
+        self.expires_at = called_at + self.seconds * _SAFE_SHARE
 
     @property
     def is_over(self) -> bool:
-        """Whether its time is up."""
+        """Whether the lease may have expired."""
         return time.monotonic() >= self.expires_at
 
     def is_lost(self) -> bool:
-        """Tell a handler whether the lease is gone; neither waits nor asks the database."""
+        """Return whether the lease is gone, without a call or a wait."""
         if not self.lost and self.is_over:
             self.lost = True
-            log.warning("claim %d is lost: its time is up, not extended", self.claim_id)
+            log.warning("claim %d lost: the lease expired before it was extended", self.claim_id)
         return self.lost
 
 
 class HeldMessage(Message):
-    """A message in a worker's hands: what a handler is given."""
+    """A leased message, as a worker passes it to a handler."""
 
     __slots__ = ("_lease",)
     _lease: LiveLease
 
     @classmethod
     def of(cls, row: Row, lease: LiveLease) -> "HeldMessage":
-        """Return the message of a row that a dequeue gave, which knows its lease."""
+        """Return the message of a dequeued row, with its lease."""
         held = cls(*row)
         object.__setattr__(held, "_lease", lease)
         return held
 
     @property
     def lost(self) -> bool:
-        """Whether the lease is gone: then what the handler decides has no effect.
+        """Whether the lease is gone, so that the handler's outcome has no effect.
 
-        Either the database has said so, or the lease's time is up and no word of its extension has
-        come; the second needs no network. Once True it stays so, and the claim is given up.
+        The database has reported it, or the lease has expired without an extension; the second
+        needs no network. It stays True, and the claim is abandoned.
         """
         return self._lease.is_lost()
 
     @property
     def cancelled(self) -> bool:
-        """Whether the message was cancelled: its handler may stop, and raise anything.
+        """Whether the message was cancelled: the handler may stop, and raise any exception.
 
-        Told at a heartbeat, a third of the lease apart. The message ends as cancelled whatever is
-        decided about it, unless the handler returns, which completes it as ever.
+        Updated by each heartbeat, every third of the lease. If the handler returns, the message is
+        completed; otherwise it is cancelled.
         """
         return self.message_id in self._lease.cancelled
 
     @property
     def timed_out(self) -> bool:
-        """Whether its handler has taken longer than the worker's timeout_seconds."""
+        """Whether the handler has exceeded the worker's timeout_seconds."""
         return time.monotonic() >= self._lease.ends_at
 
     def limit(self, ends_at: float) -> None:
-        """Note when the time of its handler is up, by time.monotonic(); the worker does it."""
+        """Set the handler's timeout, by time.monotonic(); called by the worker."""
         self._lease.ends_at = ends_at
 
     @property
     def stripe(self) -> Stripe:
-        """The queue that delivered it, which claim_id and message_id belong to."""
+        """The queue that delivered it; claim_id and message_id belong to it."""
         return self._lease.stripe
 
     def set_result(self, value: Any) -> None:
-        """Keep a JSON value as the message's result, for who waits for it.
+        """Set the message's result to a JSON value; the last one counts.
 
-        It is handed in when the message is completed. The last one counts. Where the queue has no
-        result_seconds the message is completed without it, and the worker's log says so. Raises
-        InvalidArgument for what is no JSON value.
+        It is stored when the message is completed. If the queue has no result_seconds, the message
+        is completed without it, and the worker logs an error. Raises InvalidArgument for a value
+        that is not JSON serializable.
         """
         self._lease.results[self.message_id] = json.loads(json_text("result", value))
 
     def progress(self, text: str) -> None:
-        """Say how far the work is; the next heartbeat takes it along, and get_message shows it.
+        """Set the progress text of the claim, for get_message; the next heartbeat sends it.
 
-        It is one text for all messages of the claim, of which the first 2000 characters are kept.
+        It applies to all messages of the claim. The first 2000 characters are kept.
         """
         self._lease.progress = check_argument("progress", "text", text)
 
     def is_stopping(self, within_seconds: float = 0.0) -> bool:
-        """Whether the worker was told to stop; waits for that up to `within_seconds`."""
+        """Return whether the worker is stopping; wait for that up to `within_seconds`."""
         return self._lease.stopping.wait(within_seconds)
 
 
 class LiveClaim:
-    """A claim and its messages, in the hands of a consumer and of the heartbeat.
+    """A claim and its messages, shared by a consumer and the heartbeat.
 
-    Both call the database about it. Neither waits for the other's call: the lock is held only to
-    look at, and change, what is here.
+    Both make calls for it, and neither waits for the other's: the lock protects only this object's
+    state.
 
-    is_full: whether the dequeue found as many messages as it asked for.
+    is_full: whether the dequeue returned a full batch.
     """
 
     def __init__(
@@ -253,27 +252,27 @@ class LiveClaim:
         context: Context,
         stripe: Stripe,
         rows: Sequence[Row],
-        asked_at: float,
+        called_at: float,
         lease_seconds: int,
         batch: BatchSize,
-        asked_for: int = 1,
+        batch_size: int = 1,
     ) -> None:
-        """Take over the rows of a dequeue that was made at `asked_at` for `lease_seconds`.
+        """Use the rows of a dequeue that was called at `called_at` for `lease_seconds`.
 
-        batch: the sizes of the thread's claims; `asked_for` is that of this one.
+        batch: the thread's batch sizes; `batch_size` is that of this claim.
         """
         self._context = context
         self.stripe = stripe
-        self.is_full = len(rows) == asked_for
+        self.is_full = len(rows) == batch_size
         self._batch = batch
-        self._give_back_at = asked_at + GIVE_BACK_SECONDS
+        self._release_at = called_at + EARLY_RELEASE_SECONDS
         self._name = stripe.queue_name
-        self.asked_at = asked_at
+        self.called_at = called_at
         # The claim's id is the first column, and the same in every row.
         self.claim_id: int = rows[0][0]
-        self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping, stripe)
+        self.lease = LiveLease(self.claim_id, lease_seconds, called_at, context.stopping, stripe)
         messages = [HeldMessage.of(row, self.lease) for row in rows]
-        # The handler is given what can be read; a message that cannot be read never will be.
+        # Unreadable headers stay unreadable in every attempt.
         unreadable = {
             message.message_id: unreadable_headers(message.headers)
             for message in messages
@@ -281,23 +280,23 @@ class LiveClaim:
         }
         self.messages = [message for message in messages if message.message_id not in unreadable]
         self._lock = threading.Lock()
-        self._giving_back = threading.Lock()
-        self._may_give_back = True
+        self._releasing = threading.Lock()
+        self._may_release = True
         self._open = {message.message_id for message in messages}
         self._begun: set[int] = set()
         self._decisions: dict[int, Decision] = {}
-        self._in_hand: set[int] = set()
+        self._reporting: set[int] = set()
         self._changes = 0
         self._flush_at = float("inf")
         self._hung = False
-        self.given_up = threading.Event()
+        self.was_abandoned = threading.Event()
         if unreadable:
-            log.warning("messages %s: their headers cannot be read", sorted(unreadable))
+            log.warning("messages %s: headers cannot be read", sorted(unreadable))
             self.decide(unreadable)
 
     @property
     def lost(self) -> bool:
-        """Whether nothing more is to be done with this claim."""
+        """Whether nothing more can be reported for this claim."""
         return self.lease.lost
 
     @property
@@ -316,18 +315,18 @@ class LiveClaim:
         return time.monotonic() >= self._flush_at
 
     @property
-    def give_back_due(self) -> bool:
-        """Whether the claim has taken too long for the messages with which no handler has begun."""
-        is_due = time.monotonic() >= self._give_back_at
-        return is_due and self._may_give_back and self._batch.gives_back and not self.lost
+    def release_due(self) -> bool:
+        """Whether the claim is slow, and must release messages that no handler has started."""
+        is_due = time.monotonic() >= self._release_at
+        return is_due and self._may_release and self._batch.releases_early and not self.lost
 
     @property
     def begun(self) -> int:
-        """With how many of its messages a handler has begun."""
+        """How many of its messages a handler has started."""
         return len(self._begun)
 
     def begin(self, messages: Sequence[HeldMessage]) -> bool:
-        """Note that a handler begins with messages; return False if they were given back."""
+        """Record that a handler starts with messages; return False if they were released."""
         ids = {message.message_id for message in messages}
         with self._lock:
             if not ids <= self._open:
@@ -335,76 +334,76 @@ class LiveClaim:
             self._begun |= ids
             return True
 
-    def give_back(self, queue: Queue) -> None:
-        """Release the messages with which no handler has begun, so that other workers take them.
+    def release_unstarted(self, queue: Queue) -> None:
+        """Release the messages that no handler has started, for other workers.
 
-        When the call raises, the claim keeps them, and the next one is due a little later.
+        If the call raises, the claim keeps them and tries again later.
         """
-        with self._giving_back:
-            if not self._may_give_back:
+        with self._releasing:
+            if not self._may_release:
                 return
-            self._give_back_at = float("inf")
+            self._release_at = float("inf")
             rest = self._pop_rest(self._begun)
             try:
                 self._release(queue, rest)
             except BaseException:
                 with self._lock:
                     self._open.update(rest)
-                self._give_back_at = time.monotonic() + GIVE_BACK_SECONDS
+                self._release_at = time.monotonic() + EARLY_RELEASE_SECONDS
                 raise
 
-    def keep_the_rest(self) -> None:
-        """Let the heartbeat give nothing back any more, once a call that does so has ended.
+    def stop_early_release(self) -> None:
+        """Prevent early releases by the heartbeat, after waiting for a running one.
 
-        So the thread that works on the claim releases what such a call has failed to.
+        The consumer then releases what a failed call left.
         """
-        with self._giving_back:
-            self._may_give_back = False
+        with self._releasing:
+            self._may_release = False
 
     @property
     def is_hung(self) -> bool:
-        """Whether its handler hangs, so that the heartbeat has to give it up."""
-        return self._hung and not self.given_up.is_set()
+        """Whether the handler hangs and the heartbeat must abandon the claim."""
+        return self._hung and not self.was_abandoned.is_set()
 
-    def note_hung(self, decisions: Mapping[int, Decision]) -> None:
-        """Note that the handler hangs, and what becomes of its messages; the rest is released."""
+    def record_hang(self, decisions: Mapping[int, Decision]) -> None:
+        """Record that the handler hangs, with the decisions for its messages."""
         self.decide(decisions)
         self._hung = True
 
-    def give_up(self, queue: Queue) -> None:
-        """Hand in what is decided of a claim whose handler hangs, and release the rest."""
+    def abandon(self, queue: Queue) -> None:
+        """Report the decisions of a claim whose handler hangs, and release the rest."""
         self.flush(queue)
         self.release_rest(queue)
-        # Whatever the handler does, should it come back, has no effect.
+        # If the handler returns, its outcome must have no effect.
         self.lease.lost = True
-        self.given_up.set()
+        self.was_abandoned.set()
 
     def decide(self, decisions: Mapping[int, Decision]) -> None:
-        """Note decisions; they are handed in by the next flush."""
+        """Record decisions; the next flush reports them."""
         with self._lock:
             self._decisions.update(decisions)
             self._flush_at = min(self._flush_at, time.monotonic() + _FLUSH_SECONDS)
 
     def flush(self, queue: Queue) -> None:
-        """Hand in the decisions so far; of a lost claim they are only counted.
+        """Report the decisions so far; if the claim is lost, only count them.
 
-        When a call raises, what was not handed in is left for the next flush; had the call taken
-        effect all the same, its messages are then counted as stale.
+        If a call raises, the rest stays for the next flush. Messages of a call that did take effect
+        are then counted as stale.
         """
         decisions = self._pop_decisions()
         if not decisions:
             return
         if self.lost:
-            self.note_outcomes(decisions, WorkerStats(stale=len(decisions)))
+            self.record_outcomes(decisions, WorkerStats(stale=len(decisions)))
             return
         left, stale = dict(decisions), 0
         try:
-            handed_in = report_outcomes(
+            reports = report_outcomes(
                 queue, self._name, self.claim_id, decisions, self.lease.results
             )
-            for message_ids, stats in handed_in:
+            for message_ids, stats in reports:
                 stale += stats.stale
-                self.note_outcomes(message_ids, stats)
+                self.record_outcomes(message_ids, stats)
                 for message_id in message_ids:
                     del left[message_id]
         finally:
@@ -413,7 +412,7 @@ class LiveClaim:
             self.extend(queue)
 
     def complete_all(self, complete: Callable[[list[int]], Sequence[HasOutcome]]) -> None:
-        """Let `complete` hand in every message, if all are done; else leave it to `flush`."""
+        """Let `complete` report all messages if all are done; otherwise leave them to `flush`."""
         decisions = self._pop_decisions(only_if_all_are_completed=True)
         if not decisions:
             return
@@ -422,74 +421,74 @@ class LiveClaim:
         except BaseException:
             self._put_back(decisions)
             raise
-        self.note_outcomes(decisions, count(outcomes))
+        self.record_outcomes(decisions, count(outcomes))
 
     @contextmanager
-    def handing_in(self, message_ids: Collection[int]) -> Iterator[None]:
-        """Tell the heartbeat that messages are about to leave the claim, for as long as a block."""
+    def reporting(self, message_ids: Collection[int]) -> Iterator[None]:
+        """Show the heartbeat that messages leave the claim during a block."""
         with self._lock:
-            self._in_hand.update(message_ids)
+            self._reporting.update(message_ids)
         try:
             yield
         finally:
             with self._lock:
-                self._in_hand.difference_update(message_ids)
+                self._reporting.difference_update(message_ids)
 
-    def note_outcomes(self, message_ids: Collection[int], stats: WorkerStats) -> None:
-        """Note that messages have left the claim, and count their outcomes."""
+    def record_outcomes(self, message_ids: Collection[int], stats: WorkerStats) -> None:
+        """Record that messages have left the claim, and count their outcomes."""
         with self._lock:
             self._changes += 1
-            self._in_hand.difference_update(message_ids)
+            self._reporting.difference_update(message_ids)
             self._open.difference_update(message_ids)
         self._context.counter.add(self.stripe, stats)
 
     def extend(self, queue: Queue) -> None:
-        """Extend the lease, or learn that the claim is lost."""
+        """Extend the lease, or find that the claim is lost."""
         if self.lost:
             return
-        changes, asked_at = self._changes, time.monotonic()
+        changes, called_at = self._changes, time.monotonic()
         try:
-            told = self._extend_lease(queue)
+            lease = self._extend_lease(queue)
         except (StaleClaim, QueueNotFound) as error:
-            self._note_refusal(error, changes)
+            self._record_refusal(error, changes)
         else:
-            self.lease.renew(asked_at)
+            self.lease.renew(called_at)
             if self._context.meter:
                 self._context.meter.count("lease_extended")
-            if told.cancel_ids:
-                self.lease.cancelled |= frozenset(told.cancel_ids)
+            if lease.cancel_ids:
+                self.lease.cancelled |= frozenset(lease.cancel_ids)
 
     def _extend_lease(self, queue: Queue) -> Lease:
-        """Call extend_lease, with what a handler has said of its progress since the last call."""
+        """Call extend_lease, with the progress that is not sent yet."""
         seconds, progress = self.lease.seconds, self.lease.progress
         if progress is None:
             return queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
         try:
-            told = queue.extend_lease(
+            lease = queue.extend_lease(
                 self._name, self.claim_id, lease_seconds=seconds, progress=progress
             )
         except InvalidArgument as error:
             log.error("the progress of claim %d is lost: %s", self.claim_id, error)
-            told = queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
-        # A handler may have said more meanwhile.
+            lease = queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
+        # The handler may have set a newer text during the call.
         if self.lease.progress == progress:
             self.lease.progress = None
-        return told
+        return lease
 
     def is_held(self, queue: Queue) -> bool:
-        """Whether the claim is still ours; asks the database when the lease may have run out."""
+        """Return whether the worker still owns the claim; extend a lease that may have expired."""
         if not self.lost and self.lease.is_over:
             self.extend(queue)
         return not self.lost
 
     def release_rest(self, queue: Queue) -> None:
-        """Release every message that nothing was decided about."""
+        """Release all messages without a decision."""
         self._release(queue, self._pop_rest())
 
     def _pop_rest(self, kept: AbstractSet[int] = frozenset()) -> list[int]:
-        """Let go of the messages outside of `kept` that nothing was decided about; return them."""
+        """Remove and return the messages without a decision that are not in `kept`."""
         with self._lock:
-            rest = sorted(self._open - self._in_hand - self._decisions.keys() - kept)
+            rest = sorted(self._open - self._reporting - self._decisions.keys() - kept)
             self._open.difference_update(rest)
             self._changes += 1
         return rest
@@ -502,7 +501,7 @@ class LiveClaim:
             self._context.counter.add(self.stripe, count(released))
 
     def _pop_decisions(self, *, only_if_all_are_completed: bool = False) -> dict[int, Decision]:
-        """Return the decisions to be handed in; no other thread hands them in meanwhile."""
+        """Remove and return the decisions, for this thread to report."""
         with self._lock:
             decisions = self._decisions
             if only_if_all_are_completed:
@@ -510,29 +509,29 @@ class LiveClaim:
                 if self.lost or not is_all:
                     return {}
             self._decisions, self._flush_at = {}, float("inf")
-            self._in_hand.update(decisions)
+            self._reporting.update(decisions)
             return decisions
 
     def _put_back(self, decisions: dict[int, Decision]) -> None:
-        """Keep decisions that were not handed in for the next flush."""
+        """Keep decisions that were not reported for the next flush."""
         if decisions:
             with self._lock:
-                self._in_hand.difference_update(decisions)
+                self._reporting.difference_update(decisions)
             self.decide(decisions)
 
-    def _note_refusal(self, error: Exception, changes: int) -> None:
-        """Give the claim up, unless the other thread has handed some of it in meanwhile."""
+    def _record_refusal(self, error: Exception, changes: int) -> None:
+        """Mark the claim as lost, unless the other thread has reported some of it."""
         with self._lock:
-            if self._changes != changes or self._in_hand or not self._open:
+            if self._changes != changes or self._reporting or not self._open:
                 return
             self.lease.lost = True
         if self._context.meter:
             self._context.meter.count("lease_lost")
-        log.warning("claim %d is lost: %s", self.claim_id, error)
+        log.warning("claim %d lost: %s", self.claim_id, error)
 
 
 class ClaimRequest:
-    """One dequeue of a worker, made just before the call: the lease is reckoned from then on."""
+    """One dequeue of a worker; create it just before the call, when the lease starts."""
 
     def __init__(
         self,
@@ -546,40 +545,37 @@ class ClaimRequest:
         self._stripe = stripe
         self._lease_seconds = lease_seconds
         self._batch = batch
-        self._asked_for = batch.value
-        self._asked_at = time.monotonic()
+        self._batch_size = batch.value
+        self._called_at = time.monotonic()
         self.arguments: Mapping[str, Any] = dequeue_arguments(
-            stripe.queue_name, self._asked_for, worker_name, lease_seconds
+            stripe.queue_name, self._batch_size, worker_name, lease_seconds
         )
 
     def claim(self, rows: Sequence[Row]) -> LiveClaim | None:
-        """Return the claim that dequeue_fast answered with, None for no rows."""
+        """Return the claim of the rows of dequeue_fast, or None."""
         meter = self._context.meter
         if not rows:
             if meter:
-                meter.note_empty()
+                meter.record_empty()
             return None
         claim = LiveClaim(
             self._context,
             self._stripe,
             rows,
-            self._asked_at,
+            self._called_at,
             self._lease_seconds,
             self._batch,
-            self._asked_for,
+            self._batch_size,
         )
         if traces := tracing.active:
-            traces.note_received(self._stripe.queue_name, claim.messages, self._asked_at)
+            traces.record_received(self._stripe.queue_name, claim.messages, self._called_at)
         if meter:
-            meter.note_found(_waits(claim.messages, self._lease_seconds))
+            meter.record_found(_waits(claim.messages, self._lease_seconds))
         return claim
 
 
 def _waits(messages: Sequence[Message], lease_seconds: int) -> Iterator[float]:
-    """Yield how long each message, at its first delivery, had been there when it was leased.
-
-    Both moments are the database's: this machine's clock may be wrong.
-    """
+    """Yield the seconds from enqueue to first delivery of each message, by the database's clock."""
     for message in messages:
         if message.attempt == 1:
             yield (message.lease_until - message.enqueued_at).total_seconds() - lease_seconds

@@ -1,8 +1,8 @@
-"""One thread's loop: dequeue a claim, work on it, wait with the others when there is nothing.
+"""The loop of one thread: dequeue a claim, process it, wait with the others if there is none.
 
-It has a slot at each server: the connection there, and what works on the claims from there. Where
-there are several servers, one that does not answer holds nobody up who can work elsewhere: it is
-left alone for a while, and so is a claim from there whose lease is over.
+The thread has a slot per server: the connection, and the code that processes its claims. With
+several servers, an unreachable server does not block the thread: it is skipped for a while, and its
+claims are abandoned after their lease.
 """
 
 import time
@@ -23,19 +23,16 @@ from rowq.worker.polling import PollingTurn
 from rowq.worker.stripes import Round, Stripe
 from rowq.worker.transactional import TransactionalWork
 
-# A claim that was still uncommitted during one round's maintain is seen after the next round's.
+# A claim that is uncommitted during maintain of one round is visible in the next round.
 _EMPTY_ROUNDS = 2
-# The length of the queue's own leases is looked up again after so long.
+# How often to read the queue's lease_seconds.
 _SETTING_SECONDS = 60.0
-# After completing and dequeuing in one call has failed, each is a call of its own for so long.
+# After a failed exchange, complete and dequeue in separate calls for this time.
 _APART_SECONDS = 10.0
 
 
 class ServerSlot:
-    """One thread's connection to a server, and what works on the claims that it has from there.
-
-    claim: the one that is worked on, None while another is asked for.
-    """
+    """One thread's connection to one server, with the claim it is processing."""
 
     def __init__(self, context: Context, server: Server, turn: PollingTurn) -> None:
         self._context = context
@@ -45,7 +42,7 @@ class ServerSlot:
         self.queue = Queue(self.session)
 
     def open(self, stack: ExitStack, caller: HandlerCaller) -> None:
-        """Make ready for work; all is closed by `stack`."""
+        """Open the connections; `stack` closes them."""
         stack.enter_context(self.queue)
         self.work: PlainWork | TransactionalWork = PlainWork(self._context, caller, self.queue)
         if self._context.settings.transactional:
@@ -56,7 +53,7 @@ class ServerSlot:
             )
 
     def _may_wait(self) -> bool:
-        """Whether to wait for the server where it does not answer, and not to work elsewhere."""
+        """Whether to wait for an unreachable server, instead of working on another one."""
         if not self._context.has_several_servers:
             return True
         return self.claim is not None and not self.claim.lease.is_over
@@ -72,7 +69,7 @@ class Consumer:
         heartbeats: Mapping[str | None, Heartbeat],
         number: int,
     ) -> None:
-        """Prepare thread `number`, counted from 1; heartbeats are by the names of servers."""
+        """Prepare thread `number`, from 1; heartbeats are by server name."""
         self._context = context
         self._handler = handler
         self._heartbeats = heartbeats
@@ -84,7 +81,7 @@ class Consumer:
         )
         self._round = Round(context.stripes, first_stripe)
         self._lease_seconds: dict[Stripe, tuple[int, float]] = {}
-        self._exchange_again_at = 0.0
+        self._exchange_from = 0.0
         self._worker_name = context.settings.name_of_thread(number)
         self._batch = BatchSize(
             context.settings.batch_size,
@@ -93,7 +90,7 @@ class Consumer:
         )
 
     def run(self) -> None:
-        """Work until stopped or, with drain, until nothing is left."""
+        """Work until stopped or, with drain, until the queue is empty."""
         with ExitStack() as stack:
             stack.callback(self._turn.pass_on)
             self._slots = {
@@ -109,20 +106,20 @@ class Consumer:
             claim = self._next()
             while claim:
                 is_answered, following = self._finish(claim)
-                # Let go of the finished claim, with its messages, before this thread is idle.
+                # Drop the finished claim and its messages before this thread becomes idle.
                 claim = following
                 claim = claim or (self._poll() if is_answered else self._next())
 
     def _connect(self) -> None:
-        """Connect for the first time; only a restarted worker waits for a database that is away.
+        """Connect for the first time; only a restarted worker waits for an unreachable database.
 
-        Of several servers one is enough to begin with.
+        One of several servers is enough.
         """
         if self._context.has_several_servers:
             self._connect_to_any()
         else:
             (slot,) = self._slots.values()
-            if self._context.is_patient:
+            if self._context.is_restart:
                 self._context.persist(slot.session.connection)
             else:
                 slot.session.open()
@@ -138,13 +135,13 @@ class Consumer:
                 lost = error
             else:
                 return
-        if lost and not self._context.is_patient:
+        if lost and not self._context.is_restart:
             raise lost
 
     def _finish(self, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
-        """Work on a claim and hand it in; return as `_exchange` does.
+        """Process a claim and report its outcomes; return as `_exchange` does.
 
-        An error that ends this thread costs an attempt of the message it is about, and of no other.
+        An error that ends this thread costs only its own message an attempt.
         """
         slot = self._slots[claim.stripe.server]
         slot.claim = claim
@@ -152,45 +149,47 @@ class Consumer:
             try:
                 began_at = time.monotonic()
                 slot.work.do(claim)
-                self._batch.note(claim.begun, time.monotonic() - began_at)
+                self._batch.record(claim.begun, time.monotonic() - began_at)
                 return self._exchange(slot, claim)
             except BaseException as error:
-                if isinstance(error, ConnectionLost) and self._may_leave(claim):
-                    self._give_up(slot, claim)
+                if isinstance(error, ConnectionLost) and self._may_abandon(claim):
+                    self._abandon(slot, claim)
                     return False, None
-                # The worker ends now, which limits how long the next calls are tried.
+                # The worker ends now, which limits the retries of the next calls.
                 self._context.fail(error)
-                self._leave(slot, claim)
+                self._report_and_release(slot, claim)
                 raise
             finally:
                 slot.claim = None
 
-    def _may_leave(self, claim: LiveClaim) -> bool:
-        """Whether a claim that cannot be handed in is left, as there is work on other servers."""
+    def _may_abandon(self, claim: LiveClaim) -> bool:
+        """Whether to abandon a claim of an unreachable server and work on other servers."""
         is_over = claim.lost or claim.lease.is_over
         return self._context.has_several_servers and is_over and not self._context.stopping.is_set()
 
-    def _give_up(self, slot: ServerSlot, claim: LiveClaim) -> None:
-        """Leave a claim to its server, where the lease runs out or has."""
+    def _abandon(self, slot: ServerSlot, claim: LiveClaim) -> None:
+        """Leave a claim to its server, which reaps it."""
         claim.lease.lost = True
         slot.server.server_health.record_failure()
         log.warning(
-            "claim %d of %s is left: its server does not answer, and its lease is over",
+            "claim %d of %s abandoned: its lease expired and its server is unreachable",
             claim.claim_id,
             claim.stripe,
         )
 
-    def _leave(self, slot: ServerSlot, claim: LiveClaim) -> None:
-        """Hand in what is decided of a claim and give back the rest, as far as that can be done."""
-        claim.keep_the_rest()
-        for give in (claim.flush, claim.release_rest):
+    def _report_and_release(self, slot: ServerSlot, claim: LiveClaim) -> None:
+        """Report the decisions of a claim and release the rest; log failures."""
+        claim.stop_early_release()
+        for finish in (claim.flush, claim.release_rest):
             try:
-                give(slot.queue)
+                finish(slot.queue)
             except Exception as error:
-                log.warning("claim %d is left as it is: %s", claim.claim_id, error)
+                log.warning(
+                    "claim %d not finished, its lease will expire: %s", claim.claim_id, error
+                )
 
     def _next(self) -> LiveClaim | None:
-        """Return the next claim, as soon as there is one; None when stopped or drained."""
+        """Return the next claim as soon as there is one, or None if stopped or drained."""
         if self._context.stopping.is_set():
             return None
         if not (claim := self._dequeue()):
@@ -203,7 +202,7 @@ class Consumer:
         empty_rounds = 0
         while self._turn.wait():
             claim = self._dequeue()
-            self._turn.note_answer(found=claim is not None)
+            self._turn.record_answer(found=claim is not None)
             if claim:
                 self._turn.pass_on(hurry=claim.is_full)
                 return claim
@@ -214,36 +213,35 @@ class Consumer:
         return None
 
     def _dequeue(self) -> LiveClaim | None:
-        """Ask the stripes, once around, for a claim."""
+        """Poll each stripe once for a claim."""
         for stripe in self._round.next():
-            if claim := self._ask(stripe):
-                self._round.note(stripe, is_full=claim.is_full)
+            if claim := self._poll_stripe(stripe):
+                self._round.record(stripe, is_full=claim.is_full)
                 return claim
         return None
 
-    def _ask(self, stripe: Stripe) -> LiveClaim | None:
-        """Ask a stripe for a claim; of several servers one that does not answer has none."""
+    def _poll_stripe(self, stripe: Stripe) -> LiveClaim | None:
+        """Dequeue from a stripe; skip one of several servers if it is unreachable."""
         slot = self._slots[stripe.server]
         if not self._context.has_several_servers:
-            return self._ask_at(slot, stripe)
+            return self._dequeue_at(slot, stripe)
         if slot.server.server_health.is_backing_off:
             return None
         try:
-            claim = self._ask_at(slot, stripe)
+            claim = self._dequeue_at(slot, stripe)
         except ConnectionLost as error:
             if self._context.stopping.is_set():
                 raise
-            self._leave_alone(slot, stripe, error)
+            self._back_off(slot, stripe, error)
             return None
         slot.server.server_health.record_success()
         return claim
 
-    def _leave_alone(self, slot: ServerSlot, stripe: Stripe, error: ConnectionLost) -> None:
-        """Ask a server, one of several, nothing for a while."""
+    def _back_off(self, slot: ServerSlot, stripe: Stripe, error: ConnectionLost) -> None:
         slot.server.server_health.record_failure()
-        log.warning("%s is left alone for a while: %s", stripe, error)
+        log.warning("%s is unreachable, backing off: %s", stripe, error)
 
-    def _ask_at(self, slot: ServerSlot, stripe: Stripe) -> LiveClaim | None:
+    def _dequeue_at(self, slot: ServerSlot, stripe: Stripe) -> LiveClaim | None:
         request = self._request(slot, stripe)
         return request.claim(slot.session.call("dequeue_fast", request.arguments))
 
@@ -252,41 +250,41 @@ class Consumer:
         return ClaimRequest(self._context, stripe, self._worker_name, lease_seconds, self._batch)
 
     def _exchange(self, slot: ServerSlot, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
-        """Hand in what is left of a claim; where that completes all of it, dequeue another with it.
+        """Report the rest of a claim; if that completes all of it, dequeue in the same call.
 
-        Nothing is dequeued where the claim had emptied the queue, and the worker would have been
-        told of a message since. Return whether it is known if there is another claim, and that.
+        Do not dequeue if the claim emptied the queue and no notification came since. Return whether
+        the result of a dequeue is known, and the next claim.
         """
-        claim.keep_the_rest()
-        asked: list[LiveClaim | None] = []
+        claim.stop_early_release()
+        answers: list[LiveClaim | None] = []
         is_empty = self._has_emptied(claim)
         stripe = self._round.next()[0]
         if not is_empty and (engine := self._pipelining) and self._may_exchange(claim, stripe):
             claim.complete_all(
-                lambda ids: self._complete_and_dequeue(engine, slot, claim, ids, stripe, asked)
+                lambda ids: self._complete_and_dequeue(engine, slot, claim, ids, stripe, answers)
             )
         claim.flush(slot.queue)
         claim.release_rest(slot.queue)
-        following = asked[0] if asked else None
+        following = answers[0] if answers else None
         if following:
-            self._round.note(stripe, is_full=following.is_full)
+            self._round.record(stripe, is_full=following.is_full)
             if following.is_full:
                 self._context.polling.hurry()
-        # What one stripe has answered says nothing of the others.
-        is_known = is_empty or (bool(asked) and len(self._context.stripes) == 1)
+        # The answer of one stripe does not apply to the others.
+        is_known = is_empty or (bool(answers) and len(self._context.stripes) == 1)
         return is_known, following
 
     def _has_emptied(self, claim: LiveClaim) -> bool:
-        """Whether a claim was the last one, as far as the worker is told of messages."""
-        return not claim.is_full and self._context.polling.knows_of_all_since(claim.asked_at)
+        """Whether a claim emptied the queue and no notification came since."""
+        return not claim.is_full and self._context.polling.has_polled_all_since(claim.called_at)
 
     def _may_exchange(self, claim: LiveClaim, stripe: Stripe) -> bool:
-        """Whether it is worth trying; completing must not wait for the lease's length."""
+        """Whether to try it; completing must not wait for a read of lease_seconds."""
         if claim.stripe.server != stripe.server or self._context.stopping.is_set():
             return False
-        _, look_again_at = self._lease_seconds.get(stripe, (0, 0.0))
-        knows_lease = self._context.settings.lease_seconds or time.monotonic() < look_again_at
-        return bool(knows_lease) and time.monotonic() >= self._exchange_again_at
+        _, read_at = self._lease_seconds.get(stripe, (0, 0.0))
+        knows_lease = self._context.settings.lease_seconds or time.monotonic() < read_at
+        return bool(knows_lease) and time.monotonic() >= self._exchange_from
 
     def _complete_and_dequeue(
         self,
@@ -295,11 +293,11 @@ class Consumer:
         claim: LiveClaim,
         ids: list[int],
         stripe: Stripe,
-        asked: list[LiveClaim | None],
+        answers: list[LiveClaim | None],
     ) -> list[Outcome]:
-        """Complete messages and ask `stripe` in one go; put the next claim, or None, into `asked`.
+        """Complete messages and dequeue in one round trip; append the next claim to `answers`.
 
-        Where that fails they are completed by a call of their own, and nothing is asked for.
+        If that fails, complete them in a separate call, and do not dequeue.
         """
         name, results = claim.stripe.queue_name, claim.lease.results
         completion = {
@@ -315,29 +313,28 @@ class Consumer:
                 [("complete", completion), ("dequeue_fast", request.arguments)],
             )
         except Exception as error:
-            # Neither call took effect, or nobody knows; a dequeue that fails must not keep the
-            # messages from being completed.
-            log.warning("claim %d is completed by itself: %s", claim.claim_id, error)
+            # Neither call took effect, or that is unknown. A failed dequeue must not prevent the
+            # completion.
+            log.warning("claim %d: completing without dequeue: %s", claim.claim_id, error)
             slot.session.close()
-            self._exchange_again_at = time.monotonic() + _APART_SECONDS
+            self._exchange_from = time.monotonic() + _APART_SECONDS
             return complete(slot.queue, name, claim.claim_id, ids, results)
-        asked.append(request.claim(dequeued))
+        answers.append(request.claim(dequeued))
         return [Outcome(*row) for row in completed]
 
     def _setting(self, slot: ServerSlot, stripe: Stripe) -> int:
-        """Return the length of a stripe's own leases, as of the last minute."""
-        seconds, look_again_at = self._lease_seconds.get(stripe, (0, 0.0))
-        if time.monotonic() >= look_again_at:
+        """Return lease_seconds of a stripe's queue, at most a minute old."""
+        seconds, read_at = self._lease_seconds.get(stripe, (0, 0.0))
+        if time.monotonic() >= read_at:
             (stats,) = slot.queue.queue_stats(stripe.queue_name, max_count=1)
             seconds = stats.lease_seconds
             self._lease_seconds[stripe] = seconds, time.monotonic() + _SETTING_SECONDS
         return seconds
 
     def _is_drained(self) -> bool:
-        """Whether nothing is ready, due or in any worker's hands, after a round of maintain.
+        """Whether no message is ready, due or leased after maintain; later ones do not count.
 
-        Messages delayed to a later moment do not count. A server that does not answer is waited
-        for, as nobody knows what is on it.
+        Wait for an unreachable server, whose messages are unknown.
         """
         return all(self._is_stripe_drained(stripe) for stripe in self._context.stripes)
 
@@ -352,21 +349,21 @@ class Consumer:
         except ConnectionLost as error:
             if self._context.stopping.is_set():
                 raise
-            self._leave_alone(slot, stripe, error)
+            self._back_off(slot, stripe, error)
             return False
 
     def _is_empty(self, queue: Queue, stripe: Stripe) -> bool:
-        """Whether a stripe is drained, as far as its server says."""
+        """Whether a stripe is drained."""
         for result in queue.maintain(stripe.queue_name):
             if not result.elected or result.promoted or result.reaped:
                 return False
         (stats,) = queue.queue_stats(stripe.queue_name, max_count=1)
         if stats.is_paused and not stats.leased:
-            log.warning("%s is paused: draining ends with what is ready left in it", stripe)
+            log.warning("%s is paused: draining ends, its ready messages remain", stripe)
             return True
         return not (stats.ready or stats.leased)
 
 
 def _pipelining(engine: Engine) -> PipeliningEngine | None:
-    """Return the engine if it and its driver can make several calls in one round trip."""
+    """Return the engine if its driver can make several calls in one round trip."""
     return engine if isinstance(engine, PipeliningEngine) and engine.can_pipeline() else None

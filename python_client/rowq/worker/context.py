@@ -1,4 +1,4 @@
-"""What all threads of one worker share: settings, counts, and when to stop."""
+"""Shared state of a worker's threads: settings, counts, and the signal to stop."""
 
 import logging
 import math
@@ -31,15 +31,15 @@ _T = TypeVar("_T")
 
 log = logging.getLogger("rowq.worker")
 
-# A stopping worker tries for so long to hand in its results when the database is away.
+# How long a stopping worker tries to report outcomes if the database is unreachable.
 _GRACE_SECONDS = 10.0
-# The longest pause between two polls of an idle worker that is not told of messages.
+# The longest pause between two polls of an idle worker that does not listen.
 _POLLING_SECONDS = 0.1
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def default_name() -> str:
-    """Return what a worker is called that is given no name: host and process."""
+    """Return the default worker name: host and process id."""
     return f"{socket.gethostname()[:150]}:{os.getpid()}"
 
 
@@ -70,7 +70,7 @@ class Settings:
     metrics_host: str
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work, by the contract's ranges; raises InvalidArgument."""
+        """Check the arguments; raises InvalidArgument."""
         if not isinstance(self.handler, str):
             what = "messages" if self.per == "batch" else "message"
             check_handler(self.handler, self.arguments, what)
@@ -83,12 +83,12 @@ class Settings:
 
     @property
     def arguments(self) -> int:
-        """With how many arguments the handler is called."""
+        """The number of arguments of the handler."""
         return 2 if self.transactional else 1
 
     @property
     def is_together(self) -> bool:
-        """Whether the messages of a claim are handled in one call, or at the same time."""
+        """Whether the messages of a claim are handled in one call, or in parallel."""
         return self.concurrent or self.per == "batch"
 
     def _rules(self) -> Mapping[str, bool]:
@@ -98,32 +98,36 @@ class Settings:
         pause = self.idle_min_seconds if _is_number(self.idle_min_seconds, 0) else 0
         return {
             "per must be 'message' or 'batch'": self.per in {"message", "batch"},
-            "concurrent is for handlers of one message each, without transactional": not (
-                self.concurrent and (self.transactional or self.per == "batch")
+            "concurrent and transactional are mutually exclusive": not (
+                self.concurrent and self.transactional
+            ),
+            "concurrent and per='batch' are mutually exclusive": not (
+                self.concurrent and self.per == "batch"
             ),
             "queue_name must be 1 to 100 characters": _is_text(self.queue_name, 100, least=1),
-            "batch_size must be a whole number, 1 to 1000": _is_whole(batch_size, 1, 1000),
-            "lease_seconds must be a whole number, 1 to 86400": _is_whole(lease_seconds, 1, 86400),
-            "timeout_seconds must be above 0": _is_number(timeout_seconds, 0)
+            "batch_size must be an integer between 1 and 1000": _is_integer(batch_size, 1, 1000),
+            "lease_seconds must be an integer between 1 and 86400": _is_integer(
+                lease_seconds, 1, 86400
+            ),
+            "timeout_seconds must be greater than 0": _is_number(timeout_seconds, 0)
             and timeout_seconds > 0,
-            "threads must be a whole number, 1 or more": _is_whole(self.threads, 1),
-            "processes must be a whole number, 0 or more": _is_whole(self.processes, 0),
-            "idle_min_seconds must be above 0": pause > 0,
+            "threads must be an integer of at least 1": _is_integer(self.threads, 1),
+            "processes must be an integer of at least 0": _is_integer(self.processes, 0),
+            "idle_min_seconds must be greater than 0": pause > 0,
             "idle_max_seconds must be at least idle_min_seconds": (
                 self.idle_max_seconds is None or _is_number(self.idle_max_seconds, pause)
             ),
-            "maintain_seconds must be 0 or more": _is_number(self.maintain_seconds, 0),
-            "metrics_port must be a whole number, 0 to 65535": (
-                self.metrics_port is None or _is_whole(self.metrics_port, 0, 65535)
+            "maintain_seconds must be at least 0": _is_number(self.maintain_seconds, 0),
+            "metrics_port must be an integer between 0 and 65535": (
+                self.metrics_port is None or _is_integer(self.metrics_port, 0, 65535)
             ),
             "metrics_host must be an address": _is_text(self.metrics_host, 255, least=1),
-            "first_stripe must be a whole number, 0 or more": self.first_stripe is None
-            or _is_whole(self.first_stripe, 0),
-            "listen is for one queue: workers of a striped one poll": not (
-                self.listen and self.stripes
+            "first_stripe must be an integer of at least 0": self.first_stripe is None
+            or _is_integer(self.first_stripe, 0),
+            "listen and stripes are mutually exclusive": not (self.listen and self.stripes),
+            "worker_name must be at most 200 characters with the numbers of process and thread": (
+                self.worker_name is None or _is_text(self._longest_name(), 200)
             ),
-            "worker_name must be up to 200 characters, the numbers of process and thread among"
-            " them": self.worker_name is None or _is_text(self._longest_name(), 200),
         }
 
     def all_stripes(self) -> tuple[Stripe, ...]:
@@ -131,9 +135,9 @@ class Settings:
         return stripes_of(self.queue_name, self.stripes, servers_of(self.url))
 
     def first_thread_stripe(self) -> int | None:
-        """Return the stripe that the first thread asks first, the next threads start behind it.
+        """Return the stripe where the first thread starts; the next threads start after it.
 
-        None: there seem to be fewer threads than stripes, so that they take turns.
+        None: with fewer threads than stripes, they take turns.
         """
         stripes = len(self.all_stripes())
         if self.first_stripe is not None or self.threads * max(self.processes, 1) < stripes:
@@ -141,36 +145,36 @@ class Settings:
         return random.randrange(stripes)  # noqa: S311 - no secret
 
     def _longest_name(self) -> Any:
-        """Return what the last thread of the last process will be called."""
+        """Return the name of the last thread of the last process."""
         if not (self.worker_name and isinstance(self.worker_name, str)):
             return self.worker_name
         process = f"-{self.processes}" if self.processes else ""
         thread = f"/{self.threads}" if self.threads != 1 else ""
         return f"{self.worker_name}{process}{thread}"
 
-    def longest_pause(self, otherwise: float) -> float:
-        """Return the longest pause between two polls; `otherwise` where none was given."""
-        longest = otherwise if self.idle_max_seconds is None else self.idle_max_seconds
+    def longest_pause(self, default: float) -> float:
+        """Return the longest pause between two polls: idle_max_seconds or `default`."""
+        longest = default if self.idle_max_seconds is None else self.idle_max_seconds
         return max(longest, self.idle_min_seconds)
 
     @property
     def name(self) -> str:
-        """What the worker is called."""
+        """The worker's name."""
         return self.worker_name or default_name()
 
     @property
-    def handlers_at_a_time(self) -> int:
-        """How many handlers the worker runs at a time."""
+    def parallel_handlers(self) -> int:
+        """How many handlers the worker runs in parallel."""
         if not self.concurrent:
             return self.threads
         return self.threads * (self.batch_size or TOGETHER)
 
     def name_of_thread(self, number: int) -> str:
-        """Return the worker_name that thread `number` (from 1) dequeues with."""
+        """Return the worker_name of thread `number`, from 1."""
         return self.name if self.threads == 1 else f"{self.name}/{number}"
 
 
-def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
+def _is_integer(value: Any, least: int, most: float = math.inf) -> bool:
     try:
         return not isinstance(value, bool) and least <= index(value) <= most
     except TypeError:
@@ -178,7 +182,7 @@ def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
 
 
 def _is_number(value: Any, least: float) -> bool:
-    """Whether it is a number of at least so much; infinity is one, and NaN is none."""
+    """Whether it is a number of at least `least`; infinity counts, NaN does not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= least
 
 
@@ -189,36 +193,36 @@ def _is_text(value: Any, most: int, *, least: int = 0) -> bool:
 class Context:
     """The shared state of a worker's threads."""
 
-    def __init__(self, settings: Settings, *, is_patient: bool = False) -> None:
-        """Prepare for these settings, and open nothing.
+    def __init__(self, settings: Settings, *, is_restart: bool = False) -> None:
+        """Prepare for these settings; open nothing.
 
-        is_patient: whether the first connection, too, is waited for.
+        is_restart: whether to wait for the first connection too.
         """
         self.settings = settings
-        self.is_patient = is_patient
+        self.is_restart = is_restart
         self.servers = [Server(name, url) for name, url in servers_of(settings.url).items()]
         self.stripes = settings.all_stripes()
         self.first_thread_stripe = settings.first_thread_stripe()
         self.engine = _engine_of(self.servers)
         self.listening_engine = _listening(self.engine, settings)
         self.worker_id = uuid.uuid4().hex
-        """What tells this run of the worker, in this process, from any other one."""
+        """Unique id of this run of the worker in this process."""
         self.counter = Counter()
         self.timeouts = Timeouts(settings.timeout_seconds)
         self.meter = None if settings.metrics_port is None else Meter()
-        """What is measured for metrics, where somebody may ask for them."""
+        """The measures, if the worker serves metrics."""
         self.polling = Polling(settings.idle_min_seconds, settings.longest_pause(_POLLING_SECONDS))
-        self.resting_seconds = 0.0
-        """How long housekeeping may pause, as another process of the queue is elected for it."""
+        self.follower_seconds = 0.0
+        """How long maintenance may pause while another process of the queue is the leader."""
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
-        self._give_up_at = float("inf")
+        self._deadline = float("inf")
         self._has_warned = False
 
     def stop(self) -> None:
-        """Tell every thread to finish its message and end."""
+        """Let every thread finish its message and end."""
         if not self.stopping.is_set():
-            self._give_up_at = time.monotonic() + _GRACE_SECONDS
+            self._deadline = time.monotonic() + _GRACE_SECONDS
             self.stopping.set()
             self.polling.end()
 
@@ -227,26 +231,26 @@ class Context:
         if self.failure is None:
             self.failure = error
         self.stop()
-        self._give_up_at = time.monotonic()
+        self._deadline = time.monotonic()
 
-    def note_trouble(self) -> None:
-        """Count that the database did not do what it was asked to, and is asked again."""
+    def record_database_error(self) -> None:
+        """Count a failed call that is retried."""
         if self.meter:
             self.meter.count("database_error")
 
     def warn_of_result(self, result: object) -> None:
-        """Log, once for each worker, a result of the handler's that means nothing."""
+        """Log, once per worker, a result of the handler without a meaning."""
         if not self._has_warned:
             self._has_warned = True
             log.warning(
-                "the handler returned %.100s: its message is completed; only None, Retry(...) and"
-                " Fail(...) mean something (said once)",
+                "the handler returned %.100s; expected None, Retry(...) or Fail(...);"
+                " the message is completed (logged once)",
                 shown(result),
             )
 
     @property
     def has_several_servers(self) -> bool:
-        """Whether there is work elsewhere while a server does not answer."""
+        """Whether there are other servers to work on while one is unreachable."""
         return len(self.servers) > 1
 
     def session(
@@ -255,41 +259,38 @@ class Context:
         on_pause: Callable[[], None] = lambda: None,
         may_wait: Callable[[], bool] = lambda: True,
     ) -> OwnedSession:
-        """Return a session, not yet open, that repeats its calls for as long as this worker lives.
+        """Return a session, not yet open, that retries its calls while this worker lives.
 
-        `on_pause` is called before every pause between two attempts; where `may_wait` says no, the
-        session gives up instead, with ConnectionLost.
+        `on_pause` is called before every pause between two attempts. If `may_wait` returns false,
+        the session raises ConnectionLost instead.
         """
 
         def sleep(seconds: float) -> None:
             on_pause()
-            self.note_trouble()
-            self.sleep_or_give_up(seconds, may_wait)
+            self.record_database_error()
+            self.sleep_or_raise(seconds, may_wait)
 
         return OwnedSession(
             server.url,
             reconnect_seconds=float("inf"),
-            repeats_passing=True,
+            retries_transient=True,
             sleep=sleep,
         )
 
-    def sleep_or_give_up(self, seconds: float, may_wait: Callable[[], bool] = lambda: True) -> None:
-        """Wait, shorter when stopping; raises ConnectionLost when stopping takes too long.
-
-        It raises that at once where `may_wait` says no.
-        """
+    def sleep_or_raise(self, seconds: float, may_wait: Callable[[], bool] = lambda: True) -> None:
+        """Wait; raise ConnectionLost if `may_wait` returns false, or stopping takes too long."""
         if not may_wait():
-            raise ConnectionLost("its server does not answer, or refuses for now")
+            raise ConnectionLost("the server is unreachable, or refuses calls temporarily")
         if not self.stopping.wait(seconds):
             return
-        if time.monotonic() >= self._give_up_at:
-            raise ConnectionLost("the worker stops without the database; leases will run out")
+        if time.monotonic() >= self._deadline:
+            raise ConnectionLost("the worker stops without the database; its leases will expire")
         time.sleep(min(seconds, 0.5))
 
     def persist(self, call: Callable[[], _T], may_wait: Callable[[], bool] = lambda: True) -> _T:
-        """Repeat a call that is none on a session, until it succeeds or fails for a lasting reason.
+        """Retry a call that is not on a session until it succeeds or fails permanently.
 
-        The call must be safe to repeat. async_session.py says which layer repeats what.
+        The call must be safe to repeat. async_session.py lists which layer retries what.
         """
         backoff = Backoff(first=0.1, cap=5.0)
         while True:
@@ -298,13 +299,13 @@ class Context:
             except Exception as error:
                 if not self.is_transient(error):
                     raise
-                self.note_trouble()
+                self.record_database_error()
                 delay = backoff.next()
-                log.warning("trying again in %.1f s: %s", delay, error)
-            self.sleep_or_give_up(delay, may_wait)
+                log.warning("retrying in %.1f s: %s", delay, error)
+            self.sleep_or_raise(delay, may_wait)
 
     def is_transient(self, error: Exception) -> bool:
-        """Whether what failed with this error may succeed in a moment."""
+        """Whether a retry may succeed after this error."""
         if isinstance(error, ConnectionLost):
             return False
         return (isinstance(error, RowqError) and error.retryable) or self.engine.is_transient(error)
@@ -312,7 +313,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of a worker, and whether it answers."""
+    """One server of a worker."""
 
     name: str | None
     url: str = field(repr=False)
@@ -323,34 +324,34 @@ def _engine_of(servers: Sequence[Server]) -> Engine:
     """Return the engine of all servers; raises EngineUnknown."""
     engines = [engine_for_url(server.url) for server in servers]
     if len({engine.name for engine in engines}) > 1:
-        raise EngineUnknown("the servers of a worker must be of one engine")
+        raise EngineUnknown("all servers of a worker must have the same engine")
     return engines[0]
 
 
 def _listening(engine: Engine, settings: Settings) -> ListeningEngine | None:
-    """Return the engine if the worker is to listen, or to try to."""
+    """Return the engine if the worker listens, or tries to."""
     if settings.stripes is not None:
         return None
     is_wanted = not settings.drain if settings.listen is None else settings.listen
     if isinstance(engine, ListeningEngine):
         return engine if is_wanted else None
     if settings.listen:
-        raise InvalidArgument("listen is for PostgreSQL: other engines' workers only poll")
+        raise InvalidArgument("listen requires PostgreSQL; omit it to poll")
     return None
 
 
 class StopSignals:
-    """While entered, the first signal is kept in `asked`; the second calls `at_once` and exits.
+    """Context in which the first signal sets `asked`, and the second calls `at_once` and exits.
 
-    The handler only sets a flag: taking a lock or logging there could wait for the very code that
-    it interrupts. Outside the main thread, where Python handles no signals, nothing is changed.
-    A process that is forked meanwhile, by a message's handler, gets back what was there before.
+    The handler only sets a flag: a lock or a log call could wait for the code that it interrupts.
+    Outside the main thread, where Python handles no signals, it does nothing. A process that a
+    message's handler forks gets the previous signal handlers.
     """
 
     entered: "StopSignals | None" = None
 
     def __init__(self, at_once: Callable[[], None] = lambda: None) -> None:
-        """Call `at_once` at the second signal; signals are handled from __enter__ on."""
+        """Call `at_once` at the second signal."""
         self.asked: signal.Signals | None = None
         self._at_once = at_once
         self._previous: dict[signal.Signals, Any] = {}
@@ -372,7 +373,7 @@ class StopSignals:
             StopSignals.entered = None
 
     def restore(self) -> None:
-        """Handle signals again as before."""
+        """Restore the previous signal handlers."""
         for number, handler in self._previous.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
@@ -384,7 +385,7 @@ class StopSignals:
 
 
 class _Forks:
-    """Blocks signals in a thread that forks until the new process handles them in its own way.
+    """Blocking of signals in a thread that forks, until the new process has its own handlers.
 
     A signal in between would be handled as in the parent, or be lost.
     """

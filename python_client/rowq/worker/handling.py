@@ -1,4 +1,4 @@
-"""Gives a claim's messages to the handler, and reads what it decides about each of them."""
+"""Calls of the handler for a claim's messages, and the decisions that follow."""
 
 import asyncio
 import contextvars
@@ -36,12 +36,12 @@ from rowq.worker.timeouts import Call, awaited
 
 @dataclass(frozen=True, slots=True)
 class HandlerResult:
-    """What a handler has decided about each message it was given.
+    """The handler's decision for each message.
 
-    failed: whether it raised, or returned what counts as that; what it wrote is not to be kept.
-    timed_out: whether it was broken off, perhaps in the middle of a statement.
-    is_transient: whether it raised an error of the database's that asks for the transaction to be
-    tried again. The exception itself is not kept: it would keep the messages, by its traceback.
+    failed: it raised, or returned a wrong result, so that its writes must be rolled back.
+    timed_out: it was interrupted, perhaps during a statement. is_transient: it raised a database
+    error after which the transaction should be retried. The exception itself is not stored: its
+    traceback would keep the messages alive.
     """
 
     decisions: Mapping[int, Decision]
@@ -51,10 +51,7 @@ class HandlerResult:
 
 
 class HandlerCaller:
-    """Calls a handler from one thread.
-
-    What it has to await is awaited in an event loop of that thread, made when it is first needed.
-    """
+    """Calls of a handler from one thread, which has an event loop if needed."""
 
     def __init__(self, context: Context, handler: Handler) -> None:
         self._context = context
@@ -63,12 +60,12 @@ class HandlerCaller:
         self._runner: asyncio.Runner | None = None
 
     def close(self) -> None:
-        """Cancel what the handler has left running in the loop, and close that."""
+        """Cancel the handler's remaining tasks, and close the event loop."""
         if self._runner is not None:
             self._runner.close()
 
     def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
-        """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
+        """Call the handler with a message, or per batch with all; raises only KeyboardInterrupt."""
         ids = [message.message_id for message in messages]
         timeouts = self._context.timeouts
         call = timeouts.begin(messages)
@@ -83,46 +80,45 @@ class HandlerCaller:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            # Its time may have been up as it ended.
+            # It may have timed out as it ended.
             timeouts.end(call)
             result = self._raised(ids, error)
-            # Whatever it raised then, what it waited for may be under way still.
+            # Its last statement may still be running.
             return replace(result, timed_out=True) if call and call.has_interrupted else result
 
     def _returned(
         self, messages: Sequence[HeldMessage], connection: Sequence[Any], call: Call | None
     ) -> Any:
-        """Return what the handler returns, or what comes of it when it is awaited."""
-        given = list(messages) if self._context.settings.per == "batch" else messages[0]
+        """Return the handler's result, awaited if needed."""
+        argument = list(messages) if self._context.settings.per == "batch" else messages[0]
         if call and self._may_interrupt:
             call.allow()
-        returned = self._handler(given, *connection)
+        returned = self._handler(argument, *connection)
         if not inspect.isawaitable(returned):
             return returned
         if call:
             call.forbid()
         self._runner = self._runner or asyncio.Runner()
-        # Each message has context variables of its own, as if each had a thread of its own.
+        # Each message has its own context variables, as if it had its own thread.
         return self._runner.run(awaited(returned, call), context=contextvars.copy_context())
 
     def call_together(
-        self, messages: Sequence[HeldMessage], note: Callable[[HandlerResult], Awaitable[None]]
+        self, messages: Sequence[HeldMessage], record: Callable[[HandlerResult], Awaitable[None]]
     ) -> None:
-        """Give the handler each message in a task of its own, and `note` what it decides.
+        """Call the handler for each message in its own task, and `record` each result.
 
-        Raises KeyboardInterrupt, and what `note` raises; tasks that then still run are left to
-        `close`.
+        Raises KeyboardInterrupt, and exceptions of `record`; `close` cancels the remaining tasks.
         """
         self._runner = self._runner or asyncio.Runner()
-        self._runner.run(self._together(messages, note))
+        self._runner.run(self._together(messages, record))
 
     async def _together(
-        self, messages: Sequence[HeldMessage], note: Callable[[HandlerResult], Awaitable[None]]
+        self, messages: Sequence[HeldMessage], record: Callable[[HandlerResult], Awaitable[None]]
     ) -> None:
-        await asyncio.gather(*(self._noted(message, note) for message in messages))
+        await asyncio.gather(*(self._call_task(message, record) for message in messages))
 
-    async def _noted(
-        self, message: HeldMessage, note: Callable[[HandlerResult], Awaitable[None]]
+    async def _call_task(
+        self, message: HeldMessage, record: Callable[[HandlerResult], Awaitable[None]]
     ) -> None:
         call = self._context.timeouts.begin([message])
         try:
@@ -131,23 +127,23 @@ class HandlerCaller:
                 returned = await awaited(returned, call)
             result = self._result(message.message_id, returned)
         except KeyboardInterrupt:
-            await note(HandlerResult(interrupted([message]), failed=True))
+            await record(HandlerResult(interrupted([message]), failed=True))
             raise
         except BaseException as error:
             result = self._raised([message.message_id], error)
         finally:
             self._context.timeouts.end(call)
-        await note(result)
+        await record(result)
 
     def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
-        """Return what an exception means that a handler of these messages has raised."""
+        """Return the result of a handler that raised an exception."""
         if isinstance(error, GiveUp):
             self._context.fail(error)
             return HandlerResult(dict.fromkeys(ids, RELEASED), failed=True)
         if isinstance(error, HandlerTimedOut):
-            self._context.timeouts.say(error)
+            self._context.timeouts.describe(error)
             return replace(result_of_error(ids, error), timed_out=True)
-        is_transient = isinstance(error, Exception) and self._context.engine.is_undone(error)
+        is_transient = isinstance(error, Exception) and self._context.engine.is_rolled_back(error)
         return result_of_error(ids, error, is_transient=is_transient)
 
     def _result(self, message_id: int, returned: Any) -> HandlerResult:
@@ -155,30 +151,30 @@ class HandlerCaller:
 
 
 class MeasuredCaller(HandlerCaller):
-    """Measures for metrics how long the handler takes, and counts what it raises."""
+    """Calls with metrics: duration and exceptions."""
 
     def __init__(self, context: Context, handler: Handler, meter: Meter) -> None:
         super().__init__(context, handler)
         self._meter = meter
 
     def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
-        """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
+        """Call the handler with a message, or per batch with all; raises only KeyboardInterrupt."""
         began_at = time.perf_counter()
         try:
             return super().call(messages, *connection)
         finally:
-            self._meter.note_handled(time.perf_counter() - began_at)
+            self._meter.record_handled(time.perf_counter() - began_at)
 
-    async def _noted(
-        self, message: HeldMessage, note: Callable[[HandlerResult], Awaitable[None]]
+    async def _call_task(
+        self, message: HeldMessage, record: Callable[[HandlerResult], Awaitable[None]]
     ) -> None:
         began_at = time.perf_counter()
 
         async def timed(result: HandlerResult) -> None:
-            self._meter.note_handled(time.perf_counter() - began_at)
-            await note(result)
+            self._meter.record_handled(time.perf_counter() - began_at)
+            await record(result)
 
-        await super()._noted(message, timed)
+        await super()._call_task(message, timed)
 
     def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
         if not isinstance(error, Retry | Fail | Release):
@@ -189,7 +185,7 @@ class MeasuredCaller(HandlerCaller):
 def result_of(
     message_id: int, returned: Any, warn: Callable[[object], None] = lambda _: None
 ) -> HandlerResult:
-    """Return what a handler of one message returned; `warn` is told of what means nothing."""
+    """Return the result of a handler of one message; `warn` of a value without a meaning."""
     if returned is None:
         return HandlerResult({message_id: COMPLETED})
     if isinstance(returned, Retry | Fail):
@@ -203,7 +199,7 @@ def result_of(
 def result_of_error(
     ids: list[int], error: BaseException, *, is_transient: bool = False
 ) -> HandlerResult:
-    """Return what an exception means for messages, and log it unless it is a decision."""
+    """Return the result of an exception, and log it unless it is a decision."""
     decisions = dict.fromkeys(ids, decision_of(error))
     if isinstance(error, Retry | Fail | Release):
         return HandlerResult(decisions, failed=True)
@@ -214,46 +210,45 @@ def result_of_error(
 
 
 def _result_of_batch(ids: list[int], returned: Any) -> HandlerResult:
-    """Return what a batch handler returned, which is None or {message_id: None, Retry or Fail}."""
+    """Return the result of a batch handler: of None or {message_id: None, Retry or Fail}."""
     if returned is None:
         return HandlerResult(dict.fromkeys(ids, COMPLETED))
     if not isinstance(returned, Mapping):
         return _mistaken(ids, returned)
-    given = dict(returned)
-    strangers = given.keys() - set(ids)
-    nonsense = [value for value in given.values() if not isinstance(value, Retry | Fail | None)]
-    if strangers or nonsense:
+    answers = dict(returned)
+    unknown = answers.keys() - set(ids)
+    if unknown or not all(isinstance(value, Retry | Fail | None) for value in answers.values()):
         return _mistaken(ids, returned)
-    answers = {message_id: given.get(message_id) for message_id in ids}
     return HandlerResult(
         {
             message_id: COMPLETED if answer is None else decision_of(answer)
-            for message_id, answer in answers.items()
+            for message_id in ids
+            for answer in (answers.get(message_id),)
         }
     )
 
 
 def _is_mistaken(returned: Any) -> bool:
-    """Whether what was returned shows that the handler did not do, or say, what it meant to."""
+    """Whether the returned value shows a mistake: an exception, its class, or a generator."""
     is_class = inspect.isclass(returned) and issubclass(returned, BaseException)
     is_generator = inspect.isgenerator(returned) or inspect.isasyncgen(returned)
     return is_class or is_generator or isinstance(returned, BaseException)
 
 
 def _mistaken(ids: list[int], returned: Any) -> HandlerResult:
-    """Return another attempt for all, with an error that shows what was returned."""
+    """Return a retry for all messages, with an error that shows the returned value."""
     if inspect.isgenerator(returned):
         returned.close()
     error = (
-        f"the handler returned {shown(returned):.300}; it may return None, Retry(...) or Fail(...),"
-        " and per batch a mapping of its messages' ids to these"
+        f"the handler returned {shown(returned):.300}; expected None, Retry(...) or Fail(...), or"
+        " per batch a mapping of message ids to these"
     )
     log.warning("message %d: %s", ids[0], error)
     return HandlerResult(dict.fromkeys(ids, retry(error)), failed=True)
 
 
 class PlainWork:
-    """Works on a claim without a transaction: a message is handled, then completed."""
+    """Processing of a claim without a transaction: handle a message, then complete it."""
 
     def __init__(self, context: Context, caller: HandlerCaller, queue: Queue) -> None:
         self._context = context
@@ -261,9 +256,9 @@ class PlainWork:
         self._queue = queue
 
     def do(self, claim: LiveClaim) -> None:
-        """Handle the claim's messages until done, told to stop, or the claim is lost.
+        """Handle the claim's messages until done, stopping, or the claim is lost.
 
-        What was decided last, and what was not decided about, is left to `consumer.py`.
+        The last decisions, and messages without one, are left to `consumer.py`.
         """
         if self._context.settings.per == "batch":
             if claim.messages and not self._context.stopping.is_set():
@@ -287,23 +282,23 @@ class PlainWork:
             self._handle(claim, [message])
 
     def _handle_together(self, claim: LiveClaim) -> None:
-        is_broken_off = False
+        is_aborted = False
 
-        async def note(result: HandlerResult) -> None:
-            # A handler that is cancelled as the worker gives up has decided nothing.
-            if is_broken_off:
+        async def record(result: HandlerResult) -> None:
+            # A handler that is cancelled because the worker fails has no decision.
+            if is_aborted:
                 return
             claim.decide(result.decisions)
             if claim.flush_due:
-                # The database may be away, and the other handlers go on meanwhile.
+                # The call may take long, and must not block the other handlers.
                 await asyncio.to_thread(claim.flush, self._queue)
 
         if self._context.stopping.is_set():
             return
         try:
-            self._caller.call_together(claim.messages, note)
+            self._caller.call_together(claim.messages, record)
         except BaseException:
-            is_broken_off = True
+            is_aborted = True
             raise
 
     def _handle(self, claim: LiveClaim, messages: Sequence[HeldMessage]) -> None:
@@ -316,10 +311,10 @@ class PlainWork:
 
 
 class TracedCaller(HandlerCaller):
-    """Traces each call of the handler.
+    """Calls with traces.
 
-    The span says what the handler has decided: where its message was taken from the worker, or its
-    transaction failed, that has no effect.
+    The span has the handler's decision, which has no effect if the lease was lost or the
+    transaction failed.
     """
 
     def __init__(self, context: Context, handler: Handler, traces: Traces) -> None:
@@ -327,14 +322,14 @@ class TracedCaller(HandlerCaller):
         self._traces = traces
 
     def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
-        """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
+        """Call the handler with a message, or per batch with all; raises only KeyboardInterrupt."""
         with self._traces.processing(messages[0].stripe.queue_name, messages) as span:
             result = super().call(messages, *connection)
-            self._note(span, result)
+            self._record(span, result)
         return result
 
-    async def _noted(
-        self, message: HeldMessage, note: Callable[[HandlerResult], Awaitable[None]]
+    async def _call_task(
+        self, message: HeldMessage, record: Callable[[HandlerResult], Awaitable[None]]
     ) -> None:
         results: list[HandlerResult] = []
 
@@ -343,24 +338,24 @@ class TracedCaller(HandlerCaller):
 
         try:
             with self._traces.processing(message.stripe.queue_name, [message]) as span:
-                await super()._noted(message, keep)
-                self._note(span, results[0])
+                await super()._call_task(message, keep)
+                self._record(span, results[0])
         finally:
             for result in results:
-                await note(result)
+                await record(result)
 
     def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
         if not isinstance(error, Retry | Fail | Release):
-            self._traces.note_raised(error)
+            self._traces.record_raised(error)
         return super()._raised(ids, error)
 
-    def _note(self, span: Any, result: HandlerResult) -> None:
+    def _record(self, span: Any, result: HandlerResult) -> None:
         decided = result.decisions.values()
-        self._traces.note_decisions(span, [(one.routine, one.error) for one in decided])
+        self._traces.record_decisions(span, [(one.routine, one.error) for one in decided])
 
 
 class MeasuredTracedCaller(TracedCaller, MeasuredCaller):
-    """Traces each call of the handler, and measures it for metrics."""
+    """Calls with traces and metrics."""
 
     def __init__(self, context: Context, handler: Handler, traces: Traces, meter: Meter) -> None:
         MeasuredCaller.__init__(self, context, handler, meter)
@@ -368,7 +363,7 @@ class MeasuredTracedCaller(TracedCaller, MeasuredCaller):
 
 
 def caller_for(context: Context, handler: Handler) -> HandlerCaller:
-    """Return what calls `handler` from one thread of the worker of `context`."""
+    """Return the caller of `handler` for one thread."""
     traces, meter = tracing.active, context.meter
     if traces and meter:
         return MeasuredTracedCaller(context, handler, traces, meter)

@@ -1,6 +1,6 @@
-"""The heartbeat: extends the lease of every claim in hand, and hands in decisions that wait.
+"""The heartbeat: it extends the leases of all claims and reports delayed decisions.
 
-It also gives back what a slow claim has not begun with, and reports that the worker is there.
+It also releases the unstarted messages of slow claims, and reports the worker.
 """
 
 import logging
@@ -21,7 +21,7 @@ from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context, Server, log
 
 _REPORT_SECONDS = 10.0
-# Each pause is longer or shorter by up to this share, so that workers do not report all at once.
+# Each pause is longer or shorter by up to this share, so that workers do not report together.
 _REPORT_JITTER = 0.2
 _LONGEST_NAME = 200
 _MOST_THREADS = 100_000
@@ -32,19 +32,19 @@ _TICK_SECONDS = 0.1
 class Reports:
     """The reports of one worker process to one server, in the thread of a heartbeat.
 
-    A report is one call every ten seconds for each stripe of the queue. People see the workers by
-    them; nothing else depends on them, so that no error of a report ends or delays the worker.
+    A report is one call every 10 seconds for each stripe of the queue, for `list_workers` and
+    `rowq top`. Errors of a report do not end or delay the worker.
     """
 
     def __init__(self, context: Context, server: Server) -> None:
         self._context = context
         self._due_at = {stripe: 0.0 for stripe in context.stripes if stripe.server == server.name}
         self._reported: set[str] = set()
-        self._is_given_up = not self._due_at
+        self._is_disabled = not self._due_at
 
     def send_due(self, queue: Queue) -> None:
-        """Report for one stripe, if it is time; the next round reports another one."""
-        if self._is_given_up:
+        """Report for one stripe, if it is due; the next round reports another one."""
+        if self._is_disabled:
             return
         stripe = min(self._due_at, key=self._due_at.__getitem__)
         if time.monotonic() < self._due_at[stripe]:
@@ -58,17 +58,17 @@ class Reports:
                 worker_name=settings.name,
                 host_name=socket.gethostname()[:_LONGEST_NAME],
                 worker_version=f"rowq {rowq.__version__}",
-                threads=min(settings.handlers_at_a_time, _MOST_THREADS),
+                threads=min(settings.parallel_handlers, _MOST_THREADS),
                 completed=stats.processed,
                 failed=stats.retried + stats.failed,
             )
         except Exception as error:
             if self._context.is_transient(error):
-                log.debug("%s: the worker could not report, and will again: %s", stripe, error)
+                log.debug("%s: report failed, will retry: %s", stripe, error)
                 return
-            self._is_given_up = True
+            self._is_disabled = True
             log.warning(
-                "%s: the worker does not report, so rowq top does not show it (said once): %s",
+                "%s: cannot report the worker, rowq top will not show it (logged once): %s",
                 stripe,
                 " ".join(str(error).split()),
             )
@@ -76,14 +76,14 @@ class Reports:
             self._reported.add(stripe.queue_name)
 
     def end(self, queue: Queue) -> None:
-        """Report the normal end for each reported stripe; the first error ends that."""
-        if self._is_given_up or self._context.failure is not None:
+        """Report the normal end for each reported stripe; stop at the first error."""
+        if self._is_disabled or self._context.failure is not None:
             return
         try:
             for name in sorted(self._reported):
                 queue.report_worker(name, self._context.worker_id, is_ended=True)
         except Exception as error:
-            log.debug("the worker could not report its end: %s", error)
+            log.debug("cannot report the end of the worker: %s", error)
 
 
 def _report_pause() -> float:
@@ -91,12 +91,11 @@ def _report_pause() -> float:
 
 
 class Heartbeat:
-    """The loop of the thread that extends leases, with its own connection, until `end` is called.
+    """The loop of the thread that extends leases, with its own connection, until `end`.
 
-    It never gives up before, as a consumer works on every claim that is watched. It makes each call
-    once a round, and no call waits for a lock for long. A claim that another session has locked,
-    such as a handler's, is stuck: of these one is tried in each round, after all other claims, so
-    that they delay none of them. While its row is locked no claim is taken back.
+    It makes each call once per round, with a short lock timeout. A claim that another session, such
+    as a handler's, has locked is stuck: each round tries one stuck claim, after all other claims,
+    so that they are not delayed. A claim whose row is locked is not reaped.
     """
 
     def __init__(self, context: Context, server: Server) -> None:
@@ -110,7 +109,7 @@ class Heartbeat:
 
     @contextmanager
     def watching(self, claim: LiveClaim) -> Iterator[None]:
-        """Keep `claim` alive for as long as the block runs."""
+        """Extend the lease of `claim` during the block."""
         with self._lock:
             self._claims.add(claim)
         try:
@@ -120,19 +119,19 @@ class Heartbeat:
                 self._claims.discard(claim)
                 self._stuck.pop(claim, None)
             if self._context.meter:
-                self._context.meter.note_free()
+                self._context.meter.record_free()
 
     def claims(self) -> list[LiveClaim]:
-        """Return the claims that are watched now."""
+        """Return the watched claims."""
         with self._lock:
             return list(self._claims)
 
     def end(self) -> None:
-        """End the thread; only after the last consumer."""
+        """End the thread; call it after the last consumer has ended."""
         self._ended.set()
 
     def run(self) -> None:
-        """Look after all claims, again and again, until the end."""
+        """Attend to all claims in rounds until the end."""
         session = _BriefSession(self._context, self._server)
         backoff = Backoff(first=0.1, cap=2.0)
         with Queue(session) as queue:
@@ -143,9 +142,9 @@ class Heartbeat:
                 except Exception as error:
                     if not self._context.engine.is_connection_lost(error):
                         raise
-                    self._context.note_trouble()
+                    self._context.record_database_error()
                     delay = backoff.next()
-                    log.warning("heartbeat: no connection, trying again in %.1f s", delay)
+                    log.warning("heartbeat: no connection, retrying in %.1f s", delay)
                     self._ended.wait(delay)
                 else:
                     self._reports.send_due(queue)
@@ -154,11 +153,11 @@ class Heartbeat:
 
     def _go_round(self, queue: Queue) -> None:
         for claim in self._due():
-            self._look_after(claim, queue)
+            self._attend_to(claim, queue)
         with self._lock:
             stuck = sorted(self._stuck, key=self._stuck.__getitem__)
         if stuck:
-            self._look_after(stuck[0], queue)
+            self._attend_to(stuck[0], queue)
 
     def _due(self) -> list[LiveClaim]:
         """Return the claims to be looked after, without the stuck ones, the most urgent first."""
@@ -167,30 +166,27 @@ class Heartbeat:
         due = [
             claim
             for claim in claims
-            if claim.heartbeat_due or claim.flush_due or claim.give_back_due or claim.is_hung
+            if claim.heartbeat_due or claim.flush_due or claim.release_due or claim.is_hung
         ]
         return sorted(due, key=lambda claim: claim.lease.expires_at)
 
-    def _look_after(self, claim: LiveClaim, queue: Queue) -> None:
-        """Extend a claim's lease and hand in its decisions, as far as they are due.
-
-        Raises what means that the connection is lost, and what is no passing error.
-        """
+    def _attend_to(self, claim: LiveClaim, queue: Queue) -> None:
+        """Make the calls that are due for a claim; raises connection losses and lasting errors."""
         try:
-            _attend_to(claim, queue)
+            _call_due(claim, queue)
         except Exception as error:
             if self._context.engine.is_connection_lost(error) or not self._context.is_transient(
                 error
             ):
                 raise
-            self._context.note_trouble()
+            self._context.record_database_error()
             with self._lock:
                 if claim in self._claims:
                     is_new = claim not in self._stuck
                     self._stuck[claim] = time.monotonic()
                     log.log(
                         logging.WARNING if is_new else logging.DEBUG,
-                        "heartbeat: claim %d cannot be extended now: %s",
+                        "heartbeat: cannot extend claim %d, will retry: %s",
                         claim.claim_id,
                         error,
                     )
@@ -199,19 +195,19 @@ class Heartbeat:
                 self._stuck.pop(claim, None)
 
 
-def _attend_to(claim: LiveClaim, queue: Queue) -> None:
+def _call_due(claim: LiveClaim, queue: Queue) -> None:
     if claim.heartbeat_due:
         claim.extend(queue)
     if claim.flush_due:
         claim.flush(queue)
-    if claim.give_back_due:
-        claim.give_back(queue)
+    if claim.release_due:
+        claim.release_unstarted(queue)
     if claim.is_hung:
-        claim.give_up(queue)
+        claim.abandon(queue)
 
 
 class _BriefSession(Session):
-    """A connection of the heartbeat's own, on which every call is made once."""
+    """The heartbeat's connection: calls without retries."""
 
     def __init__(self, context: Context, server: Server) -> None:
         self.engine = context.engine
@@ -220,11 +216,11 @@ class _BriefSession(Session):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection that is not known to be broken."""
+        """Whether there is a usable connection."""
         return self._connection is not None and self.engine.is_usable(self._connection)
 
     def connection(self) -> Any:
-        """Return the connection, made anew if it is known to be broken."""
+        """Return a usable connection; reconnect if needed."""
         if self._connection is not None and not self.engine.is_usable(self._connection):
             self.close()
         if self._connection is None:
@@ -234,7 +230,7 @@ class _BriefSession(Session):
     def call(
         self, routine: str, arguments: Mapping[str, Any], until: float | None = None
     ) -> list[Row]:
-        """Call a routine that does not wait; a lost connection is closed, and its error raised."""
+        """Call a routine that does not wait; close a lost connection, and raise the error."""
         del until
         try:
             return self.engine.call_briefly(self.connection(), routine, arguments)

@@ -1,14 +1,13 @@
-"""Is told of new messages while the worker is idle, so that they need not wait for a poll.
+"""The listener: it receives notifications of new messages while the worker is idle.
 
-It listens only while a thread is idle, as each producer's commit then notifies, and commits that
-notify wait for each other in the whole server. A message that is not told of is found by the next
-poll: one that was being enqueued before anybody listened, or came back by a rollback.
+It listens only while a thread is idle: then each producer's commit notifies, and commits that
+notify wait for each other in the whole server. Messages without a notification are found by the
+next poll: those enqueued before it listened, or returned by a rollback.
 
-Of the processes that listen one is elected: it calls maintain, and polls while it is idle, about
-once a second, the others more seldom, so that a crowd of idle processes costs little more than one.
+One of the listening processes is the leader: it calls maintain and, while idle, polls about once a
+second. The others do so less often, so many idle processes cost little more than one.
 
-At a queue with limits it does not listen: nobody tells when there is room again, so that the worker
-polls.
+The worker polls a queue with limits, because nothing notifies of free capacity.
 """
 
 import time
@@ -25,18 +24,18 @@ from rowq.worker.engines.base import Notifications
 
 _TICK_SECONDS = 0.1
 _FIRST_SECONDS = 5.0
-_AGAIN_SECONDS = 10.0
-# Above this rate a poll finds several messages at a time, so that producers need not notify.
-_MOST_A_SECOND = 500
-# More notifications a second than any producers send: a flood of a stranger's, which this process
-# would be busy to read. The database answers no call on the connection before it has sent them.
-_FLOOD_A_SECOND = 10_000
-# The longest pause between two polls while it listens.
+_RETRY_SECONDS = 10.0
+# Above this rate each poll finds several messages, so that producers need not notify.
+_MOST_PER_SECOND = 500
+# More than any producers send: a flood from another session. The database sends all of them before
+# it answers a call on the connection.
+_FLOOD_PER_SECOND = 10_000
+# The leader's longest pause between two polls.
 _LONGEST_SECONDS = 1.25
-# The others poll, call maintain and stand for election only so often; each pause between two polls
-# is shortened by up to a half at random.
-_REST_SECONDS = 7.0
-# Whether the queue has limits is looked up again after so long.
+# The others' interval of polls, maintain and elections; each pause between two polls is randomly
+# shortened by up to half.
+_FOLLOWER_SECONDS = 7.0
+# How often to read whether the queue has limits.
 _SETTING_SECONDS = 60.0
 
 
@@ -47,59 +46,59 @@ class Listener:
         self._context = context
         self._engine = engine
         self._name = context.settings.queue_name
-        self._is_demanded = bool(context.settings.listen)
-        self._rate = Rate(_MOST_A_SECOND)
-        self._flood = Rate(_FLOOD_A_SECOND)
+        self._is_required = bool(context.settings.listen)
+        self._rate = Rate(_MOST_PER_SECOND)
+        self._flood = Rate(_FLOOD_PER_SECOND)
         self._has_listened = False
         self._is_listening = False
-        self._is_given_up = False
-        self._again_at = 0.0
-        self._keeps_house = 0 < context.settings.maintain_seconds <= _REST_SECONDS
-        self._is_elected = False
-        self._stand_at = 0.0
+        self._is_disabled = False
+        self._retry_at = 0.0
+        self._maintains = 0 < context.settings.maintain_seconds <= _FOLLOWER_SECONDS
+        self._is_leader = False
+        self._election_at = 0.0
         self._is_limited = False
-        self._look_again_at = 0.0
+        self._limits_at = 0.0
 
     def run(self) -> None:
-        """Listen, on a new connection when the last one broke.
+        """Listen, and reconnect if the connection is lost.
 
-        Where that cannot be it raises the error if the worker was told to listen. Else it says so
-        in the log, and tries again if it has listened before.
+        On failure, raise the error if listen=True. Otherwise log it, and retry only if it has
+        listened before.
         """
-        # A worker that always has something to do needs no connection for this.
+        # A worker that is never idle needs no connection for this.
         while not self._context.polling.was_idle():
             if self._context.stopping.wait(_TICK_SECONDS):
                 return
-        while not (self._is_given_up or self._context.stopping.is_set()):
+        while not (self._is_disabled or self._context.stopping.is_set()):
             try:
                 self._context.persist(self._listen)
             except Exception as error:
-                if self._is_demanded:
+                if self._is_required:
                     raise
-                self._do_without(str(error))
+                self._poll_instead(str(error))
 
     def _listen(self) -> None:
-        """Listen until the worker stops, or until a connection breaks on which it had worked."""
+        """Listen until the worker stops, or a connection on which it listened is lost."""
         if self._context.stopping.is_set():
             return
-        self._is_elected = False
+        self._is_leader = False
         with self._connected() as connection:
             notifications = notifications_of(self._engine, connection)
             if why := self._begin(connection, notifications):
-                self._do_without(why)
+                self._poll_instead(why)
                 return
             self._has_listened = True
             try:
-                self._go_on(connection, notifications)
+                self._run_on(connection, notifications)
             except _FloodError:
-                self._end_told()
-                log.warning("too many notifications, listening again in %g s", _AGAIN_SECONDS)
-                self._context.stopping.wait(_AGAIN_SECONDS)
+                self._end_listening()
+                log.warning("too many notifications, listening again in %g s", _RETRY_SECONDS)
+                self._context.stopping.wait(_RETRY_SECONDS)
             except Exception as error:
-                self._end_told()
+                self._end_listening()
                 if not self._engine.is_connection_lost(error):
                     raise
-                log.warning("the connection that listens is lost: %s", error)
+                log.warning("listening connection lost: %s", error)
                 self._context.stopping.wait(_TICK_SECONDS)
 
     @contextmanager
@@ -111,133 +110,130 @@ class Listener:
             self._engine.close(connection)
 
     def _begin(self, connection: Any, notifications: Notifications) -> str:
-        """Listen; return why that cannot be, or an empty text."""
-        # In the session of a pooler nothing may be left behind, so it is tried only when asked for.
-        if not self._is_demanded and not self._engine.is_direct(connection):
-            return (
-                "the connection is one of a pooler; where that gives each client a session of its"
-                " own, listen=True tries it"
-            )
+        """Listen; return why it is impossible, or an empty string."""
+        # Leave nothing behind in a pooler's session, unless listen=True.
+        if not self._is_required and not self._engine.is_direct(connection):
+            return "the connection uses a pooler; if it is in session mode, use listen=True"
         with self._connected() as other:
             if notifications.is_deaf(other, _FIRST_SECONDS):
-                return (
-                    "no notification comes through; it needs a connection of its own, not one of a"
-                    " pooler in transaction mode"
-                )
+                return "notifications do not arrive; connect without a pooler in transaction mode"
         if self._switch(connection, notifications, to=True) == "unavailable":
             return (
-                "a server that allows prepared transactions does not notify, because a transaction"
-                " that has notified cannot be prepared; set max_prepared_transactions to 0"
+                "a server with prepared transactions cannot notify; set max_prepared_transactions=0"
             )
         return ""
 
-    def _do_without(self, why: str) -> None:
-        """Poll for a while where listening has worked before; else raise WorkerFailed, or end."""
+    def _poll_instead(self, why: str) -> None:
+        """Poll for a while if listening has worked before; else raise WorkerFailed, or end."""
         if self._has_listened:
-            log.warning("listen, trying again in %g s: %s", _AGAIN_SECONDS, why)
-            self._context.stopping.wait(_AGAIN_SECONDS)
-        elif self._is_demanded:
-            raise WorkerFailed(f"listen: {why}")
+            log.warning("cannot listen, retrying in %g s: %s", _RETRY_SECONDS, why)
+            self._context.stopping.wait(_RETRY_SECONDS)
+        elif self._is_required:
+            raise WorkerFailed(f"cannot listen: {why}")
         elif not self._context.stopping.is_set():
-            self._is_given_up = True
-            log.warning("the worker polls and does not listen (nor say this, if told so): %s", why)
+            self._is_disabled = True
+            log.warning(
+                "cannot listen, polling instead (pass listen=False to silence this): %s", why
+            )
 
-    def _go_on(self, connection: Any, notifications: Notifications) -> None:
-        """Pass notifications on; listen while some thread was idle within the last tick."""
+    def _run_on(self, connection: Any, notifications: Notifications) -> None:
+        """Forward notifications; listen while a thread was idle within the last tick."""
         idle_at = time.monotonic()
         while not self._context.stopping.is_set():
-            self._pass_on(notifications)
+            self._forward(notifications)
             if self._context.polling.was_idle():
                 idle_at = time.monotonic()
             is_idle = time.monotonic() - idle_at < _TICK_SECONDS
             is_wanted = is_idle and not self._rate.is_over and not self._has_limits(connection)
             if self._context.polling.is_doubted:
-                self._prove(connection, notifications)
-            elif is_wanted != self._is_listening and time.monotonic() >= self._again_at:
+                self._restart(connection, notifications)
+            elif is_wanted != self._is_listening and time.monotonic() >= self._retry_at:
                 self._switch(connection, notifications, to=is_wanted)
-            elif self._context.resting_seconds and time.monotonic() >= self._stand_at:
-                self._stand(connection)
+            elif self._context.follower_seconds and time.monotonic() >= self._election_at:
+                self._elect(connection)
 
     def _switch(self, connection: Any, notifications: Notifications, *, to: bool) -> str:
-        """Begin or end to listen; return the outcome, which is "busy" under a stranger's lock."""
-        self._end_told()
+        """Start or stop listening; return the outcome: "busy" if another session has the lock."""
+        self._end_listening()
         outcome = str(self._call(connection, "listen" if to else "unlisten"))
         self._is_listening = outcome == "listening"
         if self._is_listening:
-            self._stand(connection)
+            self._elect(connection)
         elif not to:
-            # The routine leaves the channel to other queues, which this session has none of.
+            # The routine keeps the channel for other queues, but this session has none.
             notifications.end()
         if outcome == "busy":
-            self._again_at = time.monotonic() + _AGAIN_SECONDS
-            log.warning("listen, trying again in %g s: a stranger holds its lock", _AGAIN_SECONDS)
-        # What came before it was in effect was not told of.
+            self._retry_at = time.monotonic() + _RETRY_SECONDS
+            log.warning(
+                "cannot listen, retrying in %g s: another session holds the lock", _RETRY_SECONDS
+            )
+        # Earlier messages had no notification.
         self._context.polling.hurry()
         return outcome
 
     def _has_limits(self, connection: Any) -> bool:
-        """Whether the queue has limits, as of the last minute: nobody tells when there is room."""
-        if time.monotonic() >= self._look_again_at:
+        """Whether the queue has limits, at most a minute old: nothing notifies of free capacity."""
+        if time.monotonic() >= self._limits_at:
             arguments = {"queue_name": self._name, "max_count": 1}
             (row,) = self._engine.call(connection, "queue_stats", arguments)
             stats = QueueStats(*row)
             self._is_limited = bool(stats.max_leased or stats.rate_limit)
-            self._look_again_at = time.monotonic() + _SETTING_SECONDS
+            self._limits_at = time.monotonic() + _SETTING_SECONDS
         return self._is_limited
 
-    def _prove(self, connection: Any, notifications: Notifications) -> None:
-        """Listen anew, with short pauses meanwhile, as the connection may be dead."""
+    def _restart(self, connection: Any, notifications: Notifications) -> None:
+        """Stop and start listening, because the connection may be dead."""
         self._switch(connection, notifications, to=False)
         self._switch(connection, notifications, to=True)
 
-    def _stand(self, connection: Any) -> None:
-        """Stand for election: whoever is not elected rests for a while."""
-        may_rest = self._keeps_house and not self._is_elected
-        if may_rest:
-            self._is_elected = bool(self._call(connection, "elect_leader"))
-        is_resting = may_rest and not self._is_elected
-        self._context.resting_seconds = _REST_SECONDS if is_resting else 0.0
-        self._stand_at = time.monotonic() + _REST_SECONDS
-        longest = _REST_SECONDS if is_resting else _LONGEST_SECONDS
-        self._context.polling.begin_told(self._context.settings.longest_pause(longest))
+    def _elect(self, connection: Any) -> None:
+        """Take part in the election; a process that is not the leader pauses longer."""
+        may_follow = self._maintains and not self._is_leader
+        if may_follow:
+            self._is_leader = bool(self._call(connection, "elect_leader"))
+        is_follower = may_follow and not self._is_leader
+        self._context.follower_seconds = _FOLLOWER_SECONDS if is_follower else 0.0
+        self._election_at = time.monotonic() + _FOLLOWER_SECONDS
+        longest = _FOLLOWER_SECONDS if is_follower else _LONGEST_SECONDS
+        self._context.polling.begin_listening(self._context.settings.longest_pause(longest))
 
-    def _end_told(self) -> None:
+    def _end_listening(self) -> None:
         self._is_listening = False
-        self._context.resting_seconds = 0.0
-        self._context.polling.end_told()
+        self._context.follower_seconds = 0.0
+        self._context.polling.end_listening()
 
     def _call(self, connection: Any, routine: str) -> Any:
         """Call a routine for the queue; return its second column."""
         ((_, answer, *_),) = self._engine.call(connection, routine, {"queue_name": self._name})
         return answer
 
-    def _pass_on(self, notifications: Notifications) -> None:
-        """Wait a tick for notifications; give a hint after those of the queue."""
+    def _forward(self, notifications: Notifications) -> None:
+        """Wait a tick for notifications; let a thread poll after those of the queue."""
         before = notifications.received
-        told = notifications.wait(_TICK_SECONDS).count(self._name)
+        count = notifications.wait(_TICK_SECONDS).count(self._name)
         self._flood.count(notifications.received - before)
         if self._flood.is_over:
             raise _FloodError
-        if not told:
+        if not count:
             return
         if notification_delay := self._context.polling.notification_delay_seconds():
             self._context.stopping.wait(notification_delay)
-            told += notifications.wait(0).count(self._name)
-        self._rate.count(told)
+            count += notifications.wait(0).count(self._name)
+        self._rate.count(count)
         if not self._rate.is_over:
-            self._context.polling.hint()
+            self._context.polling.notify()
 
 
 class _FloodError(Exception):
-    """There are too many notifications to read them."""
+    """There are too many notifications to read."""
 
 
 class Rate:
-    """Counts events; after too many within a second, the limit is exceeded for a second more."""
+    """Event counter; after too many events within a second, `is_over` holds for a second."""
 
-    def __init__(self, most_a_second: int) -> None:
-        """Allow `most_a_second` events a second."""
-        self._most = most_a_second
+    def __init__(self, most_per_second: int) -> None:
+        """Allow `most_per_second` events per second."""
+        self._most = most_per_second
         self._counted = 0
         self._began = 0.0
         self._over_until = 0.0
@@ -248,7 +244,7 @@ class Rate:
         return time.monotonic() < self._over_until
 
     def count(self, events: int = 1) -> None:
-        """Count events that have just happened."""
+        """Count events that happened now."""
         now = time.monotonic()
         if now - self._began >= 1:
             self._began, self._counted = now, 0

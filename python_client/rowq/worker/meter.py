@@ -1,7 +1,7 @@
-"""What a worker counts and measures for its metrics, where it has a port for them.
+"""Counts and measures of a worker, for its metrics.
 
-A Meter is one process's: its threads add to it. Measures are what it has measured so far, with what
-is true at the moment; they can be sent to another process, and added up over several.
+The threads of a process add to its Meter. Measures are a snapshot, which can be sent to another
+process, and added up over several processes.
 """
 
 import threading
@@ -19,13 +19,13 @@ BOUNDS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
     *(60.0, 300.0, 1800.0, 7200.0, float("inf")),
 )
-"""The upper bounds of a histogram's buckets, in seconds."""
+"""Upper bounds of a histogram's buckets in seconds."""
 
 Event = Literal["found", "empty", "handler_error", "database_error", "lease_extended", "lease_lost"]
 EVENTS: tuple[Event, ...] = (
     *("found", "empty", "handler_error", "database_error", "lease_extended", "lease_lost"),
 )
-"""What is counted: dequeues that found messages or none, errors, and leases."""
+"""Counted events: dequeues with and without messages, errors, and leases."""
 
 
 def _now() -> datetime:
@@ -34,10 +34,10 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStats:
-    """Messages by what became of them; `failed` are dead, `stale` had gone to others meanwhile.
+    """Messages by outcome; `failed` are dead, `stale` no longer belonged to the claim.
 
-    `cancelled` were cancelled while the worker had them, and not completed. After a lost connection
-    `stale` can also be a message whose completion did take effect.
+    `cancelled` were cancelled while leased, and not completed. After a lost connection, `stale` may
+    include messages whose completion took effect.
     """
 
     started_at: datetime = field(default_factory=_now)
@@ -49,7 +49,7 @@ class WorkerStats:
     cancelled: int = 0
 
     def plus(self, other: "WorkerStats") -> "WorkerStats":
-        """Return the sum of both, since this one's start."""
+        """Return the sum of both, with this one's start."""
         return replace(
             self,
             **{
@@ -61,7 +61,7 @@ class WorkerStats:
 
 
 class Counter:
-    """WorkerStats that several threads add to, by the stripes of the queue."""
+    """Thread-safe WorkerStats per stripe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,16 +69,16 @@ class Counter:
         self._stripes: dict[Stripe, WorkerStats] = {}
 
     def add(self, stripe: Stripe, more: WorkerStats) -> None:
-        """Add the counts of `more`, which is about messages of a stripe."""
+        """Add counts to those of a stripe."""
         with self._lock:
             self._stripes[stripe] = self.of(stripe).plus(more)
 
     def of(self, stripe: Stripe) -> WorkerStats:
-        """Return the counts of a stripe so far."""
+        """Return the counts of a stripe."""
         return self._stripes.get(stripe, self._start)
 
     def snapshot(self) -> WorkerStats:
-        """Return the counts of all stripes so far."""
+        """Return the counts of all stripes."""
         with self._lock:
             counted = list(self._stripes.values())
         return reduce(WorkerStats.plus, counted, self._start)
@@ -86,25 +86,25 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """A histogram: how many times were in each bucket, and their sum in seconds."""
+    """A histogram of times: the count in each bucket, and the sum in seconds."""
 
     counts: tuple[int, ...] = (0,) * len(BOUNDS)
     seconds: float = 0.0
 
     def plus(self, other: "Times") -> "Times":
-        """Return both together."""
+        """Return the sum of both."""
         counts = zip(self.counts, other.counts, strict=True)
         return Times(tuple(map(sum, counts)), self.seconds + other.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What a worker has done so far, and how it is.
+    """Counts and current state of a worker.
 
-    handled, waited: seconds of handlers' calls, and from enqueue to the first delivery. held:
-    messages in hand now. oldest_claim_seconds: for how long the oldest claim in hand is there.
-    last_poll_at: by this machine's clock, when a dequeue was last answered; over several processes,
-    the one that waits for it longest. why_not_ready: empty when the worker does what it should.
+    handled: seconds of handler calls. waited: seconds from enqueue to first delivery. held: leased
+    messages. oldest_claim_seconds: age of the oldest claim. last_poll_at: time of the last answered
+    dequeue by this machine's clock; over several processes, the earliest. why_not_ready: empty if
+    the worker is ready.
     """
 
     stats: WorkerStats = field(default_factory=WorkerStats)
@@ -117,7 +117,7 @@ class Measures:
     why_not_ready: str = ""
 
     def plus(self, other: "Measures") -> "Measures":
-        """Return those of two processes together."""
+        """Return the sum of two processes."""
         polls = [poll for poll in (self.last_poll_at, other.last_poll_at) if poll is not None]
         return Measures(
             stats=self.stats.plus(other.stats),
@@ -131,19 +131,19 @@ class Measures:
         )
 
     def ended(self) -> "Measures":
-        """Return what is left of them when their process has ended: what it has counted."""
+        """Return the counts of a process that has ended, without its state."""
         return replace(self, held=0, oldest_claim_seconds=0.0, last_poll_at=None, why_not_ready="")
 
 
 class Measured(Protocol):
-    """A worker that can be asked for its measures."""
+    """A worker with measures."""
 
     def measures(self) -> Measures:
-        """Return what it has done so far, and how it is."""
+        """Return the counts and the current state."""
 
 
 class Meter:
-    """Counts and times of one process, which every thread of its worker adds to."""
+    """Thread-safe counts and times of one process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -151,40 +151,40 @@ class Meter:
         self._handled = Times()
         self._waited = Times()
         self.answered_at: float | None = None
-        """By time.monotonic(), when a dequeue was last answered."""
+        """Time of the last answered dequeue, by time.monotonic()."""
         self.free_at = 0.0
-        """By time.monotonic(), when a thread was last done with a claim."""
+        """Time when a thread last finished a claim, by time.monotonic()."""
 
     def count(self, event: Event) -> None:
-        """Count something that has happened."""
+        """Count an event."""
         with self._lock:
             self._events[event] += 1
 
-    def note_empty(self) -> None:
-        """Note that a dequeue has found nothing."""
+    def record_empty(self) -> None:
+        """Record a dequeue without messages."""
         with self._lock:
             self.answered_at = time.monotonic()
             self._events["empty"] += 1
 
-    def note_found(self, waited: Iterable[float]) -> None:
-        """Note that a dequeue has found messages, and for how many seconds new ones had waited."""
+    def record_found(self, waited: Iterable[float]) -> None:
+        """Record a dequeue with messages, and how many seconds new messages had waited."""
         with self._lock:
             self.answered_at = time.monotonic()
             self._events["found"] += 1
             for seconds in waited:
                 self._waited = _with(self._waited, seconds)
 
-    def note_handled(self, seconds: float) -> None:
-        """Note how long a call of the handler took."""
+    def record_handled(self, seconds: float) -> None:
+        """Record the duration of a handler call."""
         with self._lock:
             self._handled = _with(self._handled, seconds)
 
-    def note_free(self) -> None:
-        """Note that a thread is done with its claim."""
+    def record_free(self) -> None:
+        """Record that a thread has finished its claim."""
         self.free_at = time.monotonic()
 
     def measures(self) -> Measures:
-        """Return what was measured so far, without what is true at the moment."""
+        """Return the counts and times, without the current state."""
         with self._lock:
             return Measures(events=dict(self._events), handled=self._handled, waited=self._waited)
 

@@ -1,12 +1,11 @@
-"""Which of a worker's idle threads asks the database for messages: one at a time.
+"""Polling by the idle threads of a process: one at a time.
 
-The others wait until it has found some. So an idle process costs the same few queries whatever its
-threads, and a burst wakes one thread after the other, each by the one before it.
+The others wait until it finds messages. So an idle process makes the same few queries for any
+number of threads, and in a burst each thread wakes the next.
 
-Where the process is told of new messages (listener.py), the thread asks when there was a hint, and
-after long pauses besides. Processes that are told of the same message ask all at once, and one of
-them gets it. So a process whose questions came too late several times in a row lets the others go
-first: it asks a little later, once for all hints that have come meanwhile.
+If the process listens (listener.py), the thread polls after a notification, and after long pauses.
+Processes that get the same notification poll at once, and one of them gets the message. So a
+process whose polls found nothing several times in a row waits a little and then polls once.
 """
 
 import random
@@ -15,31 +14,31 @@ import time
 
 from rowq.backoff import Backoff
 
-# A thread that has waited this long has probably lost its connection, so another one polls.
+# A poll that takes this long has probably lost its connection, so another thread polls.
 _STUCK_SECONDS = 5.0
-# After so many hints in a row that led to nothing, other processes are let go first.
+# Fruitless notifications in a row before the process starts to wait for others.
 _MISSES = 2
 _FIRST_NOTIFICATION_DELAY_SECONDS = 0.002
 _LONGEST_NOTIFICATION_DELAY_SECONDS = 0.025
 
 
 class Polling:
-    """What the threads of one process share; a thread that calls `PollingTurn.wait` is idle.
+    """Shared state of the threads of one process; a thread in `PollingTurn.wait` is idle.
 
-    While any thread is idle, one of them polls: the thread that stops polling wakes the next.
+    One idle thread polls; when it stops, it wakes the next.
     """
 
     def __init__(self, first_seconds: float, longest_seconds: float) -> None:
         """Pause between two polls for `first_seconds`, doubling up to `longest_seconds`."""
-        # The lock is reentrant, so that a signal's handler may call end() wherever it interrupts.
+        # The lock is reentrant, so that a signal handler may call end() at any time.
         lock = threading.RLock()
         self._free = threading.Condition(lock)
         self._due = threading.Condition(lock)
         self._longest_seconds = longest_seconds
         self._pauses = Backoff(first_seconds, longest_seconds)
         self._notification_delay = NotificationDelay()
-        self._told_since: float | None = None
-        self._is_hinted = False
+        self._listening_since: float | None = None
+        self._is_notified = False
         self.is_doubted = False
         self._poller: PollingTurn | None = None
         self._waiting = 0
@@ -48,56 +47,57 @@ class Polling:
         self._ended = False
 
     def hurry(self) -> None:
-        """Let the thread that polls, or polls next, ask at once: there is likely to be more."""
+        """Make the next poll happen at once, because more messages are likely."""
         with self._due:
             self._pauses.reset()
             self._at_once = True
             self._due.notify()
 
-    def hint(self) -> None:
-        """As hurry: the process was told of a message, which another process may take first."""
+    def notify(self) -> None:
+        """As hurry, after a notification: another process may get the message first."""
         with self._due:
-            self._is_hinted = True
+            self._is_notified = True
             self.hurry()
 
     def notification_delay_seconds(self) -> float:
-        """Return for how long other processes are let go first after the next hint."""
+        """Return how long to wait for other processes after the next notification."""
         with self._due:
             return self._notification_delay.seconds * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
-    def begin_told(self, longest_seconds: float) -> None:
-        """Note that from now on hints come of new messages; pause for up to `longest_seconds`."""
+    def begin_listening(self, longest_seconds: float) -> None:
+        """Rely on notifications from now on; pause for up to `longest_seconds`."""
         with self._due:
-            self._told_since = self._told_since or time.monotonic()
+            self._listening_since = self._listening_since or time.monotonic()
             self._pauses.cap = longest_seconds
             self.is_doubted = False
 
-    def end_told(self) -> None:
-        """Note that no hints come any more; pauses are short again, and the first one is over."""
+    def end_listening(self) -> None:
+        """Stop relying on notifications; poll at once, and after short pauses."""
         with self._due:
-            self._told_since = None
+            self._listening_since = None
             self.is_doubted = False
             self._pauses.cap = self._longest_seconds
             self.hurry()
 
-    def knows_of_all_since(self, moment: float) -> bool:
-        """Whether hints came since a monotonic moment, and each of them has led to a poll."""
+    def has_polled_all_since(self, time: float) -> bool:
+        """Whether the process has listened since a monotonic time, and has no poll to do."""
         with self._due:
-            return self._told_since is not None and self._told_since <= moment and not self._at_once
+            since = self._listening_since
+            return since is not None and since <= time and not self._at_once
 
     @property
     def longest_pause_seconds(self) -> float:
-        """The longest pause between two polls, as things are now."""
+        """The current longest pause between two polls."""
         return self._pauses.cap
 
     def was_idle(self) -> bool:
-        """Return whether any thread was idle since this was last asked."""
+        """Return whether any thread was idle since the last call."""
         with self._free:
             was_idle, self._was_idle = self._was_idle, False
             return was_idle or self._poller is not None or self._waiting > 0
 
     def end(self) -> None:
-        """Wake every idle thread for good."""
+        """Wake every idle thread, and end polling."""
         with self._free:
             self._ended = True
             self._due.notify_all()
@@ -114,32 +114,31 @@ class Polling:
 
     def _wait(self, turn: "PollingTurn") -> bool:
         with self._free:
-            turn.asked_at = None
+            turn.polled_at = None
             self._was_idle = True
             while not self._ended and self._poller is not turn:
                 self._take_over(turn)
             if not (self._ended or self._at_once):
                 self._due.wait_for(lambda: self._ended or self._at_once, self._pauses.next())
-            turn.is_hinted, turn.is_due = self._is_hinted, not self._at_once
-            self._at_once = self._is_hinted = False
-            turn.asked_at = time.monotonic()
+            turn.is_notified, turn.is_due = self._is_notified, not self._at_once
+            self._at_once = self._is_notified = False
+            turn.polled_at = time.monotonic()
             return not self._ended
 
-    def _note_answer(self, turn: "PollingTurn", found: bool) -> None:
+    def _record_answer(self, turn: "PollingTurn", found: bool) -> None:
         with self._due:
-            if found:
-                # A message came of which nobody has told: perhaps the connection that listens is
-                # dead, and the other end does not say so.
-                self.is_doubted = self.is_doubted or (turn.is_due and self._told_since is not None)
-            if turn.is_hinted:
-                self._notification_delay.note(found)
+            if found and turn.is_due and self._listening_since is not None:
+                # A message came without a notification: the listening connection may be dead.
+                self.is_doubted = True
+            if turn.is_notified:
+                self._notification_delay.record(found)
 
     def _take_over(self, turn: "PollingTurn") -> None:
-        """Make `turn` the one that polls, or wait for a change."""
-        patience = self._poller.patience() if self._poller else 0.0
-        if patience > 0:
+        """Make `turn` the poller, or wait for a change."""
+        seconds = self._poller.seconds_left() if self._poller else 0.0
+        if seconds > 0:
             self._waiting += 1
-            self._free.wait(patience)
+            self._free.wait(seconds)
             self._waiting -= 1
             return
         self._at_once = self._at_once or self._poller is not None
@@ -147,17 +146,17 @@ class Polling:
 
 
 class NotificationDelay:
-    """For how long a process lets others go first: those that are told of the same messages.
+    """Delay before polling after a notification, so that other processes can go first.
 
-    It grows with every hint that led to nothing, and shrinks with every other one.
+    It grows with every fruitless notification, and shrinks with every other one.
     """
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._misses = 0
 
-    def note(self, found: bool) -> None:
-        """Note whether a hint has led to messages."""
+    def record(self, found: bool) -> None:
+        """Record whether a notification led to messages."""
         self._misses = 0 if found else self._misses + 1
         if found:
             shorter = self.seconds / 4
@@ -168,32 +167,32 @@ class NotificationDelay:
 
 
 class PollingTurn:
-    """One thread's part in the polling of its process."""
+    """One thread's turns in the polling of its process."""
 
     def __init__(self, polling: Polling) -> None:
-        """Take part in `polling`; the thread is not idle."""
+        """Take part in `polling`; the thread is not idle yet."""
         self._polling = polling
-        self.asked_at: float | None = None
-        self.is_hinted = False
+        self.polled_at: float | None = None
+        self.is_notified = False
         self.is_due = False
 
     def wait(self) -> bool:
-        """Be idle until it is this thread's turn to ask; return False at the end of all polling."""
+        """Be idle until it is this thread's turn to poll; return False at the end of polling."""
         return self._polling._wait(self)
 
-    def note_answer(self, *, found: bool) -> None:
-        """Note whether the question that `wait` called for has found messages."""
-        self._polling._note_answer(self, found)
+    def record_answer(self, *, found: bool) -> None:
+        """Record whether the poll after `wait` found messages."""
+        self._polling._record_answer(self, found)
 
     def pass_on(self, *, hurry: bool = True) -> None:
-        """Stop polling, if this thread does, and wake the next idle one.
+        """Stop polling, if this thread polls, and wake the next idle one.
 
-        hurry: it is to ask at once, there is likely to be more; else after the first pause.
+        hurry: it polls at once, because more messages are likely; else after the first pause.
         """
         self._polling._pass_on(self, hurry)
 
-    def patience(self) -> float:
-        """Return for how many seconds more the others leave the polling to this one."""
-        if self.asked_at is None:
+    def seconds_left(self) -> float:
+        """Return for how many seconds the other threads leave the polling to this one."""
+        if self.polled_at is None:
             return _STUCK_SECONDS
-        return self.asked_at + _STUCK_SECONDS - time.monotonic()
+        return self.polled_at + _STUCK_SECONDS - time.monotonic()

@@ -1,4 +1,4 @@
-"""Several worker processes and their parent, which restarts those that die."""
+"""Worker processes and their parent, which restarts processes that die."""
 
 import logging
 import multiprocessing
@@ -23,11 +23,11 @@ from rowq.worker.timeouts import HandlerHung
 
 _TICK_SECONDS = 0.2
 _REPORT_SECONDS = 0.25
-# A child that dies within so many seconds of its start, so many times in a row, is given up.
+# The worker fails if a child dies within 5 seconds of its start, 5 times in a row.
 _QUICK_SECONDS = 5.0
 _QUICK_DEATHS = 5
 
-# A child that has not reported for so many seconds is stuck: it should four times a second.
+# A child that has not reported for this long is stuck: it should report 4 times a second.
 _SILENT_SECONDS = 3.0
 _NOT_YET = "a process has not reported yet"
 
@@ -36,10 +36,10 @@ _LOGGERS = ("rowq", "rowq.worker")
 
 
 class WorkerProcesses:
-    """The parent of as many child processes as settings.processes, each a worker of its own.
+    """The parent of settings.processes child processes, each of which is a worker.
 
-    The parent asks them to stop through a pipe, not by a signal: a terminal or a service manager
-    signals the whole group already, and a second signal means to stop at once.
+    It stops them through a pipe, not by a signal: a terminal or service manager already signals the
+    whole group, and a second signal stops at once.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -61,16 +61,16 @@ class WorkerProcesses:
         ]
 
     def stop(self) -> None:
-        """Ask every child to stop."""
+        """Stop every child."""
         self._stopping = True
 
     def kill(self) -> None:
-        """Kill every child at once; their claims run out."""
+        """Kill every child at once; their leases expire."""
         for child in self._children:
             child.kill()
 
     def run(self, on_progress: OnProgress | None, signals: StopSignals) -> WorkerStats:
-        """Work until every child is done; raises WorkerFailed when going on made no sense."""
+        """Work until every child is done; raises WorkerFailed if one cannot continue."""
         try:
             for child in self._children:
                 child.start()
@@ -92,14 +92,14 @@ class WorkerProcesses:
         return self.stats()
 
     def stats(self) -> WorkerStats:
-        """Return what all children have done, by their last reports."""
+        """Return the counts of all children, by their last reports."""
         total = self._start
         for child in self._children:
             total = total.plus(child.stats)
         return total
 
     def measures(self) -> Measures:
-        """Return what all children have done and how they are, by their last reports."""
+        """Return the counts and state of all children, by their last reports."""
         total = Measures(why_not_ready="the worker is stopping" if self._stopping else "")
         for child in self._children:
             total = total.plus(child.measures)
@@ -113,7 +113,7 @@ class WorkerProcesses:
 
 
 class WorkerProcess:
-    """One child process, as its parent sees it: it runs, waits for its restart, or is done."""
+    """One child process as seen by its parent: running, waiting for restart, or done."""
 
     def __init__(self, context: SpawnContext, settings: Settings) -> None:
         self._context = context
@@ -121,8 +121,8 @@ class WorkerProcess:
         self._backoff = Backoff(first=0.5, cap=15.0)
         self._quick_deaths = 0
         self._restart_at = 0.0
-        # They are replaced together: another thread may add them up at any moment, and a count
-        # that is there twice, or not at all, would be one too many for ever.
+        # Replaced together: another thread may add them up at any time, and must not count one
+        # twice or not at all.
         self._measures = (Measures(), Measures(why_not_ready=_NOT_YET))
         self._reported_at = 0.0
         self._failure: str | None = None
@@ -135,13 +135,13 @@ class WorkerProcess:
 
     @property
     def stats(self) -> WorkerStats:
-        """What this process and those that it replaced have done, by their last reports."""
+        """Counts of this process and those that it replaced, by their last reports."""
         past, last = self._measures
         return past.stats.plus(last.stats)
 
     @property
     def measures(self) -> Measures:
-        """What this process and those that it replaced have done, and how this one is."""
+        """Counts of this process and those that it replaced, and the state of this one."""
         past, last = self._measures
         if not last.why_not_ready and time.monotonic() > self._reported_at + _SILENT_SECONDS:
             last = replace(last, why_not_ready="a process does not report")
@@ -149,15 +149,15 @@ class WorkerProcess:
 
     @property
     def sentinels(self) -> list[int]:
-        """The sentinel that becomes ready when the process ends; empty when there is none."""
+        """The sentinel of the process, which becomes ready at its end, or an empty list."""
         return [self._process.sentinel] if self._process else []
 
     def start(self) -> None:
-        """Start the process; raises OSError when the system does not give one."""
+        """Start the process; raises OSError if the system refuses."""
         pipe, other_end = self._context.Pipe()
-        given = (self._settings, LogSettings.of_this_process(), self._is_restart, other_end)
+        arguments = (self._settings, LogSettings.of_this_process(), self._is_restart, other_end)
         try:
-            process = self._context.Process(target=work_in_child, args=given)
+            process = self._context.Process(target=work_in_child, args=arguments)
             process.start()
         except BaseException:
             pipe.close()
@@ -169,10 +169,10 @@ class WorkerProcess:
         self._started_at = time.monotonic()
 
     def supervise(self, stopping: bool) -> None:
-        """Read what the process reports; when it has ended, start another if there is need.
+        """Read the reports of the process; if it has ended, restart it unless done.
 
-        A restart that the system does not allow is tried again. Raises WorkerFailed when the
-        process says that going on makes no sense, or keeps dying.
+        A restart that the system refuses is retried. Raises WorkerFailed if the process reports
+        that it cannot continue, or keeps dying.
         """
         if self._process is not None:
             ended = self._process.exitcode is not None
@@ -185,21 +185,21 @@ class WorkerProcess:
             self._restart()
 
     def ask_to_stop(self) -> None:
-        """Ask the process, once, to finish its message and end."""
+        """Send the process, once, the request to finish its messages and end."""
         if self._pipe is not None and not self._was_asked_to_stop:
             self._was_asked_to_stop = True
             with suppress(OSError):
                 self._pipe.send("stop")
 
     def kill(self) -> None:
-        """Kill the process; its claims run out."""
+        """Kill the process; its leases expire."""
         if self._process is not None:
             self._process.kill()
 
     def join(self) -> None:
         """Wait for the end of the process and for its last report."""
         if self._process is not None:
-            # A process whose reports nobody reads waits for that, and does not end.
+            # A process waits until its reports are read.
             while self._process.is_alive():
                 self._process.join(_TICK_SECONDS)
                 self._read()
@@ -211,7 +211,7 @@ class WorkerProcess:
         except OSError as error:
             delay = self._backoff.next()
             self._restart_at = time.monotonic() + delay
-            log.warning("a worker process cannot be started, again in %.1f s: %s", delay, error)
+            log.warning("cannot start a worker process, retrying in %.1f s: %s", delay, error)
 
     def _read(self) -> None:
         with suppress(EOFError, OSError):
@@ -227,7 +227,7 @@ class WorkerProcess:
 
     def _after_end(self, status: int, stopping: bool) -> None:
         lived = time.monotonic() - self._started_at
-        waiting = Measures(why_not_ready="a process has ended and is to be restarted")
+        waiting = Measures(why_not_ready="a process has ended and will be restarted")
         self._measures = (self.measures.ended(), waiting)
         self._process = self._pipe = None
         if self._failure is not None:
@@ -236,7 +236,7 @@ class WorkerProcess:
             self.done = True
             return
         if self._hung is not None:
-            log.warning("a worker process has ended and is replaced: %s", self._hung)
+            log.warning("worker process ended and is replaced: %s", self._hung)
             self._hung, self._restart_at = None, 0.0
             return
         if lived < _QUICK_SECONDS:
@@ -311,7 +311,7 @@ def work_in_child(
 ) -> None:
     """Run a worker in the child until a signal, the parent, or the parent's end stops it."""
     log_settings.apply()
-    context = Context(settings, is_patient=is_restart)
+    context = Context(settings, is_restart=is_restart)
     send_lock = threading.Lock()
 
     def report(kind: str, what: object) -> None:
@@ -331,11 +331,11 @@ def work_in_child(
             workers.append(WorkerThreads(context))
             workers[0].run(None, signals)
     except RowqError as error:
-        log.exception("the worker gives up")
+        log.exception("the worker has failed")
         if isinstance(error.__cause__, HandlerHung):
             report_measures()
             report("hung", str(error))
-            # The thread of the handler would keep the process from its end.
+            # The handler's thread would prevent the process from ending.
             os._exit(1)
         report("failed", described(error))
         sys.exit(1)
@@ -346,7 +346,7 @@ def work_in_child(
 def _talk_to_parent(
     context: Context, pipe: "Connection[Any, Any]", report: Callable[[], None]
 ) -> None:
-    """Report the measures until the end; stop when the parent asks for it, or has ended."""
+    """Report the measures until the end; stop at the parent's request or end."""
     try:
         while True:
             if pipe.poll(_REPORT_SECONDS):
@@ -354,5 +354,5 @@ def _talk_to_parent(
                 context.stop()
             report()
     except (EOFError, OSError):
-        log.warning("the parent process is gone")
+        log.warning("the parent process has ended")
         context.stop()

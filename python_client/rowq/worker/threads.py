@@ -20,21 +20,21 @@ from rowq.worker.meter import Measures, Meter, WorkerStats
 from rowq.worker.timeouts import Call
 
 _PAUSES = 3
-# On a busy machine a thread may be late by so many seconds, however short the pauses are.
+# On a busy machine a thread may be late by this much.
 _LEAST_SECONDS = 3.0
 
 _PROGRESS_SECONDS = 0.2
-# The heartbeat has so long to give up the claims whose handlers hang.
-_GIVE_UP_SECONDS = 5.0
+# How long to wait for the heartbeat to abandon claims whose handlers hang.
+_ABANDON_SECONDS = 5.0
 
 OnProgress = Callable[[WorkerStats], None]
 
 
-class Pulse:
-    """Looks at the threads of one process from outside; it waits for none of them.
+class Liveness:
+    """Liveness and readiness of the threads of one process, without waiting for them.
 
-    That a process runs, or answers, says nothing: a worker may be cut off from its database, or its
-    heartbeat may be, while handlers go on.
+    A running process is not enough: the worker or its heartbeat may be cut off from the database
+    while handlers continue.
     """
 
     def __init__(self, context: Context, meter: Meter, heartbeats: Iterable[Heartbeat]) -> None:
@@ -43,9 +43,9 @@ class Pulse:
         self._heartbeats = list(heartbeats)
 
     def measures(self) -> Measures:
-        """Return what the worker has done so far, and how it is."""
+        """Return the counts and state of the worker."""
         claims = self._claims()
-        began_at = min((claim.asked_at for claim in claims), default=None)
+        began_at = min((claim.called_at for claim in claims), default=None)
         now, answered_at = time.monotonic(), self._meter.answered_at
         return replace(
             self._meter.measures(),
@@ -57,13 +57,13 @@ class Pulse:
         )
 
     def why_not_ready(self) -> str:
-        """Return why the worker does not do what it should, an empty text when it does.
+        """Return why the worker is not ready, or an empty string.
 
-        It should have an answer to a dequeue within three pauses between polls, and three seconds,
-        unless each thread has a claim in hand; and extend each lease before two thirds are over.
+        A ready worker gets an answer to a dequeue within three pauses between polls, and 3 seconds,
+        unless each thread has a claim; and it extends each lease before two thirds have passed.
         """
         if self._context.failure is not None:
-            return "the worker gives up"
+            return "the worker has failed"
         if self._context.stopping.is_set():
             return "the worker is stopping"
         if self._meter.answered_at is None:
@@ -78,7 +78,7 @@ class Pulse:
         for claim in self._claims():
             late_at = claim.lease.extend_at + claim.lease.seconds / 3
             if claim.held and (claim.lost or now >= late_at):
-                return f"the lease of claim {claim.claim_id} is not extended"
+                return f"the lease of claim {claim.claim_id} was not extended"
         return ""
 
     def _why_polls(self, answered_at: float) -> str:
@@ -92,7 +92,7 @@ class Pulse:
 
 
 def described(error: BaseException) -> str:
-    """Return an error's text; it begins with the type of an error that is not rowq's."""
+    """Return an error's text, with its type unless it is rowq's."""
     if isinstance(error, RowqError):
         return str(error)
     remedy = remedy_of(error)
@@ -103,15 +103,15 @@ class WorkerThreads:
     """The threads of a worker: consumers, heartbeat, listener, and maintenance."""
 
     def __init__(self, context: Context) -> None:
-        """Prepare all threads and start none; raises WorkerFailed when the handler is not found."""
+        """Prepare the threads without starting them; raises WorkerFailed for a bad handler."""
         self._context = context
         handler = find_handler(context.settings.handler, context.settings.arguments)
         self._heartbeats = {server.name: Heartbeat(context, server) for server in context.servers}
-        self._pulse = (
-            Pulse(context, context.meter, self._heartbeats.values()) if context.meter else None
+        self._liveness = (
+            Liveness(context, context.meter, self._heartbeats.values()) if context.meter else None
         )
         self._hung: set[Call] = set()
-        """Calls of the handler that hang; their threads are not waited for."""
+        """Calls of the handler that hang; do not wait for their threads."""
         self._maintenances = [Maintenance(context, server) for server in context.servers]
         self._consumers = [
             Consumer(context, handler, self._heartbeats, number)
@@ -119,10 +119,7 @@ class WorkerThreads:
         ]
 
     def run(self, on_progress: OnProgress | None, signals: StopSignals) -> WorkerStats:
-        """Work until every consumer has ended; raises WorkerFailed when one had to give up.
-
-        Whatever it raises, every thread has ended.
-        """
+        """Work until every thread has ended; raises WorkerFailed if one cannot continue."""
         consumers: list[threading.Thread] = []
         others: list[threading.Thread] = []
         try:
@@ -135,8 +132,8 @@ class WorkerThreads:
             self._watch(consumers, on_progress, signals)
         finally:
             self._context.stop()
-            _join([thread for thread in consumers if self._is_at_work(thread)])
-            self._give_up_hung()
+            _join([thread for thread in consumers if self._is_working(thread)])
+            self._abandon_hung()
             self._end_helpers()
             _join(others)
         if self._context.failure is not None:
@@ -144,13 +141,13 @@ class WorkerThreads:
         return self._context.counter.snapshot()
 
     def measures(self) -> Measures:
-        """Return what the worker has done so far, and how it is."""
-        if self._pulse is None:
+        """Return the counts and state of the worker."""
+        if self._liveness is None:
             return Measures(stats=self._context.counter.snapshot())
-        return self._pulse.measures()
+        return self._liveness.measures()
 
     def _helpers(self) -> list[tuple[str, Callable[[], None]]]:
-        """Return the names and loops of the threads that are wanted beside the consumers'."""
+        """Return the names and loops of the helper threads."""
         helpers: list[tuple[str, Callable[[], None]]] = []
         if self._context.listening_engine:
             listener = Listener(self._context, self._context.listening_engine)
@@ -171,21 +168,21 @@ class WorkerThreads:
         on_progress: OnProgress | None,
         signals: StopSignals,
     ) -> None:
-        while living := [thread for thread in consumers if self._is_at_work(thread)]:
-            living[0].join(_PROGRESS_SECONDS)
+        while working := [thread for thread in consumers if self._is_working(thread)]:
+            working[0].join(_PROGRESS_SECONDS)
             for call in self._context.timeouts.check():
                 if call not in self._hung:
-                    self._note_hung(call)
+                    self._record_hang(call)
             if signals.asked or self._context.failure:
                 self._context.stop()
             if on_progress:
                 on_progress(self._context.counter.snapshot())
 
-    def _is_at_work(self, thread: threading.Thread) -> bool:
+    def _is_working(self, thread: threading.Thread) -> bool:
         return thread.is_alive() and all(thread.ident != call.thread for call in self._hung)
 
-    def _note_hung(self, call: Call) -> None:
-        """Give up the messages of a call that hangs, and fail."""
+    def _record_hang(self, call: Call) -> None:
+        """Let the heartbeat abandon the claim of a call that hangs, and fail."""
         hung = self._context.timeouts.hung(call)
         self._hung.add(call)
         self._context.fail(hung)
@@ -193,14 +190,14 @@ class WorkerThreads:
         first, decision = call.messages[0], retry(str(hung))
         for claim in self._claims():
             if (claim.stripe, claim.claim_id) == (first.stripe, first.claim_id):
-                claim.note_hung({message.message_id: decision for message in call.messages})
+                claim.record_hang({message.message_id: decision for message in call.messages})
 
-    def _give_up_hung(self) -> None:
-        """Wait until the heartbeat has given up the claims whose handlers hang."""
-        until = time.monotonic() + _GIVE_UP_SECONDS
+    def _abandon_hung(self) -> None:
+        """Wait until the heartbeat has abandoned the claims whose handlers hang."""
+        until = time.monotonic() + _ABANDON_SECONDS
         for claim in self._claims():
-            if claim.is_hung and not claim.given_up.wait(max(until - time.monotonic(), 0)):
-                log.warning("claim %d is left as it is: its handler hangs", claim.claim_id)
+            if claim.is_hung and not claim.was_abandoned.wait(max(until - time.monotonic(), 0)):
+                log.warning("claim %d not finished, its lease will expire", claim.claim_id)
 
     def _claims(self) -> list[LiveClaim]:
         return [claim for heartbeat in self._heartbeats.values() for claim in heartbeat.claims()]
@@ -223,10 +220,10 @@ def _join(threads: list[threading.Thread]) -> None:
 
 
 class Maintenance:
-    """Calls maintain on a server about once a second, at once again while there is a backlog.
+    """The thread that calls maintain on a server, about once a second, or at once for a backlog.
 
-    It runs in a thread of its own, with its own connection, until `end` is called. While another
-    process of the queue is elected for it, it calls maintain more seldom.
+    It has its own connection. While another process of the queue is the leader, it calls maintain
+    less often.
     """
 
     def __init__(self, context: Context, server: Server) -> None:
@@ -242,14 +239,14 @@ class Maintenance:
         self._ended.set()
 
     def run(self) -> None:
-        """Call maintain until the end; every call is a transaction of its own."""
+        """Call maintain until the end; every call has its own transaction."""
         with Queue(self._context.session(self._server, may_wait=self._may_wait)) as queue:
             while not self._ended.is_set():
                 if not self._go_round(queue):
                     self._wait()
 
     def _go_round(self, queue: Queue) -> bool:
-        """Call maintain for each stripe; return whether there is more to do."""
+        """Call maintain for each stripe; return whether there is more work."""
         is_full = False
         for name in self._names:
             try:
@@ -262,14 +259,14 @@ class Maintenance:
         return is_full
 
     def _may_wait(self) -> bool:
-        """Whether to wait for the server: not at the end, when the others need nothing of it."""
+        """Whether to wait for an unreachable server: not one of several while stopping."""
         return not (self._context.has_several_servers and self._context.stopping.is_set())
 
     def _wait(self) -> None:
-        """Wait for the next call; the election may be over before a long pause is."""
+        """Wait for the next call; the process may become the leader during a long pause."""
         began_at = time.monotonic()
         self._ended.wait(self._pause())
-        while time.monotonic() < began_at + self._context.resting_seconds:
+        while time.monotonic() < began_at + self._context.follower_seconds:
             if self._ended.wait(self._pause()):
                 return
 

@@ -1,9 +1,9 @@
-"""Works on a claim in one transaction: what the handler writes and the completion are one.
+"""Processing of a claim in one transaction with the handlers' writes and the completion.
 
-Effects written through the handler's connection happen exactly once: when the claim was lost, or
-anything fails before the commit, they are rolled back together. A message that breaks the
-transaction costs the others of the claim nothing: they are handled again in another one. Where a
-handler has managed to commit it, what the others had done is in effect, and they are completed.
+Writes through the handler's connection happen exactly once: if the claim is lost, or anything fails
+before the commit, they are rolled back together. If a message breaks the transaction, the other
+messages of the claim are handled again in another one, at no cost. If a handler has committed the
+transaction, the earlier handlers' writes are in effect, and their messages are completed.
 """
 
 import random
@@ -24,8 +24,8 @@ from rowq.worker.handling import HandlerCaller, HandlerResult
 from rowq.worker.meter import WorkerStats
 
 TRIES = 3
-"""How often a message is handled, at a delivery, when its transaction fails for a reason that is
-likely to pass: a lost connection, a deadlock, or that it was not serializable."""
+"""How often a message is handled per delivery if its transaction fails with a transient error: a
+lost connection, a deadlock, or a serialization failure."""
 
 _LONGEST_PAUSE_SECONDS = 0.1
 
@@ -35,11 +35,11 @@ Group = Sequence[HeldMessage]
 
 @dataclass(slots=True)
 class _Attempt:
-    """A transaction, and how far it has come.
+    """A transaction and its state.
 
-    last: messages that the handler was given last. result: the handler's result for them.
-    decisions: those kept so far. later: messages to be handled again in transactions of their own.
-    is_ending: whether the decisions have begun to be handed in, so that they may be committed.
+    last: messages of the last handler call. result: its result. decisions: those kept so far.
+    later: messages to handle again in their own transactions. is_ending: whether reporting the
+    decisions has begun, so that they may be committed.
     """
 
     claim: LiveClaim
@@ -51,7 +51,7 @@ class _Attempt:
     is_ending: bool = False
 
     def others(self, without: Iterable[HeldMessage]) -> list[Group]:
-        """Return the messages that are neither among these nor in `later`, as one group or none."""
+        """Return the messages that are not in `without` or `later`, as at most one group."""
         named = {message.message_id for message in without}
         named.update(message.message_id for group in self.later for message in group)
         left = [message for message in self.messages if message.message_id not in named]
@@ -59,11 +59,11 @@ class _Attempt:
 
 
 class _TimedOutError(Exception):
-    """A handler has taken too long, so that its transaction was broken off."""
+    """A handler has timed out, and its transaction was aborted."""
 
 
 class TransactionalWork:
-    """Gives messages and a connection to the handler; commits once per claim if all goes well."""
+    """Processing of a claim in transactions, usually in one."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class TransactionalWork:
     ) -> None:
         """Work on the connection of `session`; `queue` is for calls outside the transaction.
 
-        may_wait: whether to wait for a server that does not answer.
+        may_wait: returns whether to wait for an unreachable server.
         """
         self._context = context
         self._may_wait = may_wait
@@ -85,9 +85,9 @@ class TransactionalWork:
         self._tries: Counter[int] = Counter()
 
     def do(self, claim: LiveClaim) -> None:
-        """Handle the claim's messages in one transaction, or in several where one fails.
+        """Handle the claim's messages in one transaction, or in several if one fails.
 
-        What was decided last, and what was not decided about, is left to the caller.
+        The last decisions, and messages without one, are left to the caller.
         """
         self._tries.clear()
         groups: deque[Group] = deque([claim.messages] if claim.messages else [])
@@ -98,7 +98,7 @@ class TransactionalWork:
             groups.extend(self._handle(_Attempt(claim, group)))
 
     def _handle(self, attempt: _Attempt) -> list[Group]:
-        """Handle messages in one transaction; return those that are to be handled again."""
+        """Handle messages in one transaction; return those to handle again."""
         try:
             self._transaction(attempt)
         except _TimedOutError:
@@ -117,22 +117,22 @@ class TransactionalWork:
         return attempt.later
 
     def _transaction(self, attempt: _Attempt) -> None:
-        """Handle messages in a transaction, hand in their decisions in it, and commit it."""
+        """Handle messages in a transaction, report their decisions in it, and commit it."""
         connection = self._context.persist(self._session.connection, self._may_wait)
         transaction = work_transaction(self._context.engine, connection)
         try:
             transaction.begin()
             for group in self._blocks(attempt):
                 self._block(transaction, attempt, group)
-            # A result that the queue does not take must not undo what the handler wrote.
+            # A result that the queue refuses must not roll back the handler's writes.
             has_results = bool(attempt.claim.lease.results)
-            self._hand_in(transaction, attempt, Queue(connection, savepoint=has_results))
+            self._report(transaction, attempt, Queue(connection, savepoint=has_results))
         except BaseException:
             transaction.abandon()
             raise
 
     def _blocks(self, attempt: _Attempt) -> Iterator[Group]:
-        """Yield what the handler is to be given: each message, or per batch all of them."""
+        """Yield the messages of each handler call: one, or per batch all."""
         if self._context.settings.per == "batch":
             yield attempt.messages
             return
@@ -143,36 +143,36 @@ class TransactionalWork:
                 yield [message]
 
     def _block(self, transaction: WorkTransaction, attempt: _Attempt, group: Group) -> None:
-        """Call the handler; keep what it wrote, or undo it and let the transaction go on."""
+        """Call the handler; keep its writes, or roll them back to the savepoint."""
         attempt.last, attempt.result = group, None
         with transaction.lend(attempt.claim.claim_id) as connection:
             attempt.result = result = self._caller.call(group, connection)
         if result.timed_out:
-            # Its last statement may be under way still.
+            # Its last statement may still be running.
             self._session.break_off()
             raise _TimedOutError
         if result.failed:
             transaction.undo()
             if result.is_transient:
-                attempt.decisions |= self._try_again(attempt, group, result.decisions)
+                attempt.decisions |= self._retry(attempt, group, result.decisions)
             else:
                 attempt.decisions |= result.decisions
         elif aborted := transaction.keep():
-            decision = retry(f"the handler went on after an error of the database: {aborted.error}")
+            decision = retry(f"the handler continued after a database error: {aborted.error}")
             decisions = dict.fromkeys(result.decisions, decision)
             if aborted.is_transient:
-                decisions = self._try_again(attempt, group, decisions)
+                decisions = self._retry(attempt, group, decisions)
             attempt.decisions |= decisions
         else:
             attempt.decisions |= result.decisions
 
-    def _hand_in(self, transaction: WorkTransaction, attempt: _Attempt, queue: Queue) -> None:
-        """Finish the messages and commit; raises StaleClaim when any of them is not ours."""
+    def _report(self, transaction: WorkTransaction, attempt: _Attempt, queue: Queue) -> None:
+        """Finish the messages and commit; raises StaleClaim if the claim no longer holds one."""
         claim, decisions = attempt.claim, attempt.decisions
         if claim.lost:
             raise StaleClaim(f"claim {claim.claim_id} was lost while it was handled")
         name, total = claim.stripe.queue_name, WorkerStats()
-        with claim.handing_in(decisions):
+        with claim.reporting(decisions):
             attempt.is_ending = True
             results = claim.lease.results
             for _, stats in report_outcomes(queue, name, claim.claim_id, decisions, results):
@@ -180,15 +180,15 @@ class TransactionalWork:
             if total.stale:
                 raise StaleClaim(f"claim {claim.claim_id} no longer holds {total.stale} messages")
             transaction.commit()
-        claim.note_outcomes(decisions, total)
+        claim.record_outcomes(decisions, total)
 
     def _after_end(self, attempt: _Attempt, end: TransactionEnded) -> list[Group]:
-        """Go on after a handler has ended the transaction, or the server has in its call."""
+        """Continue after a handler, or the server, has ended the transaction."""
         log.warning("claim %d: %s", attempt.claim.claim_id, end)
         result = attempt.result or HandlerResult({})
         decided: dict[int, Decision] = {}
         if end.is_transient or result.is_transient:
-            decided |= self._try_again(attempt, attempt.last, blamed(result.decisions, str(end)))
+            decided |= self._retry(attempt, attempt.last, blamed(result.decisions, str(end)))
         elif end.kept and not result.failed:
             decided |= result.decisions
         else:
@@ -203,7 +203,7 @@ class TransactionalWork:
         return [*attempt.others([*attempt.last, *finished]), *attempt.later]
 
     def _after_failure(self, attempt: _Attempt, error: Exception) -> list[Group]:
-        """Find out what became of the messages of a transaction that failed as a whole."""
+        """Decide on the messages of a transaction that failed as a whole."""
         claim = attempt.claim
         log.warning("a transaction of %d messages failed", len(attempt.messages), exc_info=error)
         claim.extend(self._queue)
@@ -212,42 +212,39 @@ class TransactionalWork:
         if attempt.is_ending:
             return self._after_failed_end(attempt, error)
         if not attempt.last:
-            # The transaction failed before any handler ran, so no message is to blame.
-            self._context.sleep_or_give_up(_pause(), self._may_wait)
+            # The transaction failed before any handler ran, so no message caused it.
+            self._context.sleep_or_raise(_pause(), self._may_wait)
             return [attempt.messages]
         decisions = dict.fromkeys(_ids(attempt.last), decision_of(error))
         if self._context.is_transient(error):
-            decisions = self._try_again(attempt, attempt.last, decisions)
+            decisions = self._retry(attempt, attempt.last, decisions)
         claim.decide(decisions)
         return [*attempt.others(attempt.last), *attempt.later]
 
     def _after_failed_end(self, attempt: _Attempt, error: Exception) -> list[Group]:
-        """Handle again, each alone, what the claim still holds; the rest was committed, or taken.
+        """Handle again, each alone, the messages that the claim still holds.
 
-        A message that was alone already made the transaction fail, so that it gets its decision.
+        The others were committed or reaped. A message that was already alone gets its decision.
         """
         claim = attempt.claim
         held = self._context.persist(
             lambda: self._held(claim, list(attempt.decisions)), self._may_wait
         )
         gone = attempt.decisions.keys() - held
-        claim.note_outcomes(gone, WorkerStats(stale=len(gone)))
+        claim.record_outcomes(gone, WorkerStats(stale=len(gone)))
         left = [message for message in attempt.messages if message.message_id in held]
         if len(attempt.decisions) > 1:
             return [*([message] for message in left), *attempt.later]
         decisions = dict.fromkeys(held, decision_of(error))
         if self._context.is_transient(error):
-            decisions = self._try_again(attempt, left, decisions)
+            decisions = self._retry(attempt, left, decisions)
         claim.decide(decisions)
         return attempt.later
 
-    def _try_again(
+    def _retry(
         self, attempt: _Attempt, group: Group, decisions: Mapping[int, Decision]
     ) -> dict[int, Decision]:
-        """Put messages off to transactions of their own; return what becomes of those tried enough.
-
-        That is their share of `decisions`.
-        """
+        """Postpone messages to their own transactions; return the decisions after TRIES tries."""
         enough: dict[int, Decision] = {}
         for message in group:
             self._tries[message.message_id] += 1
@@ -258,7 +255,7 @@ class TransactionalWork:
         return enough
 
     def _held(self, claim: LiveClaim, message_ids: list[int]) -> set[int]:
-        """Return which messages a claim still holds: those that could be completed."""
+        """Return the messages that a claim still holds: those that can be completed."""
         connection = self._session.connection()
         transaction = work_transaction(self._context.engine, connection)
         name = claim.stripe.queue_name
@@ -275,5 +272,5 @@ def _ids(messages: Iterable[HeldMessage]) -> list[int]:
 
 
 def _pause() -> float:
-    """Return a random pause in seconds, so that a conflict is not met again at once."""
+    """Return a random pause in seconds, to avoid the same conflict."""
     return random.uniform(0, _LONGEST_PAUSE_SECONDS)  # noqa: S311 - no secret

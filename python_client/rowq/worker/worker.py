@@ -1,4 +1,4 @@
-"""Runs a handler for every message of a queue."""
+"""The Worker class."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -16,39 +16,36 @@ from rowq.worker.threads import OnProgress, WorkerThreads
 
 
 class Worker:
-    """Takes messages of one queue and gives them to a handler, until stopped or drained.
+    """A worker: calls a handler for each message of a queue, until stopped or drained.
 
-    A handler that returns completes its message; one that raises or returns rowq.Retry or rowq.Fail
-    decides otherwise; any other exception, also one that is no Exception, means another attempt
-    after the queue's backoff, with the end of the traceback as the message's error. Only
-    KeyboardInterrupt ends the worker. A message may come again after a crash (at least once); with
-    `transactional` what the handler writes through its connection happens exactly once.
+    If the handler returns, its message is completed. It can raise or return rowq.Retry or
+    rowq.Fail. Any other exception, even a BaseException, means a retry after the queue's backoff,
+    with the end of the traceback as the error; only KeyboardInterrupt ends the worker. After a
+    crash a message is delivered again (at least once). With `transactional`, what the handler
+    writes through its connection happens exactly once.
 
     The handler is called as
 
     - handler(message), or handler(message, connection) with `transactional`;
-    - handler(messages), or handler(messages, connection), with per="batch": for a whole claim; it
-      may return {message_id: Retry or Fail} for those that are not done. Anything else that it
-      returns, but None, means another attempt for all of them.
+    - handler(messages), or handler(messages, connection), with per="batch": for a whole claim. It
+      may return {message_id: Retry or Fail} for messages that are not done. Any other result than
+      None retries all of them.
 
-    It may be `async def`, or return something to await: that is awaited in an event loop of the
-    thread, kept until the thread ends, one message at a time unless `concurrent`. With
-    `transactional` it is given the same synchronous connection. A result other than None, Retry and
-    Fail completes a message, with one warning for each worker; a generator is refused, and so is a
-    returned exception or class.
+    It may be `async def`, or return an awaitable, which the thread awaits in its own event loop,
+    one message at a time unless `concurrent`. With `transactional` it gets the same synchronous
+    connection. A result other than None, Retry and Fail completes the message, with one warning per
+    worker; generators, and returned exceptions and classes, are refused.
 
-    With `transactional` the transaction is READ COMMITTED, and is the worker's: a handler's
-    connection refuses to end it, and to finish or extend the message's claim (ForbiddenInHandler).
-    A message whose transaction loses its connection, or a deadlock, is handled up to three times
-    before that costs it an attempt; the others of its claim are handled again at no cost.
+    With `transactional` the worker owns the transaction, which is READ COMMITTED. The handler's
+    connection refuses to end it, and to finish or extend the claim (ForbiddenInHandler). If the
+    transaction loses its connection, or a deadlock, the message is handled up to three times before
+    this costs an attempt; the other messages of the claim lose no attempt.
 
-    `message.lost` tells a slow handler that its lease is gone and its work will not count, however
-    it ends: the database has said so, or is silent and the lease's time is up. The second is told
-    by monotonic time, a twentieth of the lease before its end; its messages then come again.
-    `message.cancelled` tells it, at the next heartbeat, that somebody has cancelled the message:
-    what it raises then ends the message as cancelled; if it returns, the message is completed.
-    `message.set_result(value)` keeps a JSON value for who waits for the message's result, and
-    `message.progress(text)` says how far the work is, with the next heartbeat.
+    `message.lost` is true if the lease is gone, so that the outcome of the handler does not count:
+    the database reported it, or does not answer and 95% of the lease have passed by monotonic time.
+    `message.cancelled` is true from the next heartbeat after a cancel: if the handler then raises,
+    the message is cancelled; if it returns, the message is completed. `message.set_result(value)`
+    sets the message's result, and `message.progress(text)` its progress, sent by the heartbeat.
     """
 
     def __init__(
@@ -77,54 +74,52 @@ class Worker:
         metrics_port: int | None = None,
         metrics_host: str = "127.0.0.1",
     ) -> None:
-        """Prepare a worker; nothing is connected before `run`.
+        """Prepare a worker; connect in `run`.
 
-        handler             a callable, or "module:function"; with processes it must be importable.
-                            One that cannot be called so, or not imported, is refused
-        url                 of the server; for a striped queue also a mapping of names to URLs of
-                            several servers. One that does not answer is left alone for a while
-        stripes             stripes of a striped queue on each server
-        first_stripe        where its first thread asks first, the next ones at the stripes behind
-                            it; None: drawn, or with fewer threads than stripes they take turns
-        batch_size          most messages per claim. None: one at first, then as many as take a
-                            tenth of a second, at most 50; messages not begun after half a second
-                            are released. With per="batch", or `concurrent`, 10
-        lease_seconds       length of the lease, extended while handlers run; None: the queue's,
-                            looked up once a minute. Take a lease that is longer than any one call
-                            into C, such as a regular expression: it holds up the heartbeat
-        timeout_seconds     most seconds for one call of the handler; None: no limit. When they are
-                            over, HandlerTimedOut is raised in a plain handler's thread, or the task
-                            of an asynchronous one is cancelled, and another attempt follows. A
-                            handler that has not ended 10 seconds later hangs, such as in a call
-                            into C: its lease is ended, and run() raises WorkerFailed, or with
-                            `processes` the process is replaced
-        threads             handlers at a time in this process, each thread with its own connection
-        processes           0: work here; else so many child processes, restarted when they die
+        handler             a callable, or "module:function"; with `processes` it must be importable
+        url                 of the server; for a striped queue also a mapping of names to URLs.
+                            Unreachable servers are skipped for a while
+        stripes             stripes per server, for a striped queue
+        first_stripe        where the first thread starts polling; the next threads start at the
+                            following stripes. None: random; with fewer threads than stripes they
+                            take turns
+        batch_size          maximum messages per claim. None: first 1, then as many as take 0.1
+                            seconds, up to 50; messages not started after 0.5 seconds are released.
+                            With per="batch" or `concurrent`, 10
+        lease_seconds       length of the lease, which the heartbeat extends; None: the queue's,
+                            read once a minute. It must be longer than any single call into C, such
+                            as a regular expression, which blocks the heartbeat
+        timeout_seconds     maximum seconds of one handler call; None: no limit. Then
+                            HandlerTimedOut is raised in the thread of a plain handler, or the task
+                            of an asynchronous one is cancelled, and the message is retried. If the
+                            handler still runs 10 seconds later, for example in a call into C, its
+                            lease is ended, and run() raises WorkerFailed, or with `processes` the
+                            process is replaced
+        threads             parallel handlers in this process, each thread with its own connection
+        processes           0: work in this process; else the number of child processes, which are
+                            restarted if they die
         transactional       handler and completion share one transaction per claim
-        concurrent          an asynchronous handler works on all messages of a claim together, so on
-                            batch_size of them in each thread; the next claim is taken when all are
-                            done. Without it, and where nothing is awaited, one after the other
-        drain               end when nothing is ready, due or in any worker's hands
+        concurrent          an asynchronous handler runs for all messages of a claim at once: up to
+                            batch_size per thread. The next claim is dequeued when all are done
+        drain               end if no message is ready, due or leased
         worker_name         shown with the claims; None: host and process id
-        idle_min_seconds    when there is nothing, one idle thread of each process asks again after
-                            this pause, the others wait for it
-        idle_max_seconds    the pause doubles up to this: for so long at most, and a query, does a
-                            message wait for an idle worker. None: 0.1; while it listens 1.25, or 7
-                            where another process of the queue keeps house
-        listen              be told of new messages while idle: milliseconds instead of that pause,
-                            for one more connection and a notification with each producer's commit;
-                            PostgreSQL only. None: where that works and without `drain`, else the
-                            worker polls, and a warning in the log says why. True: an error says it.
-                            Workers of a striped queue poll
-        maintain_seconds    how often housekeeping is called; 0: never. While it listens, every 7
-                            seconds where another process of the queue keeps house
-        on_progress         called several times a second with the WorkerStats so far
-        metrics_port        serve /metrics for Prometheus, /live and /ready at this port while it
-                            runs; 0: at a free one, see `metrics_url`. Needs rowq[metrics]
-        metrics_host        the address of this machine to serve them at; 0.0.0.0: at all of them
+        idle_min_seconds    pause between polls of an idle process; one of its threads polls
+        idle_max_seconds    the pause doubles up to this, the longest time a message waits for an
+                            idle worker. None: 0.1; while listening 1.25, or 7 if another process
+                            of the queue is the leader
+        listen              receive notifications of new messages while idle, within milliseconds,
+                            for one more connection and a notification per commit of a producer;
+                            PostgreSQL only. None: if possible and without `drain`; otherwise poll,
+                            and log a warning. True: raise an error if impossible. Workers of a
+                            striped queue poll
+        maintain_seconds    interval of maintenance; 0: never. While listening, 7 seconds if another
+                            process of the queue is the leader
+        on_progress         called several times a second with the current WorkerStats
+        metrics_port        serve /metrics for Prometheus, /live and /ready at this port; 0: a free
+                            port, see `metrics_url`. Requires rowq[metrics]
+        metrics_host        address to serve them at; 0.0.0.0: all addresses
 
-        Raises InvalidArgument for what cannot work, EngineUnknown for the URL, PackageMissing
-        without what metrics need.
+        Raises InvalidArgument, EngineUnknown for the URL, PackageMissing for the metrics.
         """
         self._on_progress = on_progress
         self._settings = Settings(
@@ -153,8 +148,8 @@ class Worker:
         if metrics_port is not None:
             load_library()
         self.metrics_url: str | None = None
-        """Where its metrics are while it runs, if it has a port for them."""
-        # The lock is reentrant, so that a signal's handler may call stop() wherever it interrupts.
+        """URL of the metrics while it runs with a metrics_port."""
+        # The lock is reentrant, so that a signal handler may call stop() at any time.
         self._lock = threading.RLock()
         self._is_running = False
         self._is_stopped = False
@@ -165,15 +160,14 @@ class Worker:
 
     @property
     def stats(self) -> WorkerStats:
-        """What has been done so far, in this run or else in the last one."""
+        """Counts of the current or last run."""
         return self._processes.stats() if self._processes else self._context.counter.snapshot()
 
     def stop(self) -> None:
-        """Stop as SIGTERM does, from any thread: finish the running message, release the rest.
+        """Stop as SIGTERM does, from any thread: finish the running messages, release the rest.
 
-        When the worker does not run, this is for its next run. But after a run that has raised an
-        error there is nothing to stop: who ends all workers of a program does not end the next run
-        of one that has given up, and who runs such a one again asks first whether to.
+        If the worker does not run, the next run stops at once. After a run that raised an error it
+        does nothing: stopping all workers of a program does not stop the restart of a failed one.
         """
         with self._lock:
             if self._has_failed:
@@ -184,23 +178,20 @@ class Worker:
                 self._processes.stop()
 
     def _stop_run(self) -> None:
-        """Stop the run that is under way, as `stop` does; do nothing where there is none.
-
-        It is for who has begun a run in a thread, which may be over: no other run is stopped by it.
-        """
+        """Stop the current run, if there is one, as `stop` does; do not affect a later run."""
         with self._lock:
             if self._is_running:
                 self.stop()
 
     def run(self) -> WorkerStats:
-        """Work until SIGTERM, SIGINT or stop(), or with `drain` until nothing is left.
+        """Work until SIGTERM, SIGINT or stop(), or with `drain` until the queue is empty.
 
-        The first signal lets running messages finish and releases the others; a second one ends the
-        process at once, and what it held comes back when its lease runs out. It may be run again,
-        and counts from nothing then.
+        After the first signal, running messages finish and the others are released. A second signal
+        ends the process at once; its messages are reaped when their leases expire. A worker can run
+        again, and then counts from 0.
 
-        Raises WorkerFailed when going on made no sense: no connection at the start, no such queue,
-        no permission, the port of its metrics is taken; and when it is running already.
+        Raises WorkerFailed if the worker cannot continue: no connection at the start, no such
+        queue, no permission, metrics port in use; or if it is already running.
         """
         self._begin()
         has_failed = True
@@ -226,7 +217,7 @@ class Worker:
 
     @contextmanager
     def _serving(self, measured: Measured) -> Iterator[None]:
-        """Serve the metrics, if there is a port for them, for the length of a block."""
+        """Serve the metrics, if there is a port for them, during a block."""
         port = self._settings.metrics_port
         if port is None:
             yield
@@ -239,10 +230,12 @@ class Worker:
                 self.metrics_url = None
 
     def _begin(self) -> None:
-        """Replace what an earlier run has used up."""
+        """Replace the state of an earlier run."""
         with self._lock:
             if self._is_running:
-                raise WorkerFailed("the worker is running already; make another one to run beside")
+                raise WorkerFailed(
+                    "this Worker is already running; create another one to run in parallel"
+                )
             self._has_failed = False
             if not self._is_fresh:
                 self._context = Context(self._settings)

@@ -142,7 +142,7 @@ def test_calls_keep_the_isolation_level_of_the_session(
 
 
 def test_character_set_latin1_is_refused(other_way: Any, queue_name: str) -> None:
-    with pytest.raises(rowq.InvalidArgument, match="character set is latin1: open it with"):
+    with pytest.raises(rowq.InvalidArgument, match="character set must be utf8mb4, got latin1"):
         rowq.Queue(other_way(charset="latin1")).peek(queue_name)
 
 

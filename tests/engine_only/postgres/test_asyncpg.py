@@ -117,7 +117,7 @@ def test_message_shares_the_transaction_of_its_connection(
             await transaction.start()
             await queue.enqueue(made, 2)
             await transaction.rollback()
-            with pytest.raises(rowq.EngineUnknown, match=r"Pool is no connection.*acquire"):
+            with pytest.raises(rowq.EngineUnknown, match=r"got Pool; use .*acquire"):
                 rowq.AsyncQueue(pool)
 
     asyncio.run(life())

@@ -112,7 +112,7 @@ def test_command_on_read_only_server_names_standby_at_once(
     url = role_url("default_transaction_read_only = on")
     ran = run_app("enqueue", queue_name, url=url, given="1")
     assert ran.code == ExitCode.NO_CONNECTION
-    words = "rowq: enqueue was not executed: the server is read-only, as a standby is:"
+    words = "rowq: enqueue was not executed: the server is read-only:"
     assert ran.err.startswith(words)
     assert not caplog.records
     assert queue.peek(queue_name) == []

@@ -114,7 +114,7 @@ def test_notifications_of_a_stranger_fill_no_memory(
     while notifications.received < count:
         notifications._collect()
         own.execute("select 1")
-    assert len(notifications._heard) == kept
+    assert len(notifications._names) == kept
 
 
 @pytest.mark.promise("P01")

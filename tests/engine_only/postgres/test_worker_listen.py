@@ -55,7 +55,9 @@ def listening(connection: Connection, queue: WorkerQueue, **options: Any) -> Ite
         wait_until(lambda: bool(listeners(connection, queue)), "it listens")
         # Its session has the lock before the worker knows that it listens.
         polling = worker._context.polling
-        wait_until(lambda: polling.knows_of_all_since(time.monotonic()), "it knows that it listens")
+        wait_until(
+            lambda: polling.has_polled_all_since(time.monotonic()), "it knows that it listens"
+        )
         yield seen
 
 
@@ -143,8 +145,8 @@ def test_worker_leaves_a_flood_of_notifications_and_polls(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(listener, "_FLOOD_A_SECOND", 100)
-    monkeypatch.setattr(listener, "_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(listener, "_FLOOD_PER_SECOND", 100)
+    monkeypatch.setattr(listener, "_RETRY_SECONDS", 0.1)
     with listening(connection, queue) as seen:
         flooded = listeners(connection, queue)
         flood(connection, queue, 1000)
@@ -157,7 +159,7 @@ def test_worker_leaves_a_flood_of_notifications_and_polls(
 def test_where_too_many_come_it_polls_for_a_while(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "_MOST_A_SECOND", 0)
+    monkeypatch.setattr(listener, "_MOST_PER_SECOND", 0)
     with listening(connection, queue) as seen:
 
         def rests() -> bool:
@@ -187,7 +189,7 @@ def test_at_a_limited_queue_it_polls_and_listens_again_without_limits(
 def test_a_worker_that_has_listened_before_polls_while_it_hears_nothing(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(listener, "_RETRY_SECONDS", 0.1)
     is_deaf = PostgresNotifications.is_deaf
     with listening(connection, queue) as seen:
         tried: list[float] = []
@@ -209,7 +211,7 @@ def test_a_worker_that_has_listened_before_polls_while_it_hears_nothing(
 def test_it_polls_while_a_stranger_holds_the_lock_and_listens_afterwards(
     notifying_url: str, connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(listener, "_RETRY_SECONDS", 0.1)
     seen: list[int] = []
     worker = queue.worker(lambda message: seen.append(message.data))
     with psycopg.connect(notifying_url, autocommit=True) as stranger:
@@ -298,7 +300,7 @@ def settled(queue: WorkerQueue, count: int) -> Iterator[list[rowq.Worker]]:
 
 
 def resting(workers: list[rowq.Worker]) -> list[rowq.Worker]:
-    return [worker for worker in workers if worker._context.resting_seconds]
+    return [worker for worker in workers if worker._context.follower_seconds]
 
 
 def test_fifty_idle_workers_in_five_processes_make_five_calls_a_second_at_most(
@@ -320,12 +322,12 @@ def test_fifty_idle_workers_in_five_processes_make_five_calls_a_second_at_most(
 def test_when_the_elected_one_ends_another_one_is_elected(
     queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "_REST_SECONDS", 2.0)
+    monkeypatch.setattr(listener, "_FOLLOWER_SECONDS", 2.0)
     with settled(queue, 2) as workers:
         (rests,) = resting(workers)
         (elected,) = (worker for worker in workers if worker is not rests)
         elected.stop()
-        wait_until(lambda: not rests._context.resting_seconds, "the other one is elected")
+        wait_until(lambda: not rests._context.follower_seconds, "the other one is elected")
 
 
 def test_every_idle_process_hears_of_a_message_that_falls_due(
@@ -348,14 +350,14 @@ def test_a_connection_that_has_gone_silent_is_found_by_a_message_of_which_it_did
             return []
 
         proved: list[bool] = []
-        prove = listener.Listener._prove
+        prove = listener.Listener._restart
 
         def noted(thread: listener.Listener, *given: Any) -> None:
             monkeypatch.setattr(PostgresNotifications, "wait", wait)
             prove(thread, *given)
             proved.append(True)
 
-        monkeypatch.setattr(listener.Listener, "_prove", noted)
+        monkeypatch.setattr(listener.Listener, "_restart", noted)
         monkeypatch.setattr(PostgresNotifications, "wait", hears_nothing)
         for number in range(1000):
             queue.enqueue(number)
@@ -391,7 +393,7 @@ def test_where_transactions_may_be_prepared_it_polls_and_says_so_once(
             for number in range(5):
                 client.enqueue(queue_name, number)
                 wait_until(lambda: len(seen) > number, "the message is handled")  # noqa: B023
-    (said,) = (record for record in caplog.records if "polls" in record.message)
+    (said,) = (record for record in caplog.records if "polling" in record.message)
     assert "prepared" in said.message
 
 
@@ -406,7 +408,7 @@ def test_a_role_that_may_not_listen_polls(
             wait_until(lambda: worker.stats.processed == 1, "the message is handled")
     finally:
         connection.execute("alter function rowq.listen_no_more(text) rename to listen")
-    assert "polls" in caplog.records[0].message
+    assert "polling" in caplog.records[0].message
 
 
 def test_a_role_that_may_not_stand_for_election_polls(
@@ -420,7 +422,7 @@ def test_a_role_that_may_not_stand_for_election_polls(
             wait_until(lambda: worker.stats.processed == 1, "the message is handled")
     finally:
         connection.execute("alter function rowq.elect_nobody(text) rename to elect_leader")
-    assert "polls" in caplog.records[0].message
+    assert "polling" in caplog.records[0].message
 
 
 def test_it_polls_as_often_as_ever_while_it_cannot_listen_after_an_error(
@@ -440,7 +442,7 @@ def test_it_polls_as_often_as_ever_while_it_cannot_listen_after_an_error(
             raise psycopg.errors.TooManyConnections("sorry, too many clients already")
         return connect(self, url)
 
-    monkeypatch.setattr(listener, "_REST_SECONDS", 2.0)
+    monkeypatch.setattr(listener, "_FOLLOWER_SECONDS", 2.0)
     with psycopg.connect(queue.url, autocommit=True) as keeper:
         keeper.execute("select rowq.elect_leader(%s)", [queue.name])
         with listening(connection, queue, listen=None, maintain_seconds=1) as seen:

@@ -238,7 +238,7 @@ def ended_inside(own: Connection, queue_name: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["rollback", "commit"])
 def test_transaction_ended_inside_raises(own: Connection, queue_name: str, how: str) -> None:
-    with pytest.raises(rowq.RowqError, match="was ended inside"):
+    with pytest.raises(rowq.RowqError, match="must not end its transaction"):
         ended_inside(own, queue_name, how)
     assert own.autocommit
     assert not ENGINE.in_transaction(own)

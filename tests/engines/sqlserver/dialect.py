@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any
 
 from rowq.contract import Parameter, Routine
-from rowq.engines.sqlserver.driver import fault_of, load_driver, numbers_of, text_of
+from rowq.engines.sqlserver.driver import load_driver, numbers_of, rowq_error_of, text_of
 from tests.engines.sqlserver.catalog import SqlserverCatalog, execute_named
 from tests.engines.sqlserver.tables import SqlserverTables
 from tests.engines.values import is_finite, read, spelled
@@ -45,7 +45,7 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number, such as RQ701 or the engine's own, and text of an error."""
-        if fault := fault_of(error):
+        if fault := rowq_error_of(error):
             return fault[:5], fault
         numbers = sorted(numbers_of(error))
         return (str(numbers[0]) if numbers else ""), text_of(error)

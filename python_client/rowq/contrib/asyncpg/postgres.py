@@ -1,7 +1,4 @@
-"""PostgreSQL through asyncpg, on connections of the caller's.
-
-rowq's own connections are psycopg's, whatever an application uses beside them.
-"""
+"""PostgreSQL through asyncpg, on the caller's connections; rowq's own use psycopg."""
 
 # ruff: noqa: D102 - the methods are described in base.py
 
@@ -23,7 +20,7 @@ _TEXT, _BYTES = "pg_catalog.text", "pg_catalog.bytea"
 
 @dataclass(frozen=True, slots=True)
 class AsyncpgCall:
-    """The text of a call with $1 and so on, and what makes the contract's values of its rows."""
+    """Statement with placeholders $1 and so on, and conversion of its rows."""
 
     text: str
     readers: Readers
@@ -31,35 +28,35 @@ class AsyncpgCall:
 
 @cache
 def call_of(routine: str) -> AsyncpgCall:
-    """Return how to call a routine of the contract, such as dequeue_fast."""
+    """Return the call of a routine, such as dequeue_fast."""
     return AsyncpgCall(
         text_of(routine, _mark, _column),
         readers_of("postgres", routine, {**READERS, "json": _read_json}),
     )
 
 
-def _mark(place: int, _name: str, type_name: str) -> str:
-    """Return a parameter that is sent as a text, or as bytes.
+def _mark(position: int, _name: str, type_name: str) -> str:
+    """Return the placeholder of a parameter that is sent as text or bytes.
 
-    asyncpg asks the server for each parameter's type, and takes Python's values of that type only;
-    what the connection's owner has set for other types (`set_type_codec`) changes nothing so.
+    asyncpg accepts only Python values of the parameter's type. As text, the connection's codecs
+    (`set_type_codec`) have no effect.
     """
     sent = "" if type_name == _BYTES else f"::{_TEXT}"
-    return f"${place}{sent}::{type_name}"
+    return f"${position}{sent}::{type_name}"
 
 
 def _column(name: str, kind: str) -> str:
-    # JSON comes as its text: a codec that the owner has set may refuse what read_json reads.
+    # Read JSON as text: a codec of the connection may refuse what read_json accepts.
     return f"{name}::{_TEXT}" if kind == "json" else name
 
 
 def _read_json(value: Any) -> Any:
-    """Return JSON; of a procedure's result a codec of the owner's may have read it already."""
+    """Return JSON, which in a procedure's result a codec may have decoded already."""
     return read_json(value) if isinstance(value, str | bytes) else value
 
 
 class AsyncpgEngine(PostgresEngine):
-    """PostgreSQL on an asyncpg.Connection, or on what its pool lends."""
+    """PostgreSQL on an asyncpg.Connection, or on a connection of its pool."""
 
     driver_package = "asyncpg"
     other_drivers: ClassVar[Mapping[str, str]] = {}
@@ -82,7 +79,7 @@ class AsyncpgEngine(PostgresEngine):
     def is_async(self, connection: Any) -> bool:
         if not hasattr(connection, "is_in_transaction"):
             raise EngineUnknown(
-                f"asyncpg's {type(connection).__name__} is no connection: use"
+                f"expected an asyncpg connection, got {type(connection).__name__}; use"
                 " `async with pool.acquire() as connection`"
             )
         return True
@@ -90,8 +87,8 @@ class AsyncpgEngine(PostgresEngine):
     def in_transaction(self, connection: Any) -> bool:
         return bool(connection.is_in_transaction())
 
-    def watch(self, connection: Any, place: str) -> None:
-        """Do nothing: asyncpg begins a transaction in a block only, which ends it."""
+    def watch(self, connection: Any, target: str) -> None:
+        """Do nothing: asyncpg has transactions in blocks only, which end them."""
 
     def savepoint_async(self, connection: Any) -> AbstractAsyncContextManager[None]:
         import asyncpg
@@ -101,7 +98,7 @@ class AsyncpgEngine(PostgresEngine):
         return savepoint_async(connection, (asyncpg.PostgresError, asyncpg.InterfaceError))
 
     def grant(self, connection: Any, role: str, error: Exception) -> str:  # noqa: ARG002
-        # asyncpg tells no user of a connection; its own parameters have it.
+        # asyncpg has no public attribute for the user.
         user = getattr(getattr(connection, "_params", None), "user", None)
         return f'"grant {role} to {quoted(user) if user else "the account"};"'
 

@@ -1,13 +1,10 @@
-"""rowq as a broker of Celery's, or of anything else that sends by kombu; the extra `celery`.
+"""Celery broker, and kombu transport; extra `celery`.
 
-Importing this package makes the scheme known: `rowq+postgresql://...`, and the same with every URL
-that rowq.connect takes. kombu looks for no entry points of transports, so the program that names
-the URL imports it.
+Importing this package registers the scheme `rowq+postgresql://...`, and the same for every URL of
+rowq.connect. kombu has no entry points for transports, so your program must import it.
 
 >>> import rowq.contrib.celery
 >>> app = Celery("shop", broker="rowq+postgresql://user:password@host/database")
-
-Nothing else of rowq imports this package.
 """
 
 from rowq.errors import PackageMissing

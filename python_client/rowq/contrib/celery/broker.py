@@ -1,7 +1,6 @@
-"""The database behind one connection of kombu's: its calls, and what is held by leases.
+"""The database calls of one kombu connection, and its leases; independent of kombu.
 
-Celery acknowledges in other threads than the one that receives, so everything here may be called
-from any thread. Nothing here knows kombu.
+Celery acknowledges in other threads than it receives, so everything here is thread-safe.
 """
 
 import logging
@@ -36,19 +35,19 @@ log = logging.getLogger("rowq.celery")
 
 _TICK_SECONDS = 0.1
 _MAINTAIN_SECONDS = 1.0
-# A lease that cannot be extended for another reason than a lost connection is tried so often.
+# Pause before a refused extension of a lease is retried.
 _REFUSED_SECONDS = 1.0
 _PURGE_BATCH_SIZE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What Celery's broker_transport_options may say; other keys are kombu's.
+    """Keys of Celery's broker_transport_options; other keys are kombu's.
 
-    polling_interval: seconds between two looks at queues that were empty.
-    lease_seconds: length of the leases; None is each queue's setting.
-    reconnect_seconds: how long a call goes on trying when the connection breaks, before Celery is
-        told.
+    polling_interval: seconds between polls of empty queues. Default 0.2.
+    lease_seconds: length of the leases. Default: the queue's.
+    reconnect_seconds: how long a call retries after a lost connection before Celery gets the error.
+        Default 10.
     """
 
     polling_interval: float = 0.2
@@ -56,28 +55,27 @@ class Options:
     reconnect_seconds: float = 10.0
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Options":
-        """Return the options of a transport; raises InvalidArgument for what cannot work."""
-        if "visibility_timeout" in given:
+    def of(cls, transport_options: Mapping[str, Any]) -> "Options":
+        """Return the options of a transport; raises InvalidArgument."""
+        if "visibility_timeout" in transport_options:
             raise InvalidArgument(
-                "rowq has no visibility_timeout: lease_seconds is the length of a lease, which is"
-                " extended for as long as the worker lives"
+                "visibility_timeout is not supported; use lease_seconds, which the worker extends"
             )
-        names = cls.__dataclass_fields__.keys() & given.keys()
-        options = cls(**{name: given[name] for name in names})
+        names = cls.__dataclass_fields__.keys() & transport_options.keys()
+        options = cls(**{name: transport_options[name] for name in names})
         for name in ("polling_interval", "reconnect_seconds"):
             value = getattr(options, name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if not is_number or not 0 <= value < float("inf"):
                 raise InvalidArgument(f"{name} must be a number of seconds, got {value!r}")
         if options.polling_interval == 0:
-            raise InvalidArgument("polling_interval must be more than 0")
+            raise InvalidArgument("polling_interval must be greater than 0")
         return options
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message in the hands of this process."""
+    """A message leased by this process."""
 
     queue_name: str
     claim_id: int
@@ -86,13 +84,13 @@ class Delivery:
 
 @dataclass(slots=True)
 class _Lease:
-    """How long a message is held; it is extended after a third of that.
+    """The lease of a message, extended after a third of its length.
 
-    refused_at: when the database last refused to extend it, None if it did not.
+    refused_at: when the database last refused to extend it, or None.
     """
 
     seconds: int
-    asked_at: float
+    called_at: float
     refused_at: float | None = None
 
     @property
@@ -100,26 +98,26 @@ class _Lease:
         if self.refused_at is not None:
             pause = min(_REFUSED_SECONDS, self.seconds / 3)
             return time.monotonic() >= self.refused_at + pause
-        return time.monotonic() >= self.asked_at + self.seconds / 3
+        return time.monotonic() >= self.called_at + self.seconds / 3
 
     @property
     def urgency(self) -> tuple[bool, float]:
-        return self.refused_at is not None, self.asked_at + self.seconds
+        return self.refused_at is not None, self.called_at + self.seconds
 
 
 class Broker:
-    """Calls rowq for one transport, and keeps alive what was received and not finished.
+    """The calls of one transport, and the leases of its unfinished messages.
 
-    Who receives starts two threads, each with a connection of its own: one extends leases, one
-    keeps house. A forked process holds nothing of its parent's.
+    The first receive starts two threads, each with its own connection: one extends leases, one
+    calls maintain. A forked process does not keep its parent's messages.
     """
 
     def __init__(self, url: str, options: Options) -> None:
-        """Prepare for the database of a URL; raises EngineUnknown. Nothing is opened yet."""
+        """Prepare for the database of a URL, without connecting; raises EngineUnknown."""
         self.options = options
         self._url = url
         self._session = OwnedSession(
-            url, reconnect_seconds=options.reconnect_seconds, repeats_passing=True
+            url, reconnect_seconds=options.reconnect_seconds, retries_transient=True
         )
         self._engine = self._session.engine
         self._queue = Queue(self._session)
@@ -135,7 +133,7 @@ class Broker:
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
         self.freed = threading.Event()
-        """Set when a message was finished, so that there may be room for another one."""
+        """Set when a message is finished, and there may be capacity for another one."""
 
     # queues
 
@@ -144,7 +142,7 @@ class Broker:
         self._session.connection()
 
     def declare(self, queue_name: str) -> None:
-        """Make a queue unless it is there; raises QueueNotFound where the account may not."""
+        """Create a queue unless it exists; raises QueueNotFound if the account may not."""
         if queue_name in self._declared:
             return
         try:
@@ -154,21 +152,21 @@ class Broker:
                 raise
             if not self.has(queue_name):
                 raise QueueNotFound(
-                    f"{queue_name}, and this account may not create it: let an admin run"
-                    f" rowq queue create {queue_name}"
+                    f'queue "{queue_name}" does not exist, and this account may not create it;'
+                    f" ask an admin to run rowq queue create {queue_name}"
                 ) from error
         self._declared.add(queue_name)
 
     def has(self, queue_name: str) -> bool:
-        """Whether there is such a queue; no look is granted to producers and consumers both."""
-        looks: tuple[Callable[[], Any], ...] = (
+        """Whether the queue exists; no single routine is granted to producers and consumers."""
+        checks: tuple[Callable[[], Any], ...] = (
             lambda: self._queue.queue_stats(queue_name, max_count=1),
             lambda: self._queue.enqueue_batch(queue_name, []),
         )
         denied: Exception | None = None
-        for look in looks:
+        for check in checks:
             try:
-                self._call(look)
+                self._call(check)
             except QueueNotFound:
                 return False
             except Exception as error:
@@ -181,11 +179,11 @@ class Broker:
         raise denied
 
     def size(self, queue_name: str) -> int:
-        """Return how many messages are ready."""
+        """Return the number of ready messages."""
         return self._call(lambda: self._queue.queue_stats(queue_name))[0].ready
 
     def purge(self, queue_name: str) -> int:
-        """Delete what waits, ready and delayed; return how many."""
+        """Delete waiting messages, ready and delayed; return their number."""
         removed = 0
         while True:
             purged = self._call(
@@ -196,7 +194,7 @@ class Broker:
                 return removed
 
     def drop(self, queue_name: str, *, only_if_empty: bool) -> None:
-        """Drop a queue with all that is in it; what is not empty stays, if asked."""
+        """Drop a queue with its messages; with `only_if_empty` keep one with messages."""
         try:
             self._call(lambda: self._queue.drop_queue(queue_name, force=not only_if_empty))
         except QueueNotEmpty:
@@ -208,18 +206,17 @@ class Broker:
     # messages
 
     def put(self, queue_name: str, text: str, **options: Unpack[MessageOptions]) -> None:
-        """Enqueue a message; the options are those of rowq.Queue.enqueue."""
+        """Enqueue a message; options as in rowq.Queue.enqueue."""
         self._call(lambda: self._queue.enqueue(queue_name, text=text, **options))
 
     def take(self, queue_name: str) -> Message | None:
-        """Lease a message, which is kept alive until it is finished; None where none is ready.
+        """Lease a message until it is finished, or return None if none is ready.
 
-        One at a time, so that each has a claim of its own: it is finished, extended and lost by
-        itself.
+        Each message has its own claim, so it is finished, extended and lost separately.
         """
         self._start()
         lease_seconds = self._lease_seconds(queue_name)
-        asked_at = time.monotonic()
+        called_at = time.monotonic()
         messages = self._call(
             lambda: self._queue.dequeue_fast(
                 queue_name, worker_name=default_name(), lease_seconds=lease_seconds
@@ -228,26 +225,26 @@ class Broker:
         for message in messages:
             delivery = Delivery(queue_name, message.claim_id, message.message_id)
             with self._lock:
-                self._held[delivery] = _Lease(lease_seconds, asked_at)
+                self._held[delivery] = _Lease(lease_seconds, called_at)
             return message
         return None
 
     def complete(self, delivery: Delivery) -> None:
-        """Finish a message that was done."""
+        """Complete a message."""
         self._finish(delivery, self._queue.complete)
 
     def retry(self, delivery: Delivery, error: str) -> None:
-        """Give a message back for another attempt, after the queue's backoff."""
+        """Retry a message after the queue's backoff."""
         self._finish(delivery, partial(self._queue.retry_later, error=error))
 
     def fail(self, delivery: Delivery, error: str) -> None:
-        """Declare a message dead."""
+        """Make a message dead."""
         self._finish(delivery, partial(self._queue.fail_now, error=error))
 
     def release(self, deliveries: Iterable[Delivery]) -> None:
-        """Give messages back that nobody has begun; where that fails their leases run out.
+        """Release unstarted messages; on an error leave them until their leases expire.
 
-        Once the connection cannot be made again, the rest is not tried, so that a stop is short.
+        Stop after a lost connection, so that a shutdown is short.
         """
         held = [delivery for delivery in deliveries if self._forget(delivery)]
         for number, delivery in enumerate(held):
@@ -257,34 +254,34 @@ class Broker:
                 continue
             except ConnectionLost as error:
                 log.warning(
-                    "%d messages were not given back, and come when their leases run out: %s",
+                    "%d messages not released, their leases will expire: %s",
                     len(held) - number,
                     error,
                 )
                 return
             except Exception as error:
                 log.warning(
-                    "%s: message %d was not given back, and comes when its lease runs out: %s",
+                    "%s: message %d not released, its lease will expire: %s",
                     delivery.queue_name,
                     delivery.message_id,
                     error,
                 )
 
     def _finish(self, delivery: Delivery, routine: Callable[[str, int], Any]) -> None:
-        """Make the call that ends a delivery; one that is another worker's by now is only logged.
+        """Finish a delivery; only log if it belongs to another worker now.
 
-        Its lease is not extended any more from before the call, whatever comes of that.
+        Stop extending its lease before the call, regardless of the outcome.
         """
         self._forget(delivery)
         try:
             self._call(lambda: routine(delivery.queue_name, delivery.claim_id))
         except StaleClaim:
-            self._warn_of_loss(delivery)
+            _warn_of_loss(delivery)
         finally:
             self.freed.set()
 
     def _forget(self, delivery: Delivery) -> bool:
-        """Hold a message no longer; return whether it was held."""
+        """Stop extending a message's lease; return whether it was held."""
         with self._lock:
             return self._held.pop(delivery, None) is not None
 
@@ -297,35 +294,35 @@ class Broker:
         return self._lease_settings[queue_name]
 
     def _call(self, call: Callable[[], _T]) -> _T:
-        """Make a call; what was refused for a reason that passes is a connection lost to Celery."""
+        """Make a call; raise transient errors as ConnectionLost, which Celery retries."""
         try:
             return call()
-        except RowqError as error:
-            if error.retryable:
-                raise ConnectionLost(f"the database refuses for now: {error}") from error
-            raise
         except Exception as error:
-            if self._engine.is_transient(error):
-                raise ConnectionLost(f"the database refuses for now: {error}") from error
+            if isinstance(error, RowqError):
+                is_transient = error.retryable
+            else:
+                is_transient = self._engine.is_transient(error)
+            if is_transient:
+                raise ConnectionLost(f"transient database error: {error}") from error
             raise
 
     # threads
 
     def _start(self) -> None:
-        """Start the threads of who receives, unless they run."""
+        """Start the threads for receiving, unless they run."""
         if self._threads or self._is_closed:
             return
-        for name, run in (("heartbeat", self._extend_all), ("maintenance", self._keep_house)):
+        for name, run in (("heartbeat", self._extend_all), ("maintenance", self._maintain)):
             thread = threading.Thread(target=run, name=f"rowq-{name}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def _extend_all(self) -> None:
-        """Extend each lease after a third of it, until the end."""
+        """Extend each lease after a third of its length, until the end."""
         self._repeat("heartbeat", self._extend_due, lambda: _TICK_SECONDS)
 
-    def _keep_house(self) -> None:
-        """Call maintain once a second, and at once while there is more to do, until the end."""
+    def _maintain(self) -> None:
+        """Call maintain once a second, or at once for a backlog, until the end."""
         more = False
 
         def maintain(queue: Queue) -> None:
@@ -345,53 +342,46 @@ class Broker:
                     delay = pause()
                 except Exception as error:
                     delay = backoff.next()
-                    log.warning("%s: trying again in %.1f s: %s", what, delay, error)
+                    log.warning("%s: retrying in %.1f s: %s", what, delay, error)
                 ended.wait(delay)
 
     def _extend_due(self, queue: Queue) -> None:
-        """Extend what is due, the most urgent first, and what was refused before at the end."""
+        """Extend due leases, the most urgent first, and previously refused ones last."""
         with self._lock:
             due = [(delivery, lease) for delivery, lease in self._held.items() if lease.is_due]
         for delivery, lease in sorted(due, key=lambda one: one[1].urgency):
             self._extend(queue, delivery, lease)
 
     def _extend(self, queue: Queue, delivery: Delivery, lease: _Lease) -> None:
-        """Extend a lease; raises ConnectionLost, as then no other one can be extended either."""
-        asked_at = time.monotonic()
+        """Extend a lease; raises ConnectionLost, which also prevents the other extensions."""
+        called_at = time.monotonic()
         try:
             queue.extend_lease(delivery.queue_name, delivery.claim_id, lease_seconds=lease.seconds)
         except (StaleClaim, QueueNotFound):
-            # Or the message was finished meanwhile, which ends its claim as well.
+            # If the message was finished during the call, it is no longer held.
             if self._forget(delivery):
-                self._warn_of_loss(delivery)
+                _warn_of_loss(delivery)
         except ConnectionLost:
             raise
         except Exception as error:
             log.log(
                 logging.WARNING if lease.refused_at is None else logging.DEBUG,
-                "%s: the lease of message %d cannot be extended now: %s",
+                "%s: cannot extend the lease of message %d, will retry: %s",
                 delivery.queue_name,
                 delivery.message_id,
                 error,
             )
             lease.refused_at = time.monotonic()
         else:
-            lease.asked_at, lease.refused_at = asked_at, None
-
-    def _warn_of_loss(self, delivery: Delivery) -> None:
-        log.warning(
-            "%s: the lease of message %d has run out: it is delivered again",
-            delivery.queue_name,
-            delivery.message_id,
-        )
+            lease.called_at, lease.refused_at = called_at, None
 
     # the end
 
     def close(self) -> None:
-        """End the threads and close the connection; what is held comes when its lease runs out.
+        """End the threads and close the connection; leave held messages to their leases.
 
-        A message may still be finished after that, by who works on it. The threads end by
-        themselves: where the database is away, one of them may be about to connect.
+        A running task can still finish its message. Do not wait for the threads: one may be waiting
+        for an unreachable database.
         """
         self._is_closed = True
         self._ended.set()
@@ -400,8 +390,16 @@ class Broker:
         self._session.close_after_calls()
 
     def forget(self) -> None:
-        """In a forked process: hold nothing, and leave threads and claims to the parent."""
+        """In a forked process, leave threads and claims to the parent."""
         self._begin_empty()
+
+
+def _warn_of_loss(delivery: Delivery) -> None:
+    log.warning(
+        "%s: message %d lost: its lease expired, so it is delivered again",
+        delivery.queue_name,
+        delivery.message_id,
+    )
 
 
 _brokers: weakref.WeakSet[Broker] = weakref.WeakSet()

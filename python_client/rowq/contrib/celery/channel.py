@@ -1,4 +1,4 @@
-"""A channel of kombu's: what it publishes is enqueued, what it receives is leased."""
+"""A kombu channel: it publishes by enqueue, and receives by leases."""
 
 import time
 from collections.abc import Callable
@@ -20,22 +20,21 @@ _LONGEST_TYPE = 200
 _LONGEST_ERROR = 500
 
 NO_FANOUT = (
-    "rowq carries no fanout, so there is no remote control (celery inspect, celery control), no"
-    " event (celery events, flower) and no broadcast: look with rowq claims, rowq stats, rowq top"
+    "rowq has no fanout: celery inspect, control and events, flower and broadcast do not work;"
+    " use rowq top, stats or claims"
 )
 NO_TEMPORARY = (
-    "rowq has no queues that delete themselves, which rpc:// results, events and remote control"
-    " need: choose another result backend"
+    "rowq has no temporary queues: rpc:// results, events and remote control do not work; use"
+    " another result backend"
 )
 
-_noted = False
+_has_warned = False
 
 
 class QoS(virtual.QoS):  # type: ignore[misc]
-    """What was delivered on a channel and not acknowledged; each ending is a call of rowq's.
+    """Unacknowledged messages of a channel.
 
-    A task may be at work when its channel is closed, after a lost connection: it can still be
-    acknowledged then.
+    After a lost connection closes the channel, a running task can still be acknowledged.
     """
 
     def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
@@ -48,7 +47,7 @@ class QoS(virtual.QoS):  # type: ignore[misc]
         super().append(message, delivery_tag)
 
     def ack(self, delivery_tag: str) -> None:
-        """Complete a message; where that fails it comes again when its lease has run out."""
+        """Complete a message; if that fails, it is delivered again after its lease."""
         delivery = self._deliveries.pop(delivery_tag)
         try:
             self._broker.complete(delivery)
@@ -56,7 +55,7 @@ class QoS(virtual.QoS):  # type: ignore[misc]
             super().ack(delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """Retry a message after the queue's backoff, or declare it dead."""
+        """Retry a message after the queue's backoff, or make it dead."""
         delivery = self._deliveries.pop(delivery_tag)
         try:
             if requeue:
@@ -67,14 +66,14 @@ class QoS(virtual.QoS):  # type: ignore[misc]
             super().ack(delivery_tag)
 
     def restore_unacked(self) -> list[Any]:
-        """Give back what was not acknowledged; what cannot be comes when its lease runs out."""
+        """Release unacknowledged messages; on an error leave them until their leases expire."""
         self._flush()
         self._broker.release([delivery_of(message) for message in self._delivered.values()])
         self._delivered.clear()
         return []
 
     def leave(self) -> None:
-        """Have nothing given back at the end of the program."""
+        """Prevent the release of messages at exit."""
         self._on_collect.cancel()
 
     @property
@@ -84,16 +83,16 @@ class QoS(virtual.QoS):  # type: ignore[misc]
 
 
 class Channel(virtual.Channel):  # type: ignore[misc]
-    """What kombu asks of a virtual channel, by calls of rowq's."""
+    """A virtual channel of kombu that calls rowq."""
 
     QoS = QoS
 
     def __init__(self, connection: Any, **kwargs: Any) -> None:
-        """Take the broker of a transport; it is used even after the channel was closed."""
+        """Use the broker of a transport, even after the channel is closed."""
         self.broker: Broker = connection.broker
         super().__init__(connection, **kwargs)
 
-    # what kombu declares
+    # declarations
 
     def exchange_declare(
         self,
@@ -101,25 +100,25 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         type: str = "direct",  # noqa: A002 - the name is kombu's
         **kwargs: Any,
     ) -> None:
-        """Note an exchange in this process; raises NotImplementedError for one of type fanout."""
+        """Declare an exchange in this process; raises NotImplementedError for type fanout."""
         if type == "fanout":
             raise NotImplementedError(NO_FANOUT)
         super().exchange_declare(exchange, type, **kwargs)
 
     def queue_declare(self, queue: str | None = None, passive: bool = False, **kwargs: Any) -> Any:
-        """Make a queue, or with `passive` look whether it is there and how much it holds."""
+        """Create a queue, or with `passive` check that it exists and return its size."""
         if not queue or kwargs.get("auto_delete") or kwargs.get("exclusive"):
             raise NotImplementedError(NO_TEMPORARY)
         if passive:
             return super().queue_declare(queue, passive=True, **kwargs)
         self.broker.declare(queue)
-        # Who only sends may not count, and nobody asks when he declares.
+        # A producer may not count messages, and no caller uses these numbers.
         return queue_declare_ok_t(queue, 0, 0)
 
     def queue_delete(
         self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any
     ) -> None:
-        """Drop a queue with what is in it."""
+        """Drop a queue with its messages."""
         del if_unused, kwargs
         self.broker.drop(queue, only_if_empty=if_empty)
         self.state.queue_bindings_delete(queue)
@@ -141,7 +140,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
     # sending
 
     def encode_body(self, body: Any, encoding: str | None = None) -> Any:
-        """Leave a body that is text as it is, so that people can read it."""
+        """Send a text body unchanged, so that it is readable."""
         return super().encode_body(body, None if isinstance(body, str) else encoding)
 
     def _put(self, queue: str, message: dict[str, Any], **kwargs: Any) -> None:
@@ -153,7 +152,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
             dumps(message),
             message_type=(headers.get("task") or "")[:_LONGEST_TYPE] or None,
             priority=self._get_message_priority(message, reverse=True),
-            run_at=_moment(headers.get("eta")),
+            run_at=_timestamp(headers.get("eta")),
             expire_seconds=max(int(milliseconds), 1) / 1000 if milliseconds else None,
         )
 
@@ -167,33 +166,33 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         consumer_tag: str,
         **kwargs: Any,
     ) -> None:
-        """Deliver messages to `callback`; with `no_ack` each is completed before."""
+        """Deliver messages to `callback`; with `no_ack` complete each first."""
 
         def deliver(message: Any) -> Any:
             if no_ack:
                 self.basic_ack(message.delivery_tag)
             return callback(message)
 
-        self.connection.note_consumer()
+        self.connection.warn_of_fanout()
         super().basic_consume(queue, False, deliver, consumer_tag, **kwargs)
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
-        """Return a message, or None; with `no_ack` it is completed."""
+        """Return a message, or None; with `no_ack` complete it."""
         message = super().basic_get(queue, no_ack=False, **kwargs)
         if no_ack and message is not None:
             self.basic_ack(message.delivery_tag)
         return message
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
-        """Lease a message; one that is not of kombu's is declared dead, and the next one taken."""
+        """Lease a message; make messages of another format dead, and take the next one."""
         del timeout
         while message := self.broker.take(queue):
             try:
                 raw = _raw(queue, message)
-                # What receives a message makes this of it, and must not be the one to fail.
+                # Parse it here, so that the consumer cannot fail to parse it.
                 self.Message(raw, channel=self)
             except Exception as error:
-                text = f"no message of kombu's: {error}"[:_LONGEST_ERROR]
+                text = f"not a kombu message: {error}"[:_LONGEST_ERROR]
                 log.error("%s: message %d is dead: %s", queue, message.message_id, text)
                 self.broker.fail(Delivery(queue, message.claim_id, message.message_id), text)
             else:
@@ -202,15 +201,15 @@ class Channel(virtual.Channel):  # type: ignore[misc]
 
 
 def delivery_of(message: Any) -> Delivery:
-    """Return which delivery of rowq's a message of kombu's is."""
+    """Return the delivery of a kombu message."""
     info = message.delivery_info
     return Delivery(info["queue"], info["claim_id"], info["message_id"])
 
 
 def _raw(queue: str, message: Message) -> dict[str, Any]:
-    """Return what was published, with how it was delivered.
+    """Return the published message with its delivery.
 
-    The tag is a new one: the message may come to this worker twice, when its lease had run out.
+    The tag is new, because after an expired lease this worker may get the message twice.
     """
     raw: dict[str, Any] = loads(message.body)
     properties = raw["properties"]
@@ -225,17 +224,17 @@ def _raw(queue: str, message: Message) -> dict[str, Any]:
     return raw
 
 
-def _moment(eta: Any) -> datetime | None:
-    """Return when a task is due; None, which is at once, where only its worker can say that."""
+def _timestamp(eta: Any) -> datetime | None:
+    """Return when a task is due; None (now) if only its worker knows the time zone."""
     try:
-        moment = datetime.fromisoformat(eta)
+        time = datetime.fromisoformat(eta)
     except (TypeError, ValueError):
         return None
-    return moment if moment.tzinfo else None
+    return time if time.tzinfo else None
 
 
 class Transport(virtual.Transport):  # type: ignore[misc]
-    """A connection of kombu's: its channels share a connection to the database."""
+    """A kombu connection; its channels share a database connection."""
 
     Channel = Channel
     can_parse_url = True
@@ -247,7 +246,7 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         """Prepare for the URL of `client`; raises EngineUnknown, InvalidArgument."""
         if client.alt:
             raise InvalidArgument(
-                "rowq takes one broker URL; name the servers of a cluster in it, as"
+                "rowq accepts one broker URL; for a cluster use"
                 " rowq+postgresql://first,second/database"
             )
         self.options = Options.of(client.transport_options)
@@ -260,15 +259,15 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         return super().establish_connection()
 
     def close_connection(self, connection: Any) -> None:
-        """Give back what was not acknowledged, and close."""
+        """Release unacknowledged messages, and close."""
         super().close_connection(connection)
         self.broker.close()
 
     def _collect(self, connection: Any) -> None:
-        """Let go without a call, as kombu asks after an error and in a forked process.
+        """Close without a call, after an error or in a forked process.
 
-        A task may be at work on what is held: it is not given back, but comes when its lease runs
-        out, unless its worker acknowledges it before.
+        Tasks may still be running, so nothing is released: messages are delivered again after their
+        leases, unless they are acknowledged.
         """
         del connection
         for channel in self.channels:
@@ -276,32 +275,32 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         self.broker.close()
 
     def drain_events(self, connection: Any, timeout: float | None = None) -> None:
-        """Deliver what there is; wait for it, and raise socket.timeout when the time is up.
+        """Deliver messages, waiting for them; raise TimeoutError after `timeout` seconds.
 
-        It looks again at once when a message was acknowledged, as there may be room for another.
+        Poll at once after an acknowledgement, because there may be capacity for another message.
         """
         del connection
-        give_up_at = float("inf") if timeout is None else time.monotonic() + timeout
+        deadline = float("inf") if timeout is None else time.monotonic() + timeout
         while True:
             self.broker.freed.clear()
             try:
                 self.cycle.get(self._deliver, timeout=timeout)
             except Empty:
-                left = give_up_at - time.monotonic()
-                if left <= 0:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
                     raise TimeoutError from None
-                self.broker.freed.wait(min(left, self.options.polling_interval))
+                self.broker.freed.wait(min(remaining, self.options.polling_interval))
             else:
                 return
 
-    def note_consumer(self) -> None:
-        """Say, once in a process that receives, what is not there."""
-        global _noted
-        if not _noted:
-            _noted = True
+    def warn_of_fanout(self) -> None:
+        """Log, once per process that receives, what is not supported."""
+        global _has_warned
+        if not _has_warned:
+            _has_warned = True
             log.warning("%s", NO_FANOUT)
 
     def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
-        """Return the URL as it may be shown."""
+        """Return the URL for display."""
         del mask
         return f"rowq+{uri if include_password else without_password(uri)}"

@@ -1,8 +1,7 @@
-"""rowq as an application of Django's: "rowq.contrib.django" in INSTALLED_APPS, extra `django`.
+"""Django application: "rowq.contrib.django" in INSTALLED_APPS, extra `django`.
 
-Its migrations install rowq in the database of the connection that they run on, `manage.py
-rowq_work` is a worker, and `enqueue` hands a message over in the transaction of a connection.
-Nothing else of rowq imports this package.
+Its migrations install rowq in the database, `manage.py rowq_work` runs a worker, and `enqueue`
+enqueues a message in the transaction of a connection.
 """
 
 from typing import Any, Unpack
@@ -21,27 +20,26 @@ def enqueue(
     using: str = "default",
     **options: Unpack[MessageOptions],
 ) -> Enqueued:
-    """Hand over a message on a connection of Django's, as rowq.Queue.enqueue does.
+    """Enqueue a message on a Django connection, as rowq.Queue.enqueue does.
 
-    It is part of the connection's transaction: in `atomic()` it exists if and only if that commits.
-    So it needs no transaction.on_commit, which runs after the commit: a process that dies in
-    between would have saved the order and lost its message. After a refusal of rowq's PostgreSQL
-    rolls the block back; one that is to go on puts the call into an `atomic()` of its own. An error
-    of the driver is raised as Django's.
+    In `atomic()` the message exists if and only if the block commits. Do not use
+    transaction.on_commit: if the process dies after the commit, the message is lost. If rowq
+    refuses the call, PostgreSQL aborts the transaction; to continue, put the call into its own
+    `atomic()`. Errors of the driver are raised as Django's.
 
     Args:
         queue_name: the queue.
-        data: a JSON value, or bytes; dates, Decimal and UUID become what Django makes of them.
+        data: a JSON value, or bytes; DjangoJSONEncoder converts dates, Decimal and UUID.
         text: a text body, instead of data.
-        using: the alias of the database that rowq is in.
-        options: those of rowq.Queue.enqueue, such as delay_seconds.
+        using: the alias of the database.
+        options: as in rowq.Queue.enqueue, such as delay_seconds.
     """
     from django.core.serializers.json import DjangoJSONEncoder
     from django.db import connections
 
     encoder = DjangoJSONEncoder()
     connection = connections[using]
-    # As for a statement of Django's: so a connection that is lost is replaced by the next request.
+    # As for a Django statement: so the next request replaces a lost connection.
     connection.close_if_health_check_failed()
     with connection.wrap_database_errors:
         queue = Queue(connection, default=encoder.default)

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class RowqConfig(AppConfig):  # type: ignore[misc]
-    """What Django is told of rowq; there are no models, as only routines touch rowq's tables."""
+    """The application, without models: only routines use rowq's tables."""
 
     name = "rowq.contrib.django"
     label = "rowq"

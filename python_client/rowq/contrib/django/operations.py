@@ -1,4 +1,4 @@
-"""An operation of a Django migration that runs one of rowq's own."""
+"""A Django migration operation that runs a migration of rowq."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from rowq.tools.migrate import plain_steps
 
 
 class RunRowqMigration(Operation):  # type: ignore[misc]
-    """Runs the script of a migration of rowq that is packaged for the connection's engine.
+    """Operation that runs a migration of rowq for the connection's engine.
 
-    It keeps rowq's own bookkeeping, so `rowq status` and `rowq migrate` know of it, and what is
-    installed already stays as it is. Django's state does not change: there are no models.
+    It records the migration as `rowq migrate` does, and skips one that is installed. Django's state
+    does not change, because there are no models.
     """
 
     reduces_to_sql = True
@@ -23,16 +23,16 @@ class RunRowqMigration(Operation):  # type: ignore[misc]
         self.number = number
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """Leave Django's state as it is."""
+        """Leave Django's state unchanged."""
 
     def database_forwards(
         self,
         app_label: str,
         schema_editor: Any,
-        from_state: Any,  # noqa: ARG002 - named by Django
+        from_state: Any,  # noqa: ARG002 - name of the base class
         to_state: Any,  # noqa: ARG002
     ) -> None:
-        """Install it; raises EngineUnknown for a connection that rowq does not know."""
+        """Install it; raises EngineUnknown for an unsupported connection."""
         self._run(app_label, schema_editor, forwards=True)
 
     def database_backwards(
@@ -42,11 +42,11 @@ class RunRowqMigration(Operation):  # type: ignore[misc]
         from_state: Any,  # noqa: ARG002
         to_state: Any,  # noqa: ARG002
     ) -> None:
-        """Take it back; refused (RQ805) where that would throw messages away."""
+        """Roll it back; refused (RQ805) if that would delete messages."""
         self._run(app_label, schema_editor, forwards=False)
 
     def describe(self) -> str:
-        """Return what `migrate --plan` says."""
+        """Return the text for `migrate --plan`."""
         return f"Run migration {self.number} of rowq"
 
     def _run(self, app_label: str, schema_editor: Any, *, forwards: bool) -> None:

@@ -1,7 +1,4 @@
-"""Messages in a worker of rowq's that uses Django's settings and connections.
-
-The worker connects by itself, so a database in Django's settings becomes a URL.
-"""
+"""Worker support: a URL from Django's settings, and handlers with Django's connections."""
 
 import inspect
 from collections.abc import Awaitable, Mapping
@@ -12,18 +9,18 @@ from rowq.engines.connections import source_of
 from rowq.errors import EngineUnknown
 from rowq.worker.handlers import find_handler
 
-# Django keeps these to itself, or they are how its own cursors read.
+# Options of Django itself, or of its cursors.
 _DJANGOS = {"charset", "init_command", "isolation_level", "sql_mode", "autocommit"}
-_TAKEN = {
+_SUPPORTED = {
     *("host", "port", "unix_socket", "connect_timeout"),
     *("ssl_mode", "ssl_ca", "ssl_cert", "ssl_key"),
 }
 
 
 def url_of(connection: Any) -> str:
-    """Return the URL of one of django.db.connections.
+    """Return the URL of a connection of django.db.connections.
 
-    Raises EngineUnknown, which names no value, where the settings cannot be said in a URL of rowq.
+    Raises EngineUnknown, without values, for settings that a URL cannot contain.
     """
     engine = source_of(connection).engine
     match engine.name:
@@ -36,7 +33,7 @@ def url_of(connection: Any) -> str:
             user, password, name = (settings[key] or "" for key in ("USER", "PASSWORD", "NAME"))
             parameters = _mysql(settings)
         case _:
-            raise EngineUnknown(f"the settings of {engine.name} make no URL: give --url")
+            raise EngineUnknown(f"cannot make a URL from settings for {engine.name}; use --url")
     address = "".join(
         (quote(user, safe=""), f":{quote(password, safe='')}" if password else "", "@")
         if user or password
@@ -49,41 +46,43 @@ def url_of(connection: Any) -> str:
 
 
 def _postgres(connection: Any) -> dict[str, str]:
-    """Return what Django gives psycopg of what libpq knows."""
+    """Return Django's parameters for psycopg that libpq supports."""
     import psycopg
 
     known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
-    given = connection.get_connection_params()
+    found = connection.get_connection_params()
     if connection.settings_dict.get("OPTIONS", {}).get("assume_role"):
-        raise EngineUnknown("assume_role makes no URL: give --url, with options=-c%20role%3D...")
-    return {name: str(given[name]) for name in given.keys() & known if given[name] is not None}
+        raise EngineUnknown(
+            "cannot make a URL with assume_role; use --url with options=-c%20role%3D..."
+        )
+    return {name: str(found[name]) for name in found.keys() & known if found[name] is not None}
 
 
 def _mysql(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return place and options as rowq's URLs have them."""
+    """Return host and options in the form of rowq's URLs."""
     options = {key: value for key, value in settings["OPTIONS"].items() if key not in _DJANGOS}
     tls = {f"ssl_{key}": value for key, value in options.pop("ssl", {}).items()}
     found = {"host": settings["HOST"], "port": settings["PORT"], **options, **tls}
     if str(found["host"]).startswith("/"):
         found["unix_socket"] = found.pop("host")
-    unknown = found.keys() - _TAKEN
-    if unknown:
-        raise EngineUnknown(f"the options {', '.join(sorted(unknown))} make no URL: give --url")
+    if unknown := found.keys() - _SUPPORTED:
+        names = ", ".join(sorted(unknown))
+        raise EngineUnknown(f"cannot make a URL with the options {names}; use --url")
     return {key: str(value) for key, value in found.items() if value}
 
 
 class DjangoHandler:
-    """Calls a handler as Django calls a view: connections are looked after before and behind it.
+    """Handler wrapper that closes old connections before and after each call, as for a view.
 
-    One that is broken, or older than CONN_MAX_AGE, is closed. It can be pickled for a worker with
-    processes: each of them sets Django up before it imports the handler.
+    A connection is closed if it is lost, or older than CONN_MAX_AGE. The wrapper can be pickled for
+    worker processes, which set up Django before they import the handler.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __call__(self, message: Any, *connection: Any) -> Any:
-        """Call the handler; return what it returns, or something to await that does."""
+        """Call the handler; return its result or an awaitable."""
         import django
         from django.apps import apps
         from django.db import close_old_connections
@@ -102,7 +101,7 @@ class DjangoHandler:
 
 
 async def _closing(returned: Awaitable[Any]) -> Any:
-    """Await what a handler returned; Django's connections of a coroutine are another thread's."""
+    """Await a handler's result; a coroutine's Django connections belong to another thread."""
     from asgiref.sync import sync_to_async
     from django.db import close_old_connections
 

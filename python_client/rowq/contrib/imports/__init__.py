@@ -1,8 +1,7 @@
-"""import: the waiting messages of another queue become rowq's.
+"""The command import: it moves or copies waiting messages from another queue to rowq.
 
-Every batch is one transaction, or one call where the other queue is in another database. A message
-has a dedup key that names the other queue and its id there, so a second run adds nothing that is
-in, and no message is taken for one of another queue.
+Each batch is one transaction, or one call if the other queue is in another database. The dedup key
+contains the other queue and the message's id there, so a second run adds no message twice.
 """
 
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from rowq.tools.console.streams import say
 
 
 class Kind(StrEnum):
-    """What messages can be imported from."""
+    """Sources of messages."""
 
     PGMQ = "pgmq"
     PG_BOSS = "pg-boss"
@@ -48,13 +47,13 @@ def register(app: typer.Typer) -> None:
 def import_messages(
     url: Url,
     kind: Annotated[
-        Kind, typer.Option("--from", help="Whose messages they are now.", show_default=False)
+        Kind, typer.Option("--from", help="Source of the messages.", show_default=False)
     ],
     names: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Queues to import, all of them by default; with --from csv the file.",
+            help="Queues to import; with --from csv the file. Default: all queues.",
             show_default=False,
         ),
     ] = None,
@@ -62,7 +61,7 @@ def import_messages(
         str | None,
         typer.Option(
             metavar="URL",
-            help="The database of the other queue, on PostgreSQL; the one of --url by default.",
+            help="PostgreSQL database of the other queue. Default: that of --url.",
             callback=remember_url,
         ),
     ] = None,
@@ -70,43 +69,42 @@ def import_messages(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Schema of the other queue's tables: pgmq, pgboss or public by default.",
+            help="Schema of the other queue's tables. Default: pgmq, pgboss or public.",
         ),
     ] = None,
     into: Annotated[
         str | None,
         typer.Option(
             metavar="QUEUE",
-            help="Where the messages of one queue, or of a file, go; the queue of the same name by"
-            " default.",
+            help="Target queue for one queue or a file. Default: the queue of the same name.",
         ),
     ] = None,
     create: Annotated[
-        bool, typer.Option("--create", help="Create queues that are missing in rowq.")
+        bool, typer.Option("--create", help="Create missing queues in rowq.")
     ] = False,
     remove: Annotated[
         bool,
-        typer.Option("--remove", help="Delete what is in from the other queue, batch by batch."),
+        typer.Option("--remove", help="Delete imported messages from the other queue."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read and count everything, and change nothing.")
+        bool, typer.Option("--dry-run", help="Read and count messages without changes.")
     ] = False,
     batch_size: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Messages per batch: all in or none.")
+        int, typer.Option(min=1, max=10_000, help="Messages per transaction.")
     ] = 1000,
     as_json: AsJson = False,
 ) -> None:
-    """Hand over the waiting messages of pgmq, pg-boss or procrastinate, or of a file.
+    """Import waiting messages from pgmq, pg-boss, procrastinate or a CSV file.
 
-    Stop the other queue's workers and producers first. Each batch is in whole or not at all. After
-    a fault, or Ctrl-C, run the command again: what is in already is not added again, as long as it
-    has not ended in rowq.
+    Stop the other queue's workers and producers first. Each batch is imported completely or not at
+    all. After an error, or Ctrl-C, run the command again: it skips imported messages that have not
+    ended in rowq.
     """
     _check(kind, names, from_url, schema, into, remove=remove)
     with _opened(kind, url, from_url, schema, names) as (queue, source):
         chosen = source.choose(names)
         if into is not None and len(chosen) > 1:
-            raise typer.BadParameter(f"--into is for one queue, and there are {', '.join(chosen)}")
+            raise typer.BadParameter(f"--into requires one queue, got {', '.join(chosen)}")
         targets = {name: into or name for name in chosen}
         mover = Mover(queue, source, batch_size, remove=remove, dry_run=dry_run)
         if not dry_run:
@@ -125,20 +123,22 @@ def _check(
     *,
     remove: bool,
 ) -> None:
-    """Raise typer.BadParameter for options that do not go together."""
+    """Raise typer.BadParameter for conflicting options."""
     if kind is not Kind.CSV:
         return
     if len(names or ()) != 1 or into is None:
-        raise typer.BadParameter("--from csv takes one file, and --into the queue")
+        raise typer.BadParameter("--from csv requires one file and --into")
     if from_url is not None or schema is not None or remove:
-        raise typer.BadParameter("--from-url, --schema and --remove are not for a file")
+        raise typer.BadParameter(
+            "--from csv and --from-url, --schema or --remove are mutually exclusive"
+        )
 
 
 @contextmanager
 def _opened(
     kind: Kind, url: str, from_url: str | None, schema: str | None, names: list[str] | None
 ) -> Iterator[tuple[Queue, Source]]:
-    """Open both sides; they share a connection, and transactions, in one database."""
+    """Open both sides; in one database they share a connection and its transactions."""
     if kind is Kind.CSV:
         module = import_module("rowq.contrib.imports.csv_file")
         with Path((names or [""])[0]).open("rb") as file, open_queue(url) as queue:
@@ -162,9 +162,7 @@ def _opened(
 def _connected(kind: Kind, url: str) -> Iterator[Any]:
     engine = engine_for_url(url)
     if engine.name != "postgres":
-        raise typer.BadParameter(
-            f"{kind} is on PostgreSQL: name its database, postgresql://..., with --from-url"
-        )
+        raise typer.BadParameter(f"{kind} requires PostgreSQL; use --from-url postgresql://...")
     connection = engine.connect(url)
     try:
         yield connection
@@ -178,21 +176,21 @@ def _print(moved: list[Moved], as_json: bool, *, dry_run: bool, remove: bool) ->
         columns += ["missing"]
     else:
         columns += ["enqueued", "duplicates", *(["removed"] if remove else [])]
-    print_rows(moved, as_json, nothing="there is no queue to import", columns=columns)
+    print_rows(moved, as_json, nothing="no queues to import", columns=columns)
 
 
 def _warn(moved: list[Moved], *, remove: bool) -> None:
-    """Say on standard error what differs from the other queue, or is left in it."""
+    """Warn of differences to the other queue, and of messages that remain in it."""
     for one in moved:
         if one.overtaken:
             say(
-                f"warning: {one.overtaken} messages of {one.source} with a group key wait for their"
-                " time: rowq lets later ones of their groups pass them",
+                f"warning: {one.overtaken} delayed messages of {one.source} have a group key; rowq"
+                " may deliver later messages of their groups first",
                 err=True,
             )
         if remove and one.removed < one.messages:
             say(
-                f"warning: {one.messages - one.removed} messages of {one.source} stay there: rowq"
-                " has messages with the dedup keys that they have, which may be others",
+                f"warning: {one.messages - one.removed} messages of {one.source} were not removed:"
+                " rowq has messages with the same dedup keys",
                 err=True,
             )

@@ -1,4 +1,4 @@
-"""A file with a column for what a message is made of, as any database writes one."""
+"""CSV files with one message per row."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ _USUAL_PRIORITY = 5
 
 
 class CsvFile(Source):
-    """The rows of a file; one line of names comes first."""
+    """A CSV file with a header line."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file_name = str(getattr(file, "name", "the file"))
@@ -30,34 +30,34 @@ class CsvFile(Source):
         return list(names or ())
 
     def transaction(self) -> AbstractContextManager[Any]:
-        """Return a block that does nothing: the call that hands a batch over is a transaction."""
+        """Return a context without effect: the call of a batch is a transaction."""
         return nullcontext()
 
-    def reading(self, name: str) -> AbstractContextManager[Any]:  # noqa: ARG002 - there is one
-        """Return a block that does nothing: a file is read once."""
+    def reading(self, name: str) -> AbstractContextManager[Any]:  # noqa: ARG002
+        """Return a context without effect: a file is read once."""
         return nullcontext()
 
     def page(
         self,
-        name: str,  # noqa: ARG002 - there is one
+        name: str,  # noqa: ARG002
         count: int,
         *,
         lock: bool,  # noqa: ARG002
     ) -> list[Item]:
         """Return the next rows."""
         batch = Batch(count)
-        while batch.room:
+        while batch.capacity:
             self._next = self._next or next(self._items, None)
             if self._next is None or not batch.add(self._next):
                 break
             self._next = None
         return batch.items
 
-    def remove(self, name: str, items: Sequence[Item]) -> int:  # noqa: ARG002 - of any file
+    def remove(self, name: str, items: Sequence[Item]) -> int:  # noqa: ARG002
         """Raise BadInput."""
-        raise BadInput("a file is left as it is")
+        raise BadInput("cannot remove messages from a file")
 
-    def left(self, name: str) -> int:  # noqa: ARG002 - it is so of every file
+    def left(self, name: str) -> int:  # noqa: ARG002
         """Return 0."""
         return 0
 
@@ -70,10 +70,10 @@ class CsvFile(Source):
 
 
 def _item(cells: dict[str, str], line: int, origin: str) -> Item:
-    """Return a row as a message; raises BadLine. An empty cell is none."""
+    """Return a row as a message; raises BadLine. An empty cell is None."""
     number = cells.pop("id", "")
     if not number:
-        raise BadLine(line, "it has no id, by which a second run would know it")
+        raise BadLine(line, "id is required")
     own_key = f"csv:{origin}:{number}"
     texts = {name: cells.pop(name, "") or None for name in _TEXTS}
     values = {name: _parsed(cells.pop(name, ""), name, line) for name in _PARSERS}
@@ -93,13 +93,13 @@ def _item(cells: dict[str, str], line: int, origin: str) -> Item:
 
 
 def _body(cells: dict[str, str], line: int) -> str | None:
-    """Return the column body, or without one what is left of the row as a JSON object."""
+    """Return the column body, or else the remaining columns as a JSON object."""
     if "body" not in cells:
         return json.dumps(cells, ensure_ascii=False) if cells else None
     body = cells.pop("body")
     if cells:
         names = ", ".join(cells)
-        raise BadLine(line, f"beside a column body there is nothing that could be {names}")
+        raise BadLine(line, f"unknown columns beside body: {names}")
     return body or None
 
 
@@ -110,23 +110,23 @@ def _parsed(text: str, name: str, line: int) -> Any:
     try:
         return parse(text)
     except (ValueError, OverflowError, RecursionError):
-        raise BadLine(line, f"{name} is {what}, got {text[:100]!r}") from None
+        raise BadLine(line, f"{name} must be {what}, got {text[:100]!r}") from None
 
 
-def _moment(text: str) -> datetime:
+def _timestamp(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone()
 
 
 def _object(text: str) -> dict[str, Any]:
     value = json.loads(text)
     if not isinstance(value, dict):
-        raise ValueError  # noqa: TRY004 - the text is of a good type
+        raise ValueError  # noqa: TRY004 - caught above
     return value
 
 
 _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "priority": (int, "a whole number"),
-    "max_attempts": (int, "a whole number"),
-    "run_at": (_moment, "a date and time such as 2030-01-31T18:00+01:00"),
+    "priority": (int, "an integer"),
+    "max_attempts": (int, "an integer"),
+    "run_at": (_timestamp, "an ISO 8601 timestamp such as 2030-01-31T18:00+01:00"),
     "headers": (_object, "a JSON object"),
 }

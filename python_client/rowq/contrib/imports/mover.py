@@ -1,4 +1,4 @@
-"""Takes messages from the other queue to rowq, batch by batch."""
+"""The move of messages from another queue to rowq, in batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ from rowq.tools.console.errors import BadInput, CommandFailed, exit_code_of, one
 
 @dataclass(slots=True)
 class Moved:
-    """What became of a queue's messages.
+    """Counts of a queue's messages.
 
     source      name of the other queue
-    messages    that wait there
-    later       those of them that wait for their time
-    tried       those of them that somebody has had at work before
-    left        that stay: somebody works on them, or they wait for others
-    missing     whether rowq has no such queue yet
-    enqueued    that are new in rowq
-    duplicates  that were there, or were not wanted twice
-    removed     that were deleted from the other queue
-    overtaken   those of `later` that have a group key: other messages of their groups pass them
+    messages    waiting messages
+    later       of these, delayed messages
+    tried       of these, messages with earlier attempts
+    left        messages that stay: leased, or waiting for others
+    missing     whether the queue does not exist in rowq
+    enqueued    messages new in rowq
+    duplicates  messages whose dedup key was in rowq
+    removed     messages deleted from the other queue
+    overtaken   of `later`, messages with a group key: other messages of their groups pass them
     """
 
     source: str
@@ -43,9 +43,9 @@ class Moved:
 class Mover:
     """Moves, copies or counts messages.
 
-    batch_size   most messages of a batch
-    remove       whether they are deleted from the other queue
-    dry_run      whether they are only counted
+    batch_size   maximum messages per batch
+    remove       delete them from the other queue
+    dry_run      only count them
     """
 
     queue: Queue
@@ -56,7 +56,7 @@ class Mover:
     _span: str = field(default="", init=False)
 
     def require(self, queue_names: set[str], *, create: bool) -> None:
-        """Create queues, or raise QueueNotFound for one that is not there."""
+        """Create queues, or raise QueueNotFound for a missing one."""
         for name in sorted(queue_names):
             if create:
                 self.queue.create_queue(name)
@@ -64,7 +64,7 @@ class Mover:
                 require_queue(self.queue, name, "producer")
 
     def move(self, name: str, queue_name: str) -> Moved:
-        """Take a queue's messages over; raises BadInput or CommandFailed, which say how far."""
+        """Import a queue's messages; raises BadInput or CommandFailed with the progress."""
         moved = Moved(name, queue_name)
         try:
             moved.missing = not self._has(queue_name)
@@ -75,11 +75,11 @@ class Mover:
         except BadInput as error:
             raise BadInput(f"{error}. {self._so_far(moved)}") from None
         except KeyboardInterrupt as error:
-            said = f"interrupted. {self._so_far(moved)}"
-            raise CommandFailed(exit_code_of(error), said) from None
+            text = f"interrupted. {self._so_far(moved)}"
+            raise CommandFailed(exit_code_of(error), text) from None
         except Exception as error:
-            said = f"{one_line(error)}{self._span}. {self._so_far(moved)}"
-            raise CommandFailed(exit_code_of(error), said) from error
+            text = f"{one_line(error)}{self._span}. {self._so_far(moved)}"
+            raise CommandFailed(exit_code_of(error), text) from error
         return moved
 
     def _has(self, queue_name: str) -> bool:
@@ -90,7 +90,7 @@ class Mover:
         return True
 
     def _batch(self, moved: Moved) -> bool:
-        """Take a batch over, if there is one; what it has done is counted once it is committed."""
+        """Import a batch and count it after its commit; return whether there was one."""
         new = 0
         removed = 0
         with self.source.transaction():
@@ -113,7 +113,7 @@ class Mover:
         return bool(items)
 
     def _enqueue(self, queue_name: str, items: Sequence[Item]) -> list[str]:
-        """Hand over messages in one call; return what became of each."""
+        """Enqueue messages in one call; return their outcomes."""
         ends = dict.fromkeys((items[0].label, items[-1].label))
         self._span = f" ({' to '.join(ends)})"
         done = self.queue.enqueue_batch(queue_name, [item.message for item in items])
@@ -122,19 +122,19 @@ class Mover:
 
     def _so_far(self, moved: Moved) -> str:
         if self.dry_run:
-            return "It was a dry run: nothing is changed"
+            return "Dry run: nothing was changed"
         if not moved.messages:
-            return f"Nothing of {moved.source} is in"
+            return f"No messages of {moved.source} were imported"
         return (
-            f"{moved.messages} messages of {moved.source} are in: run the command again to go on,"
-            " it adds none of them twice"
+            f"{moved.messages} messages of {moved.source} were imported; run the command again to"
+            " continue, it adds no message twice"
         )
 
 
 def _safe(items: Sequence[Item], outcomes: Sequence[str]) -> list[Item]:
-    """Return the messages that are in rowq themselves.
+    """Return the messages that are certainly in rowq.
 
-    A duplicate by a key which the other queue had for it may be one of another message.
+    A duplicate by the other queue's own key may be a different message.
     """
     return [
         item

@@ -12,7 +12,7 @@ from rowq.messages import NewMessage
 
 _MOST_ATTEMPTS = 10_000
 _OWN = "__pgboss__"
-"""Begins the names of the queues that pg-boss keeps house by."""
+"""Prefix of pg-boss's internal maintenance queues."""
 _WAITS = sql.SQL("j.state in ('created', 'retry')")
 _WAITS_UNBLOCKED = sql.SQL("j.state in ('created', 'retry') and not j.blocked")
 _ACTIVE = sql.SQL("j.state = 'active'")
@@ -46,19 +46,19 @@ class Tables(TableSource):
         rows = self.rows("select name from {queue} order by 1", queue=self.table("queue"))
         return [row[0] for row in rows]
 
-    def all_of(self, there: list[str]) -> list[str]:
-        """Return those that are not pg-boss's own."""
-        return [name for name in there if not name.startswith(_OWN)]
+    def importable(self, names: list[str]) -> list[str]:
+        """Return the queues that are not pg-boss's own."""
+        return [name for name in names if not name.startswith(_OWN)]
 
     def ids(self, cursor: Any, name: str) -> None:
-        """Select jobs in the order in which they were created."""
+        """Select jobs in the order of creation."""
         statement = sql.SQL(
             "select j.id from {jobs} j where j.name = %s and {waits} order by j.created_on, j.id"
         )
         cursor.execute(statement.format(jobs=self._jobs, waits=self._waits), (name,))
 
     def items(self, name: str, ids: Sequence[Any], *, lock: bool) -> list[Item]:
-        """Return jobs that wait."""
+        """Return waiting jobs."""
         rows = self.rows(
             "select j.id, j.priority, j.data::text, j.retry_limit,"
             " j.retry_count + (j.state = 'retry')::integer, j.singleton_key, j.start_after,"
@@ -78,7 +78,7 @@ class Tables(TableSource):
         return self.deleted(statement, (name, ids), jobs=self._jobs)
 
     def left(self, name: str) -> int:
-        """Return how many are active, or wait for other jobs."""
+        """Return the number of jobs that are active, or wait for others."""
         return self.number(
             "select count(*) from {jobs} j where j.name = %s and ({stays})",
             (name,),
@@ -101,7 +101,7 @@ class Tables(TableSource):
         label = f"job {number} of {name}"
         own_key = f"pg-boss:{self.origin('job')}:{number}"
         policy = self._policy(name)
-        # Other policies let jobs of one key wait beside each other, or beside one at work.
+        # Other policies allow several waiting jobs with one key, or one beside an active job.
         unique_key = singleton_key if policy == "exclusive" else None
         ordered_key = singleton_key if policy == "key_strict_fifo" else None
         return Item(

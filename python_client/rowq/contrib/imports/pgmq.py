@@ -14,7 +14,7 @@ _GROUP = "x-pgmq-group"
 
 
 class Tables(TableSource):
-    """pgmq.meta, and a table for each queue."""
+    """pgmq.meta, and one table per queue."""
 
     system = "pgmq"
     default_schema = "pgmq"
@@ -26,15 +26,12 @@ class Tables(TableSource):
         return [row[0] for row in rows]
 
     def ids(self, cursor: Any, name: str) -> None:
-        """Select messages by their ids, those too that a worker has read and not deleted."""
+        """Select all messages by id, including those that a worker has read."""
         statement = sql.SQL("select msg_id from {queue} order by msg_id")
         cursor.execute(statement.format(queue=self._queue(name)))
 
     def items(self, name: str, ids: Sequence[Any], *, lock: bool) -> list[Item]:
-        """Return messages.
-
-        Their ids count from 1 in each queue, and again where a queue was emptied so, or dropped.
-        """
+        """Return messages; their ids restart at 1 in each queue, and after a truncate or drop."""
         rows = self.rows(
             "select m.msg_id, (extract(epoch from m.enqueued_at) * 1000000)::bigint, m.read_ct,"
             " m.vt, m.message::text, m.headers, m.vt > now()"
@@ -47,13 +44,13 @@ class Tables(TableSource):
         return [_item(name, f"pgmq:{origin}:{row[0]}:{row[1]}", row[0], *row[2:]) for row in rows]
 
     def remove(self, name: str, items: Sequence[Item]) -> int:
-        """Delete messages; none of them goes to pgmq's archive."""
+        """Delete messages without archiving them."""
         ids = [item.id for item in items]
         statement = "delete from {queue} where msg_id = any(%s)"
         return self.deleted(statement, (ids,), queue=self._queue(name))
 
-    def left(self, name: str) -> int:  # noqa: ARG002 - it is so of every queue
-        """Return 0: what a worker has read has a vt, and is imported for that time."""
+    def left(self, name: str) -> int:  # noqa: ARG002
+        """Return 0: messages that a worker has read are imported with their vt."""
         return 0
 
     def _queue(self, name: str) -> sql.Identifier:
@@ -76,7 +73,7 @@ def _item(
 ) -> Item:
     label = f"message {msg_id} of {name}"
     if headers is not None and not isinstance(headers, dict):
-        raise BadInput(f"{label}: headers are a JSON object in rowq, they are {headers!r}")
+        raise BadInput(f"{label}: headers must be a JSON object, got {headers!r}")
     group = (headers or {}).get(_GROUP)
     return Item(
         label=label,

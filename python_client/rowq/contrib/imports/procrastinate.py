@@ -1,9 +1,8 @@
 """The tables of procrastinate.
 
-A lock becomes a group key, as jobs of one lock run one at a time: those of more priority first, and
-of one priority that which was deferred first. So they are read in that order, for a group of rowq's
-goes by when its messages came. It differs in that later ones pass one that waits for its time. A
-queueing lock becomes a dedup key.
+A lock becomes a group key: jobs with one lock run one at a time, by priority, then by age. They are
+read in that order, because rowq orders a group by enqueue. Unlike in procrastinate, later jobs pass
+a delayed one. A queueing lock becomes a dedup key.
 """
 
 from collections.abc import Sequence
@@ -37,7 +36,7 @@ class Tables(TableSource):
         self._ranks = cache(self._find_ranks)
 
     def queues(self) -> list[str]:
-        """Return the queues of all jobs that have not ended."""
+        """Return the queues of all unfinished jobs."""
         rows = self.rows(
             "select distinct queue_name from {jobs} where status in ('todo', 'doing') order by 1",
             jobs=self._jobs,
@@ -45,7 +44,7 @@ class Tables(TableSource):
         return [row[0] for row in rows]
 
     def ids(self, cursor: Any, name: str) -> None:
-        """Select jobs in the order in which those of one lock run."""
+        """Select jobs in the order in which jobs with one lock run."""
         statement = sql.SQL(
             "select id from {jobs} where queue_name = %s and status = 'todo'"
             " order by priority desc, id"
@@ -53,7 +52,7 @@ class Tables(TableSource):
         cursor.execute(statement.format(jobs=self._jobs), (name,))
 
     def items(self, name: str, ids: Sequence[Any], *, lock: bool) -> list[Item]:
-        """Return jobs that no worker has."""
+        """Return waiting jobs."""
         rows = self.rows(
             "select j.id, j.task_name, j.priority, j.lock, j.queueing_lock, j.args::text,"
             " j.scheduled_at, j.attempts, coalesce(j.scheduled_at > now(), false)"
@@ -65,13 +64,13 @@ class Tables(TableSource):
         return [self._item(name, *row) for row in rows]
 
     def remove(self, name: str, items: Sequence[Item]) -> int:
-        """Delete jobs, and with them their events."""
+        """Delete jobs with their events."""
         ids = [item.id for item in items]
         statement = "delete from {jobs} where queue_name = %s and id = any(%s)"
         return self.deleted(statement, (name, ids), jobs=self._jobs)
 
     def left(self, name: str) -> int:
-        """Return how many a worker has."""
+        """Return the number of running jobs."""
         return self.number(
             "select count(*) from {jobs} where queue_name = %s and status = 'doing'",
             (name,),

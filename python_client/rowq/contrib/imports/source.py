@@ -1,4 +1,4 @@
-"""What an importer asks of the other queue."""
+"""Interface of another queue for the import."""
 
 import hashlib
 import json
@@ -13,9 +13,9 @@ from rowq.messages import NewMessage
 from rowq.tools.console.errors import BadInput
 
 LONGEST_KEY = 200
-"""Characters of a dedup key or group key."""
-# MariaDB and MySQL take statements of 16 MiB unless they are set otherwise, and the quotes of a
-# string in one double at most.
+"""Maximum characters of a dedup key or group key."""
+# The default max_allowed_packet of MariaDB and MySQL is 16 MiB, and quoting at most doubles a
+# string.
 _CALL_BYTES = 8 * 1024 * 1024 - 64 * 1024
 _BETWEEN = 2
 
@@ -24,12 +24,12 @@ _BETWEEN = 2
 class Item:
     """A waiting message of the other queue.
 
-    label    how an error names it
-    id       the other queue's id for it
-    own_key  names it and no other one; its dedup key, unless the other queue has one for it
-    message  what it becomes; its text is the body
-    later    whether it waits for its time
-    tried    how often the other queue has had it at work
+    label    its name in errors
+    id       its id in the other queue
+    own_key  a unique key; the dedup key, unless the other queue has one
+    message  the new message; its text is the body
+    later    whether it is delayed
+    tried    number of attempts in the other queue
     """
 
     label: str
@@ -41,21 +41,21 @@ class Item:
 
 
 class Batch:
-    """The messages of one call: up to a number, and up to so many bytes of JSON."""
+    """The messages of one call, limited by number and by bytes of JSON."""
 
     def __init__(self, count: int) -> None:
-        """Begin without a message; `count` is the most."""
+        """Start without messages; `count` is the maximum."""
         self.items: list[Item] = []
-        self.room = count
+        self.capacity = count
         self._bytes = 0
 
     def add(self, item: Item) -> bool:
-        """Add a message if it fits; the first one always does."""
+        """Add a message if it fits; the first one always fits."""
         size = len(json.dumps(batch_entries([item.message]))) + _BETWEEN
         if self.items and self._bytes + size > _CALL_BYTES:
             return False
         self.items.append(item)
-        self.room -= 1
+        self.capacity -= 1
         self._bytes += size
         return True
 
@@ -65,44 +65,46 @@ class Source(ABC):
 
     @abstractmethod
     def choose(self, names: Sequence[str] | None) -> list[str]:
-        """Return the queues of these names, all by default; raises BadInput for an unknown one."""
+        """Return the queues to import, by default all; raises BadInput for an unknown one."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Any]:
-        """Return a block that holds all of a batch."""
+        """Return a context for one batch."""
 
     @abstractmethod
     def reading(self, name: str) -> AbstractContextManager[Any]:
-        """Return a block in which page returns the messages that wait in a queue at its begin."""
+        """Return a context in which `page` reads the messages that wait at its start."""
 
     @abstractmethod
     def page(self, name: str, count: int, *, lock: bool) -> list[Item]:
-        """Return the next messages, as many as fit one call, locked if they are to be removed.
+        """Return the next messages, as many as fit one call, locked if they will be removed.
 
-        Raises BadInput for one that cannot be a message of rowq's.
+        Raises BadInput for a message that rowq cannot store.
         """
 
     @abstractmethod
     def remove(self, name: str, items: Sequence[Item]) -> int:
-        """Delete messages; return how many there were."""
+        """Delete messages; return their number."""
 
     @abstractmethod
     def left(self, name: str) -> int:
-        """Return how many messages stay because somebody works on them, or they wait for others."""
+        """Return the number of messages that stay: leased, or waiting for others."""
 
 
 def origin_of(*names: object) -> str:
-    """Return a short text that stands for these names and no others, as a part of a key."""
+    """Return a short hash of names, for a dedup key."""
     return hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:16]
 
 
-def key_or(given: str | None, otherwise: str) -> str:
-    """Return a key of the other queue's as a dedup key, or another where it is no good one."""
-    return given if given and len(given) <= LONGEST_KEY else otherwise
+def key_or(key: str | None, default: str) -> str:
+    """Return the other queue's key as a dedup key, or `default` if it is empty or too long."""
+    return key if key and len(key) <= LONGEST_KEY else default
 
 
-def group_key_of(given: str | None, label: str) -> str | None:
-    """Return a key whose messages keep their order; raises BadInput for one that is too long."""
-    if given is not None and len(given) > LONGEST_KEY:
-        raise BadInput(f"{label}: a group key has up to {LONGEST_KEY} characters, it {len(given)}")
-    return given or None
+def group_key_of(key: str | None, label: str) -> str | None:
+    """Return a group key; raises BadInput if it is too long."""
+    if key is not None and len(key) > LONGEST_KEY:
+        raise BadInput(
+            f"{label}: group key must be at most {LONGEST_KEY} characters, got {len(key)}"
+        )
+    return key or None

@@ -1,4 +1,4 @@
-"""A queue in tables of PostgreSQL. This module is imported once the driver is known to be there."""
+"""Queues in PostgreSQL tables; import this module only if psycopg is installed."""
 
 from abc import abstractmethod
 from collections import deque
@@ -15,11 +15,11 @@ from rowq.engines import engine_for_connection
 from rowq.tools.console.errors import BadInput
 from rowq.tools.migrate.errors import MissingPrivilege
 
-# Functions and operators of other schemas are not looked up by name from here on.
-_PIN = "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
+# Prevents the use of functions and operators from other schemas.
+_SET_SEARCH_PATH = "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
 
 # "set role" gives no protection, because a trigger can reset it. A role that can become a superuser
-# is one. Built-in objects, and those of the first superuser, have no row in pg_shdepend.
+# counts as one. Built-in objects, and those of the first superuser, have no row in pg_shdepend.
 _OTHERS_CODE = """
 with recursive schema (oid) as (
     select n.oid from pg_catalog.pg_namespace n where n.nspname = %(schema)s
@@ -62,7 +62,7 @@ used (classid, objid) as (
         'pg_catalog.pg_extension'::regclass, 'pg_catalog.pg_namespace'::regclass
     )
 ),
--- Schema public is the database owner's, by a role that stands for it.
+-- Schema public belongs to the database owner, through the role pg_database_owner.
 account (oid, name, is_trusted) as (
     select r.oid, coalesce(o.rolname, r.rolname), coalesce(o.rolsuper, r.rolsuper)
     from pg_catalog.pg_roles r
@@ -124,35 +124,35 @@ _USUAL = 5
 
 
 def require_trust(connection: Any, schema: str) -> None:
-    """Raise MissingPrivilege where code of other roles would run with a superuser's rights.
+    """Raise MissingPrivilege if other roles' code would run with a superuser's rights.
 
-    It reads the catalog only, before any table of the other queue is read, and pins the search path
-    of the session. A role with fewer rights than a superuser is not protected.
+    Set the session's search path, and read only the catalog, before any table of the other queue. A
+    role with fewer rights than a superuser is not protected.
     """
-    connection.execute(_PIN)
+    connection.execute(_SET_SEARCH_PATH)
     found = connection.execute(_OTHERS_CODE, {"schema": schema}).fetchone()
     if found is None:
         return
     what, role = found
     raise MissingPrivilege(
-        f"{MissingPrivilege.number} missing_privilege: {what} {role}, whose code would run with the"
-        " rights of a superuser",
-        "Import as the role that owns the tables of the other queue, and grant it rowq_producer; or"
-        " name its connection with --from-url.",
+        f"{MissingPrivilege.number} missing_privilege: {what} {role}, whose code would run as a"
+        " superuser",
+        "Import as the owner of the other queue's tables, and grant it rowq_producer; or use"
+        " --from-url.",
     )
 
 
 class TableSource(Source):
-    """A queue in tables of PostgreSQL."""
+    """A queue in PostgreSQL tables."""
 
     system: ClassVar[str]
-    """What the other queue is called."""
+    """Name of the other queue."""
     default_schema: ClassVar[str]
     columns: ClassVar[dict[str, tuple[str, ...]]]
-    """By table, the columns that are needed of it."""
+    """Required columns by table."""
 
     def __init__(self, connection: Any, schema: str | None) -> None:
-        """Look whether the tables are there; raises BadInput if not, and MissingPrivilege."""
+        """Check the tables; raises BadInput and MissingPrivilege."""
         self.connection = connection
         self.schema = schema or self.default_schema
         require_trust(connection, self.schema)
@@ -163,21 +163,21 @@ class TableSource(Source):
             self._require(table, needed)
 
     def choose(self, names: Sequence[str] | None) -> list[str]:
-        """Return the queues, in the order of the command line, or of their names."""
-        there = self.queues()
+        """Return the queues, in the order of the command line, or by name."""
+        known = self.queues()
         for name in names or ():
-            if name not in there:
-                known = ", ".join(there) or "none"
-                raise BadInput(f"{self.system} has no queue {name!r}; it has {known}")
-        return list(dict.fromkeys(names)) if names else self.all_of(there)
+            if name not in known:
+                existing = ", ".join(known) or "none"
+                raise BadInput(f"{self.system} has no queue {name!r}; existing queues: {existing}")
+        return list(dict.fromkeys(names)) if names else self.importable(known)
 
     @abstractmethod
     def queues(self) -> list[str]:
-        """Return the names of all queues, in their order."""
+        """Return the names of all queues in order."""
 
-    def all_of(self, there: list[str]) -> list[str]:
-        """Return what is imported when no queue is named."""
-        return there
+    def importable(self, names: list[str]) -> list[str]:
+        """Return the queues to import by default."""
+        return names
 
     def transaction(self) -> AbstractContextManager[Any]:
         """Return a transaction of the connection."""
@@ -185,15 +185,15 @@ class TableSource(Source):
 
     @abstractmethod
     def ids(self, cursor: Any, name: str) -> None:
-        """Select the ids of the messages that wait, in the order in which they are to be read."""
+        """Select the ids of waiting messages, in the order of import."""
 
     @abstractmethod
     def items(self, name: str, ids: Sequence[Any], *, lock: bool) -> list[Item]:
-        """Return those of some messages that still wait, in any order."""
+        """Return the messages of these ids that still wait, in any order."""
 
     @contextmanager
     def reading(self, name: str) -> Iterator[None]:
-        """Sort the ids once, for all batches; what comes to the queue later is not among them."""
+        """Sort the ids once for all batches; later messages are not included."""
         with self.connection.cursor(name="rowq_import", withhold=True) as cursor:
             cursor.itersize = _IDS_AT_A_TIME
             self.ids(cursor, name)
@@ -202,10 +202,10 @@ class TableSource(Source):
             yield
 
     def page(self, name: str, count: int, *, lock: bool) -> list[Item]:
-        """Return the next messages; read twice as many each time, as they may be large."""
+        """Return the next messages; read twice as many each time, because they may be large."""
         batch = Batch(count)
         step = 1
-        while ids := self._next_ids(min(step, batch.room)):
+        while ids := self._next_ids(min(step, batch.capacity)):
             items = {item.id: item for item in self.items(name, ids, lock=lock)}
             for number in ids:
                 if number in items and not batch.add(items[number]):
@@ -219,24 +219,24 @@ class TableSource(Source):
         return list(islice(self._ahead, count))
 
     def table(self, name: str) -> sql.Identifier:
-        """Return a table of the other queue's as a part of a statement."""
+        """Return the identifier of a table of the other queue."""
         return sql.Identifier(self.schema, name)
 
     def rows(
         self, statement: str, values: Sequence[Any] = (), **parts: sql.Composable
     ) -> list[tuple[Any, ...]]:
-        """Run a statement, whose {words} are the parts, and return its rows."""
+        """Run a statement with {parts}, and return its rows."""
         found: list[tuple[Any, ...]] = self._run(statement, values, parts).fetchall()
         return found
 
     def number(self, statement: str, values: Sequence[Any] = (), **parts: sql.Composable) -> int:
-        """Run a statement and return the number that it gives."""
+        """Run a statement and return its number."""
         return int(self.rows(statement, values, **parts)[0][0])
 
     def deleted(self, statement: str, values: Sequence[Any], **parts: sql.Composable) -> int:
-        """Run a delete and return how many rows it met; the transaction is to end after it.
+        """Run a delete and return the number of rows; the transaction must end after it.
 
-        Triggers of the other queue may name its tables without the schema.
+        Set the search path, because triggers may use the tables without their schema.
         """
         self._run("set local search_path to {schema}", (), {"schema": sql.Identifier(self.schema)})
         return int(self._run(statement, values, parts).rowcount)
@@ -247,7 +247,7 @@ class TableSource(Source):
         return self.connection.execute(sql.SQL(statement).format(**parts), values)
 
     def columns_of(self, table: str) -> set[str]:
-        """Return the columns of a table; there are none where there is no such table."""
+        """Return the columns of a table, which are none if it does not exist."""
         return {
             row[0]
             for row in self.rows(
@@ -260,10 +260,7 @@ class TableSource(Source):
         }
 
     def _find_origin(self, table: str) -> str:
-        """Return what tells a table from all others, of other databases and before it was dropped.
-
-        The system identifier is that of the server's files.
-        """
+        """Return a unique id of a table, across databases, and different after a drop."""
         (row,) = self.rows(
             "select s.system_identifier, d.oid, c.oid"
             " from pg_catalog.pg_control_system() s, pg_catalog.pg_database d,"
@@ -275,20 +272,20 @@ class TableSource(Source):
         return origin_of(*row)
 
     def _require(self, table: str, needed: Sequence[str]) -> None:
-        there = self.columns_of(table)
-        if not there:
-            raise BadInput(f"there is no {self.system} here: no table {self.schema}.{table}")
-        if missing := [name for name in needed if name not in there]:
+        columns = self.columns_of(table)
+        if not columns:
+            raise BadInput(f"{self.system} is not installed: no table {self.schema}.{table}")
+        if missing := [name for name in needed if name not in columns]:
             raise BadInput(
-                f"table {self.schema}.{table} has no column {', '.join(missing)}: is it of another"
-                f" release of {self.system}?"
+                f"unsupported release of {self.system}: table {self.schema}.{table} has no column"
+                f" {', '.join(missing)}"
             )
 
 
 def ranks(priorities: Iterable[int]) -> dict[int, int]:
-    """Return rowq's priority for each: 0 is the usual 5, more is 4 to 0, less is 6 to 9, by rank.
+    """Map priorities to rowq's: 0 to 5, higher ones to 4 to 0, lower ones to 6 to 9, by rank.
 
-    Where more than fit are there, neighbours share one.
+    If there are too many, neighbours share one.
     """
     found = sorted(set(priorities))
     above = [priority for priority in found if priority > 0]
@@ -301,11 +298,11 @@ def ranks(priorities: Iterable[int]) -> dict[int, int]:
 
 
 def rank_of(priority: int, known: Mapping[int, int]) -> int:
-    """Return rowq's priority for one of the others, or for the nearest if it came later."""
+    """Return rowq's priority for another queue's, or for the nearest known one."""
     return known[min(known, key=lambda other: abs(other - priority))]
 
 
 def _steps(priorities: list[int], most: int) -> Iterable[tuple[int, int]]:
     """Yield each priority with a step from 1, the nearest to 0 first."""
     shared = max(len(priorities), most)
-    return ((priority, place * most // shared + 1) for place, priority in enumerate(priorities))
+    return ((priority, index * most // shared + 1) for index, priority in enumerate(priorities))

@@ -1,6 +1,6 @@
-"""Traces by OpenTelemetry, off until `instrument` is called.
+"""OpenTelemetry traces, off until `instrument` is called; traces.py describes the spans.
 
-This module imports nothing of OpenTelemetry. traces.py says what is traced, and how that is called.
+This module does not import OpenTelemetry.
 """
 
 import logging
@@ -13,12 +13,12 @@ _log = logging.getLogger("rowq")
 
 
 def instrument(*, parent: bool = False, tracer_provider: Any = None) -> None:
-    """Trace the calls of all queue objects of this process that send or take, and all handlers.
+    """Trace all handlers, and all calls that send or dequeue messages, in this process.
 
     Args:
-        parent: whether the span of a message's handler is a child of the span that has sent the
-            message, and so in its trace; else it begins a trace of its own and is linked to it.
-        tracer_provider: OpenTelemetry's; None: the one that the application has set.
+        parent: make the handler's span a child of the span that sent the message. Otherwise the
+            handler starts its own trace, with a link to it.
+        tracer_provider: OpenTelemetry's; None: the application's.
 
     Raises:
         PackageMissing: opentelemetry-api is not installed.
@@ -34,13 +34,13 @@ def instrument(*, parent: bool = False, tracer_provider: Any = None) -> None:
 
 
 def uninstrument() -> None:
-    """Trace nothing any more; what is under way is traced to its end."""
+    """Stop tracing; running calls and handlers are traced to their end."""
     tracing.active = None
 
 
 def follow_environment(switch: str) -> None:
-    """Trace, as the variable `switch` says; a missing package is a warning in the log."""
+    """Start tracing because the variable `switch` is set; only log a missing package."""
     try:
         instrument()
     except PackageMissing as error:
-        _log.warning("%s is set, and nothing is traced: %s", switch, error)
+        _log.warning("%s is set, but tracing is off: %s", switch, error)

@@ -1,11 +1,11 @@
-"""The spans of rowq, made by OpenTelemetry's interface.
+"""The spans of rowq.
 
-    send Q       PRODUCER  around enqueue, enqueue_batch, publish and publish_batch; its context
-                           goes along in each message's headers
-    receive Q    CLIENT    a dequeue that has found messages, linked to what has sent each of them
-    process Q    CONSUMER  a worker's call of its handler, linked to what has sent the message
+    send Q       PRODUCER  enqueue, enqueue_batch, publish or publish_batch; its context is sent in
+                           each message's headers
+    receive Q    CLIENT    a dequeue that found messages, linked to the spans that sent them
+    process Q    CONSUMER  a handler call of a worker, linked to the span that sent the message
 
-A call that nobody samples is not recorded, and its messages say so to who handles them.
+A call that is not sampled is not recorded, and its messages carry that decision.
 """
 
 import time
@@ -35,13 +35,13 @@ _DESTINATIONS = {
     "publish": "topic",
     "publish_batch": None,
 }
-"""Routines that send, and the argument that says where to."""
+"""Routines that send, and the argument with the destination."""
 _FAILURES = {"retry_later", "fail_now"}
 _TRACE = TraceContextTextMapPropagator()
 _BAGGAGE = W3CBaggagePropagator()
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
-"""The version of the conventions that these names are of."""
+"""The version of the semantic conventions."""
 
 SYSTEM = "messaging.system"
 DESTINATION = "messaging.destination.name"
@@ -54,16 +54,16 @@ ERROR_TYPE = "error.type"
 ROWQ = "rowq"
 """The value of SYSTEM."""
 SEND, RECEIVE, PROCESS = "send", "receive", "process"
-"""The values of OPERATION and of OPERATION_TYPE, and the first words of the spans' """
+"""The values of OPERATION and OPERATION_TYPE, and the first words of span names."""
 
-# The conventions have no names for these.
+# Not in the conventions.
 ATTEMPT = "rowq.attempt"
 CLAIM_ID = "rowq.claim_id"
 OUTCOME = "rowq.outcome"
 
 
 class HasHeaders(Protocol):
-    """A message that was dequeued."""
+    """A dequeued message."""
 
     @property
     def message_id(self) -> int:
@@ -75,22 +75,22 @@ class HasHeaders(Protocol):
 
     @property
     def attempt(self) -> int:
-        """Which delivery it is, from 1."""
+        """The number of the delivery, from 1."""
 
     @property
     def headers(self) -> Any:
-        """What its producer has sent along."""
+        """The producer's headers."""
 
 
 class Sending:
-    """A call that is traced if it sends: the arguments to make it with, and what comes of it."""
+    """A call, which is traced if it sends: its arguments, and its answer."""
 
     def __init__(self, arguments: Mapping[str, Any], span: Span | None = None) -> None:
         self.arguments = arguments
         self._span = span
 
-    def note(self, rows: Sequence[Row]) -> None:
-        """Note the answer: the last two columns are a message's id and what was done."""
+    def record(self, rows: Sequence[Row]) -> None:
+        """Record the answer: the last two columns are message id and outcome."""
         if self._span is not None and len(rows) == 1:
             *_, message_id, outcome = rows[0]
             self._span.set_attribute(MESSAGE_ID, str(message_id))
@@ -98,16 +98,16 @@ class Sending:
 
 
 class Traces:
-    """Makes spans of what the queue objects and the workers of this process do."""
+    """Spans of the queue objects and workers of this process."""
 
     def __init__(self, provider: TracerProvider | None, *, parent: bool) -> None:
-        """Use this provider, None for the application's; `parent` is that of rowq.instrument."""
+        """Use this provider, or the application's; `parent` as in rowq.instrument."""
         self._tracer = trace.get_tracer("rowq", None, provider, SCHEMA_URL)
         self._parent = parent
 
     @contextmanager
     def calling(self, routine: str, arguments: Mapping[str, Any]) -> Iterator[Sending]:
-        """Yield what to call a routine with, and trace the block if the routine sends."""
+        """Yield the arguments for a routine, and trace the block if the routine sends."""
         if routine not in _DESTINATIONS:
             yield Sending(arguments)
             return
@@ -116,13 +116,13 @@ class Traces:
         attributes = _attributes(SEND, destination)
         if entries is not None:
             attributes[MESSAGE_COUNT] = len(entries)
-        given = [arguments] if entries is None else entries
+        messages = [arguments] if entries is None else entries
         with self._span(
             SEND,
             destination,
             SpanKind.PRODUCER,
             attributes=attributes,
-            links=[link for one in given if (link := _link(one.get("headers")))],
+            links=[link for one in messages if (link := _link(one.get("headers")))],
         ) as span:
             context = self.carrier()
             if entries is None:
@@ -132,13 +132,12 @@ class Traces:
                 sent = [_with_context(entry, context) for entry in entries]
                 yield Sending({**arguments, "messages": sent}, span)
 
-    def note_received(
-        self, queue_name: str, messages: Sequence[HasHeaders], asked_at: float
+    def record_received(
+        self, queue_name: str, messages: Sequence[HasHeaders], called_at: float
     ) -> None:
-        """Trace a dequeue that has ended now, unless it has found nothing.
+        """Trace a dequeue that found messages; it began at `called_at`, by time.monotonic().
 
-        It cannot be known before whether there will be a span; so what the driver does meanwhile is
-        not traced below it. `asked_at` is when the call was made, by time.monotonic().
+        The span starts afterwards, so the driver's spans are not its children.
         """
         if not messages:
             return
@@ -152,13 +151,13 @@ class Traces:
                 MESSAGE_COUNT: len(messages),
             },
             links=_links(messages),
-            start_time=now - int((time.monotonic() - asked_at) * 1e9),
+            start_time=now - int((time.monotonic() - called_at) * 1e9),
         )
         span.end(now)
 
     @contextmanager
     def processing(self, queue_name: str, messages: Sequence[HasHeaders]) -> Iterator[Span]:
-        """Trace a block in which a handler has these messages; several are those of a batch."""
+        """Trace a handler call with one message, or with a batch."""
         attributes = {**_attributes(PROCESS, queue_name), **_facts_of(messages)}
         if len(messages) == 1:
             attributes[ATTEMPT] = messages[0].attempt
@@ -174,34 +173,34 @@ class Traces:
         ) as span:
             yield span
 
-    def note_decisions(self, span: Span, decisions: Iterable[tuple[str, str | None]]) -> None:
-        """Note what was decided about a call's messages; each decision once, for a batch of many.
+    def record_decisions(self, span: Span, decisions: Iterable[tuple[str, str | None]]) -> None:
+        """Record the decisions of a handler call, each once.
 
-        decisions: for each message the routine that says so, and the error that it is told.
+        decisions: for each message the routine and the error.
         """
         decided = list(decisions)
         routines = sorted({routine for routine, _ in decided})
         span.set_attribute(OUTCOME, ", ".join(routines))
         if not _FAILURES.isdisjoint(routines):
-            # Of a traceback the last line says what was raised.
+            # The last line of a traceback is the exception.
             lines = next((error for _, error in decided if error), "").splitlines()
             span.set_status(StatusCode.ERROR, lines[-1] if lines else None)
 
-    def note_raised(self, error: BaseException) -> None:
-        """Note on the current span what a handler has raised."""
-        note_error(get_current_span(), error)
+    def record_raised(self, error: BaseException) -> None:
+        """Record an exception of a handler on the current span."""
+        record_error(get_current_span(), error)
 
     def carrier(self) -> dict[str, str]:
-        """Return the keys of W3C for what goes out now; none where nothing is traced."""
+        """Return the W3C headers for a message that is sent now; empty if nothing is traced."""
         context: dict[str, str] = {}
         for propagator in (_TRACE, _BAGGAGE):
             propagator.inject(context)
         return context
 
     def _context_of(self, messages: Sequence[HasHeaders]) -> Context:
-        """Return the context that a handler works in: a message's baggage, its trace if wanted.
+        """Return the context of a handler: the message's baggage, and with `parent` its trace.
 
-        Of several messages none can be the one whose trace it is.
+        The context of a batch is empty.
         """
         if len(messages) != 1:
             return Context()
@@ -220,40 +219,40 @@ class Traces:
         links: Sequence[Link],
         context: Context | None = None,
     ) -> Iterator[Span]:
-        """Make a span the current one for a block, and its baggage with it."""
+        """Make a span and its baggage current during a block."""
         name = operation if destination is None else f"{operation} {destination}"
         span = self._tracer.start_span(name, context, kind=kind, attributes=attributes, links=links)
         token = attach(trace.set_span_in_context(span, context))
         try:
             yield span
         except BaseException as error:
-            note_error(span, error)
+            record_error(span, error)
             raise
         finally:
             detach(token)
             span.end()
 
 
-def note_error(span: Span, error: BaseException) -> None:
-    """Note on a span the exception that has ended it; one without a text is noted by its class."""
+def record_error(span: Span, error: BaseException) -> None:
+    """Record on a span the exception that ended it."""
     kind = type(error)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     span.set_attribute(ERROR_TYPE, f"{module}{kind.__qualname__}")
     span.set_status(StatusCode.ERROR, kind.__name__)
-    # An exception whose text raises another one must not end the worker that notes it.
+    # An exception whose text raises another one must not end the worker.
     with suppress(Exception):
         span.record_exception(error)
         span.set_status(StatusCode.ERROR, f"{kind.__name__}: {error}")
 
 
 def _with_context(entry: dict[str, Any], context: Mapping[str, str]) -> dict[str, Any]:
-    """Return a message of a batch with a context among its headers."""
+    """Return a message of a batch with a context in its headers."""
     headers = joined(entry.get("headers"), context)
     return entry if headers is None else {**entry, "headers": headers}
 
 
 def _destination(routine: str, arguments: Mapping[str, Any]) -> str | None:
-    """Return the queue or topic that a call sends to, None for several topics."""
+    """Return the queue or topic of a call, or None for several topics."""
     argument = _DESTINATIONS[routine]
     if argument is not None:
         return str(arguments[argument])
@@ -262,7 +261,7 @@ def _destination(routine: str, arguments: Mapping[str, Any]) -> str | None:
 
 
 def _attributes(operation: str, destination: str | None) -> dict[str, Any]:
-    """Return the attributes that every span has."""
+    """Return the attributes of every span."""
     named = {} if destination is None else {DESTINATION: destination}
     return {
         SYSTEM: ROWQ,
@@ -273,7 +272,7 @@ def _attributes(operation: str, destination: str | None) -> dict[str, Any]:
 
 
 def _facts_of(messages: Sequence[HasHeaders]) -> dict[str, Any]:
-    """Return what is to be said of messages of one claim: its id, and that of a single message."""
+    """Return the claim id, and the id of a single message."""
     facts: dict[str, Any] = {CLAIM_ID: messages[0].claim_id}
     if len(messages) == 1:
         facts[MESSAGE_ID] = str(messages[0].message_id)
@@ -281,13 +280,13 @@ def _facts_of(messages: Sequence[HasHeaders]) -> dict[str, Any]:
 
 
 def _links(messages: Sequence[HasHeaders]) -> list[Link]:
-    """Return a link to what has sent each message, as far as its headers tell."""
+    """Return a link to the span that sent each message, if its headers have one."""
     found = [_link(message.headers, {MESSAGE_ID: str(message.message_id)}) for message in messages]
     return [link for link in found if link]
 
 
 def _link(headers: Any, attributes: Mapping[str, str] | None = None) -> Link | None:
-    """Return a link to the span whose context headers hold, None where they hold none."""
+    """Return a link to the span in headers, or None."""
     found = carried(headers)
     if TRACEPARENT not in found:
         return None

@@ -1,1 +1,1 @@
-"""All that rowq knows of MariaDB and MySQL; see docs/contributing.md, "Add an engine"."""
+"""The MariaDB and MySQL engine; see docs/contributing.md, "Add an engine"."""

@@ -1,4 +1,4 @@
-"""How a routine is called on MariaDB and MySQL, and how its rows are read."""
+"""Calls and rows on MariaDB and MySQL."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,52 +15,52 @@ from rowq.engines.calls import (
     Inputs,
     Readers,
     encoded,
-    given,
     inputs_of,
     read_rows,
     readers_of,
+    typed_arguments,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """How to call one routine, and how to read what it returns."""
+    """Call of one routine, and conversion of its rows."""
 
     routine: str
     parameters: Inputs
     readers: Readers
 
     def text(self, values: list[Any], marks: Iterable[str] = repeat("%s")) -> str:
-        """Return the statement, with a mark for every value."""
-        # The word keeps the server from taking bytes for a text.
-        given = (
+        """Return the statement, with a placeholder for every value."""
+        # Without _binary the server takes bytes for text.
+        placeholders = (
             f"_binary {mark}" if isinstance(value, bytes) else mark
             for value, mark in zip(values, marks, strict=False)
         )
-        return f"call rowq.{self.routine}({', '.join(given)})"
+        return f"call rowq.{self.routine}({', '.join(placeholders)})"
 
     def values(self, arguments: Mapping[str, Any]) -> list[Any]:
         """Return the arguments as the driver quotes them; raises InvalidArgument."""
-        return [_spell(*one) for one in given("mysql", self.parameters, arguments)]
+        return [_spell(*one) for one in typed_arguments("mysql", self.parameters, arguments)]
 
     def rows(self, rows: list[Row]) -> list[Row]:
-        """Return rows of the driver in the contract's Python types."""
+        """Convert the driver's rows to the contract's Python types."""
         return read_rows(rows, self.readers)
 
 
 @cache
 def call_of(routine: str) -> Call:
-    """Return how to call a routine of the contract, such as dequeue_fast."""
+    """Return the call of a routine, such as dequeue_fast."""
     return Call(routine, inputs_of("mysql", routine), readers_of("mysql", routine, READERS))
 
 
 def named_call(routine: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return a call with marks such as :queue_name, and the values; raises InvalidArgument."""
+    """Return a call with placeholders such as :queue_name, and its values."""
     call = call_of(routine)
     names = [name for name, _ in call.parameters]
     values, marks = [], []
     for name, value in zip(names, call.values(arguments), strict=True):
-        # Drivers differ in how they quote bytes, so they are handed over as a text.
+        # Drivers quote bytes differently, so pass them as hex digits.
         is_binary = isinstance(value, bytes)
         marks.append(f"unhex(:{name})" if is_binary else f":{name}")
         values.append(value.hex() if is_binary else value)

@@ -1,4 +1,4 @@
-"""PyMySQL, imported when it is first needed: its errors, transactions and savepoints."""
+"""PyMySQL, imported at first use: its errors, transactions and savepoints."""
 
 import re
 from collections.abc import Iterator
@@ -12,26 +12,26 @@ from rowq.engines.sockets import is_of_the_network
 from rowq.errors import DriverMissing, InvalidArgument
 
 CHARACTER_SET = "utf8mb4"
-# Every server takes a statement of so many characters, whatever its max_allowed_packet.
+# Every server accepts a statement of this many characters, whatever its max_allowed_packet.
 SURELY_FITS = 200_000
 
-# The server's numbers of a shutdown, killed sessions, network errors and an idle session thrown
-# out; and the client's: cannot connect, has gone away, lost during query, lost.
+# Of the server: shutdown, killed session, network error, idle session closed. Of the client:
+# cannot connect, has gone away, lost during query, lost.
 CONNECTION_GONE = {
     *(1053, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031),
     *(2002, 2003, 2006, 2013, 2055),
 }
 ROUTINE_DENIED = 1370
 _ACCOUNT = re.compile(r"'[^']*'@'[^']*'")
-# The transaction, the server or InnoDB is read-only; a node is out of its cluster; a proxy found no
+# The transaction, the server or InnoDB is read-only; a node has left its cluster; a proxy has no
 # server.
 WRONG_SERVER = {1792, 1836, 1874, 1047, 9001}
-# An option keeps the server from it; the error's text names the option.
+# An option of the server prevents the statement; the error's text names it.
 PREVENTED_BY_OPTION, READ_ONLY = 1290, re.compile("read.only", re.IGNORECASE)
-# These are a deadlock, a conflict of snapshots, and a commit that a cluster refused.
-UNDONE = {1213, 1020, 3101}
-# A lock was not granted in time; connections, transactions, memory, locks or disk are used up; the
-# call was interrupted; a table is being altered.
+# Deadlock, snapshot conflict, and a commit that the cluster refused.
+ROLLED_BACK = {1213, 1020, 3101}
+# Lock timeout; no more connections, transactions, memory, locks or disk; call interrupted; table
+# being altered.
 SHORTAGES = {
     *(1205, 3572),
     *(1040, 1203, 1226, 1637, 1021, 1037, 1038, 1041, 1114, 1135, 1206),
@@ -43,17 +43,16 @@ _savepoints = count(1)
 
 
 def load_driver() -> ModuleType:
-    """Return PyMySQL; raises DriverMissing with what to install."""
+    """Return PyMySQL; raises DriverMissing with the install command."""
     try:
         import pymysql
     except ImportError as error:
-        hint = "MySQL and MariaDB need PyMySQL: pip install 'rowq[mysql]'"
-        raise DriverMissing(hint) from error
+        raise DriverMissing("MySQL and MariaDB need PyMySQL: pip install 'rowq[mysql]'") from error
     return pymysql
 
 
 def drain(cursor: Any) -> list[Row]:
-    """Return the rows of the one result set; what comes after them may still be an error."""
+    """Return the rows of the only result set, and read on: an error may follow it."""
     rows: list[Row] = []
     while True:
         if cursor.description:
@@ -69,49 +68,48 @@ def execute(connection: Any, statement: str) -> None:
 
 
 def check_size(cursor: Any, statement: str) -> None:
-    """Refuse what the server would answer by closing the connection, in the middle perhaps."""
+    """Refuse a statement for which the server would close the connection."""
     cursor.execute("select @@max_allowed_packet")
     ((limit,),) = cursor.fetchall()
     size = len(statement.encode())
     if size >= limit:
         raise InvalidArgument(
-            f"the call has {size} bytes, two for each of a binary body, and the server takes"
-            f" fewer than its max_allowed_packet, {limit}"
+            f"the call must be shorter than max_allowed_packet, {limit} bytes, got {size}"
+            " (a binary body counts twice)"
         )
 
 
 def check_character_set(connection: Any) -> None:
-    """Refuse a connection on which some characters would silently become others."""
+    """Refuse a connection that would silently change some characters."""
     if connection.charset != CHARACTER_SET:
         raise InvalidArgument(
-            f"the connection's character set is {connection.charset}: open it with"
-            f" charset='{CHARACTER_SET}', which holds every character"
+            f"the connection's character set must be {CHARACTER_SET}, got {connection.charset};"
+            f" connect with charset='{CHARACTER_SET}'"
         )
 
 
 def number_of(error: Exception) -> int | None:
-    """Return the number of a driver's error; some of the driver's own have none."""
+    """Return the number of a driver's error, or None."""
     if not isinstance(error, load_driver().Error):
         return None
     return error.args[0] if error.args and isinstance(error.args[0], int) else None
 
 
 def text_of(error: Exception) -> str:
-    """Return what an error says, without its number."""
+    """Return the text of an error without its number."""
     return str(error.args[1]) if len(error.args) > 1 else str(error)
 
 
 def account_of(error: Exception) -> str | None:
-    """Return the account that an error names, such as 'web'@'%', or None."""
+    """Return the account in an error's text, such as 'web'@'%', or None."""
     found = _ACCOUNT.search(text_of(error))
     return found.group() if found else None
 
 
 def interruption_of(error: BaseException, handled: BaseException | None) -> OSError | None:
-    """Return what a signal's handler raised, where the driver took it for an error of the network.
+    """Return an exception of a signal handler that the driver took for a network error.
 
-    The driver raises its own error while it handles that one; `handled` is what the caller was
-    handling before.
+    The driver raises its own error while handling it; `handled` is what the caller handled before.
     """
     cause = error if isinstance(error, OSError) else error.__context__
     if cause is handled or not isinstance(cause, OSError) or is_of_the_network(cause):
@@ -121,7 +119,7 @@ def interruption_of(error: BaseException, handled: BaseException | None) -> OSEr
 
 @contextmanager
 def outermost(connection: Any) -> Iterator[None]:
-    """Commit on leaving a block, roll back on an exception."""
+    """Commit at the end of the block, roll back on an exception."""
     connection.begin()
     try:
         yield
@@ -134,7 +132,7 @@ def outermost(connection: Any) -> Iterator[None]:
 
 @contextmanager
 def nested(connection: Any) -> Iterator[None]:
-    """Roll back to the beginning of a block on an exception."""
+    """Roll back to the start of the block on an exception."""
     name = f"rowq_{next(_savepoints)}"
     execute(connection, f"savepoint {name}")
     try:
@@ -146,9 +144,9 @@ def nested(connection: Any) -> Iterator[None]:
 
 
 def _back_to(connection: Any, savepoint: str) -> None:
-    """Roll back to a savepoint, and all of the transaction where the server has ended it already.
+    """Roll back to a savepoint; if the server has already ended the transaction, roll it all back.
 
-    A deadlock ends it, and so does a statement that commits; in_transaction then tells.
+    A deadlock ends it, and so does a statement that commits; in_transaction shows this.
     """
     error = load_driver().Error
     try:

@@ -1,8 +1,8 @@
 """MySQL and MariaDB through PyMySQL.
 
-Every routine is a procedure: the text of a call is fixed, values are quoted by the driver, and the
-result is one result set before the packet that ends every call. PyMySQL keeps no SQLSTATE, so a
-refusal is known by the number that its text begins with.
+Every routine is a procedure: the text of a call is fixed, the driver quotes the values, and the
+result is one result set. PyMySQL keeps no SQLSTATE, so a refusal is recognized by the number at the
+start of its text.
 """
 
 # ruff: noqa: D102 - the methods are described in base.py
@@ -19,10 +19,10 @@ from rowq.engines.mysql.driver import (
     CONNECTION_GONE,
     PREVENTED_BY_OPTION,
     READ_ONLY,
+    ROLLED_BACK,
     ROUTINE_DENIED,
     SHORTAGES,
     SURELY_FITS,
-    UNDONE,
     WRONG_SERVER,
     account_of,
     check_character_set,
@@ -41,7 +41,7 @@ from rowq.engines.sockets import end_when_silent, has_input
 from rowq.engines.uncommitted import watch_by_methods
 from rowq.errors import CannotConnect, Refused, refusal_from_text
 
-# This is for our own connections only; a caller's keeps the isolation that its owner chose.
+# For rowq's own connections only; a caller's connection keeps its isolation level.
 _READ_COMMITTED = "set session transaction isolation level read committed"
 
 
@@ -60,7 +60,7 @@ class MysqlEngine(SynchronousEngine):
         try:
             connection = pymysql.connect(
                 **parameters,
-                # The driver's connect_timeout ends with the first packet.
+                # The driver's connect_timeout covers the first packet only.
                 read_timeout=parameters["connect_timeout"],
                 charset=CHARACTER_SET,
                 autocommit=True,
@@ -95,8 +95,8 @@ class MysqlEngine(SynchronousEngine):
             if interruption := interruption_of(error, handled):
                 raise interruption from None
             if not (has_transaction or self.is_connection_lost(error)):
-                # No handler of a routine sees that memory or temporary space has run out: its
-                # own transaction is still open then, and not the caller's to commit.
+                # If memory or temporary space runs out, the routine's error handlers do not run:
+                # its own transaction is still open, and the caller must not commit it.
                 with suppress(pymysql.Error):
                     connection.rollback()
             raise
@@ -104,7 +104,7 @@ class MysqlEngine(SynchronousEngine):
     def call_briefly(
         self, connection: Any, routine: str, arguments: Mapping[str, Any]
     ) -> list[Row]:
-        # MySQL takes no less than a second.
+        # MySQL's minimum is 1 second.
         seconds = 0 if "mariadb" in connection.server_version.lower() else 1
         execute(connection, f"set session innodb_lock_wait_timeout = {seconds}")
         return self.call(connection, routine, arguments)
@@ -117,7 +117,7 @@ class MysqlEngine(SynchronousEngine):
     def is_usable(self, connection: Any) -> bool:
         if not connection.open:
             return False
-        # An idle server sends a farewell, or with TLS something about the session: ask which.
+        # The server has closed the session, or sent a TLS record; a ping shows which.
         if has_input(connection._sock.fileno()):
             with suppress(load_driver().Error, OSError):
                 connection.ping(reconnect=False)
@@ -137,8 +137,8 @@ class MysqlEngine(SynchronousEngine):
             return nested(connection)
         return outermost(connection)
 
-    def watch(self, connection: Any, place: str) -> None:
-        watch_by_methods(connection, place, _has_begun)
+    def watch(self, connection: Any, target: str) -> None:
+        watch_by_methods(connection, target, _has_begun)
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_from_text(text_of(error))
@@ -155,7 +155,7 @@ class MysqlEngine(SynchronousEngine):
             return True
         pymysql = load_driver()
         if isinstance(error, pymysql.InterfaceError):
-            return True  # the connection was closed already, by an earlier error
+            return True  # an earlier error has closed the connection
         number = number_of(error)
         out_of_step = isinstance(error, pymysql.InternalError) and number is None
         return number in CONNECTION_GONE or out_of_step
@@ -165,16 +165,16 @@ class MysqlEngine(SynchronousEngine):
         is_option = number == PREVENTED_BY_OPTION and READ_ONLY.search(text_of(error))
         return number in WRONG_SERVER or bool(is_option)
 
-    def is_undone(self, error: Exception) -> bool:
-        return number_of(error) in UNDONE
+    def is_rolled_back(self, error: Exception) -> bool:
+        return number_of(error) in ROLLED_BACK
 
     def is_shortage(self, error: Exception) -> bool:
         return number_of(error) in SHORTAGES
 
 
 def _has_begun(connection: Any) -> bool:
-    """Whether a transaction is open, by what came with the last answer of the server."""
-    # Where PyMySQL stands in for mysqlclient, its attribute `constants` may be another module.
+    """Whether a transaction is open, according to the server's last answer."""
+    # If PyMySQL replaces mysqlclient, pymysql.constants may be another module.
     from pymysql.constants import SERVER_STATUS
 
     return bool(connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)

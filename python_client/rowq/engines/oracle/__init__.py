@@ -1,1 +1,1 @@
-"""All that rowq knows of Oracle; see docs/contributing.md, "Add an engine"."""
+"""The Oracle engine; see docs/contributing.md, "Add an engine"."""

@@ -1,4 +1,4 @@
-"""How a routine of Oracle's package is called: the block's text, its binds, and its rows."""
+"""Calls and rows on Oracle: the PL/SQL block, its binds and its cursor."""
 
 import json
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from rowq.engines.calls import (
     Readers,
     encoded,
     entry_of,
-    given,
     inputs_of,
     read_rows,
     readers_of,
+    typed_arguments,
 )
 from rowq.engines.oracle.driver import load_driver
 from rowq.errors import InvalidArgument
 
 ROWS = "p_rows"
-"""The parameter by which every routine's rows leave."""
+"""The parameter for the rows of every routine."""
 
 _LONG_TEXTS = {"body", "error", "header_value", "progress"}
 _LONG_TYPES = {"json", "int64s"}
@@ -34,26 +34,26 @@ _NEVER_EMPTY = {
     "group_key": "group_key must be 1 to 200 characters",
     "on_predecessor_dead": "on_predecessor_dead must be hold, continue or fail",
 }
-# An empty text would be no filter, so that a call would take more than it was asked for.
+# Oracle takes an empty string for null, so the call would not filter.
 _EMPTY_IS_NO_FILTER = {
     (routine, "message_type") for routine in ("cancel_many", "reset", "list_dead", "discard_dead")
 }
-# A bind of text or bytes takes so many bytes without a LOB of its own.
+# Maximum bytes of a bind without a LOB.
 _FITS_A_BIND = 32_767
-# So many rows of a result are asked for at a time: more than a usual batch has.
+# Rows per fetch: more than a usual batch.
 _ROWS_AT_A_TIME = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Lob:
-    """A value that has to be sent as a LOB: too long for a bind, or empty and not null."""
+    """A value that must be sent as a LOB: too long for a bind, or empty and not null."""
 
     data: str | bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """How to call one routine, and how to read what it returns."""
+    """Call of one routine, and conversion of its rows."""
 
     routine: str
     parameters: Inputs
@@ -62,28 +62,28 @@ class Call:
 
     @property
     def text(self) -> str:
-        """The block of PL/SQL, with a named bind for every parameter."""
+        """The PL/SQL block, with a named bind for every parameter."""
         names = [f"p_{name}" for name, _ in self.parameters] + [ROWS]
         return f"begin rowq.{self.routine}({', '.join(f'{n} => :{n}' for n in names)}); end;"
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the binds; raises InvalidArgument for what cannot be sent."""
+        """Return the binds; raises InvalidArgument for a value that cannot be sent."""
         for name, value in arguments.items():
             if value == "" and (self.routine, name) in _EMPTY_IS_NO_FILTER:
                 raise InvalidArgument(f"{name} must be 1 to 200 characters")
         return {
             f"p_{name}": _spell(name, kind, value)
-            for name, kind, value in given("oracle", self.parameters, arguments)
+            for name, kind, value in typed_arguments("oracle", self.parameters, arguments)
         }
 
     def rows(self, rows: list[Row]) -> list[Row]:
-        """Return a result in the contract's Python types."""
+        """Convert the driver's rows to the contract's Python types."""
         return read_rows(rows, self.readers)
 
 
 @cache
 def call_of(routine: str) -> Call:
-    """Return how to call a routine of the contract."""
+    """Return the call of a routine."""
     columns = entry_of("oracle", routine).columns
     return Call(
         routine,
@@ -94,14 +94,14 @@ def call_of(routine: str) -> Call:
 
 
 def prepare(rows: Any, call: Call) -> None:
-    """Let a cursor fetch whole results at a time, LOBs as values and whole numbers exactly."""
+    """Let a cursor fetch whole results, LOBs as values and integers exactly."""
     oracledb = load_driver()
     kinds = {oracledb.DB_TYPE_CLOB: oracledb.DB_TYPE_LONG}
     kinds |= {oracledb.DB_TYPE_BLOB: oracledb.DB_TYPE_LONG_RAW}
-    places = iter(call.columns)
+    types = iter(call.columns)
 
     def fetched(cursor: Any, metadata: Any) -> Any:
-        contract_type = next(places, "")
+        contract_type = next(types, "")
         if contract_type in ("int32", "int64"):
             return cursor.var(int, arraysize=cursor.arraysize)
         kind = kinds.get(metadata.type_code)
@@ -112,7 +112,7 @@ def prepare(rows: Any, call: Call) -> None:
 
 
 def kinds_of(call: Call, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the driver's types of binds that it would guess wrong, or cannot guess from None."""
+    """Return the driver's types of binds that it cannot infer from their values."""
     oracledb = load_driver()
     known = {
         "timestamp": oracledb.DB_TYPE_TIMESTAMP,
@@ -126,7 +126,7 @@ def kinds_of(call: Call, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sent(connection: Any, value: Any) -> Any:
-    """Return a bind as the driver takes it; a LOB is sent to the server here."""
+    """Return a bind for the driver; create a LOB on the server if needed."""
     if not isinstance(value, Lob):
         return value
     oracledb = load_driver()
@@ -151,7 +151,7 @@ def _spell(name: str, kind: str, value: Any) -> Any:
 
 
 def _text(name: str, kind: str, text: str) -> str | Lob:
-    """Return a text as it is sent; an empty one would be null, which only a LOB can help."""
+    """Return a str for the driver; an empty one needs a LOB, as it would be null."""
     size = len(encoded(name, text))
     is_long = name in _LONG_TEXTS or kind in _LONG_TYPES
     if size == 0 and name in _NEVER_EMPTY:
@@ -159,9 +159,9 @@ def _text(name: str, kind: str, text: str) -> str | Lob:
     if is_long and not 0 < size <= _FITS_A_BIND:
         return Lob(text)
     if size > _FITS_A_BIND:
-        raise InvalidArgument(f"{name} is longer than {_FITS_A_BIND} bytes")
+        raise InvalidArgument(f"{name} must be at most {_FITS_A_BIND} bytes, got {size}")
     return text
 
 
-# The driver has one type of number.
+# The driver has a single number type.
 _READERS: Mapping[str, Reader] = {**READERS, "int32": int, "int64": int}

@@ -1,7 +1,7 @@
 """Oracle Database through python-oracledb in its thin mode.
 
-Every routine is a procedure of the package rowq; its rows come through a cursor that the client
-lends it. LOBs are fetched as values, so a batch costs the call and one fetch.
+Every routine is a procedure of the package rowq, and returns its rows through a cursor of the
+client. LOBs are fetched as values, so a batch costs the call and one fetch.
 """
 
 # ruff: noqa: D102 - the methods are described in base.py
@@ -19,8 +19,8 @@ from rowq.engines.oracle.driver import (
     CONNECTION_GONE,
     DRIVER_GONE,
     DRIVER_TIMEOUT,
+    ROLLED_BACK,
     SHORTAGES,
-    UNDONE,
     WRONG_SERVER,
     is_denied,
     load_driver,
@@ -34,9 +34,9 @@ from rowq.engines.sockets import TimedOutError, is_of_the_network, within
 from rowq.engines.uncommitted import watch_by_methods
 from rowq.errors import CannotConnect, Refused
 
-# The server may take so long to answer before a connection in the middle of a call is closed.
+# Timeout for closing a connection during a call.
 _BREAK_MILLISECONDS = 1000
-# The driver is made to ask the server, a round trip, after so long without a question.
+# Ping an idle connection, a round trip, if the last ping is older than this.
 _IDLE_SECONDS = 1.0
 _BRIEFLY_MILLISECONDS = 1000
 
@@ -50,7 +50,7 @@ class OracleEngine(SynchronousEngine):
     product = "Oracle"
 
     def __init__(self) -> None:
-        self._asked_at: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+        self._pinged_at: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
     def connect(self, url: str) -> Any:
         oracledb = load_driver()
@@ -90,7 +90,7 @@ class OracleEngine(SynchronousEngine):
     def call_briefly(
         self, connection: Any, routine: str, arguments: Mapping[str, Any]
     ) -> list[Row]:
-        # No session of Oracle's has a limit for row locks: the driver interrupts the call.
+        # Oracle has no lock timeout per session: let the driver interrupt the call.
         connection.call_timeout = _BRIEFLY_MILLISECONDS
         return self.call(connection, routine, arguments)
 
@@ -104,20 +104,20 @@ class OracleEngine(SynchronousEngine):
     def is_usable(self, connection: Any) -> bool:
         if not connection.is_healthy():
             return False
-        # The driver does not look at its socket: a server that has hung up is found by asking.
+        # The driver does not check its socket, so a ping is the only way to find a closed session.
         now = time.monotonic()
-        if now - self._asked_at.get(connection, -_IDLE_SECONDS) < _IDLE_SECONDS:
+        if now - self._pinged_at.get(connection, -_IDLE_SECONDS) < _IDLE_SECONDS:
             return True
         try:
             connection.ping()
         except (load_driver().Error, OSError):
             self.close(connection)
             return False
-        self._asked_at[connection] = now
+        self._pinged_at[connection] = now
         return True
 
     def break_off(self, connection: Any) -> None:
-        # The driver logs off, and would wait for the answer of the call before.
+        # The driver logs off, and would first wait for the answer of the running call.
         with suppress(load_driver().Error, OSError):
             connection.call_timeout = _BREAK_MILLISECONDS
         self.close(connection)
@@ -132,8 +132,8 @@ class OracleEngine(SynchronousEngine):
             return nested(connection)
         return outermost(connection)
 
-    def watch(self, connection: Any, place: str) -> None:
-        watch_by_methods(connection, place, attrgetter("transaction_in_progress"))
+    def watch(self, connection: Any, target: str) -> None:
+        watch_by_methods(connection, target, attrgetter("transaction_in_progress"))
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error)
@@ -148,15 +148,15 @@ class OracleEngine(SynchronousEngine):
         if isinstance(error, CannotConnect):
             return True
         if not isinstance(error, load_driver().Error):
-            # The driver passes most of the network's errors on as the system numbers them.
+            # The driver passes most network errors on as OSError.
             return is_of_the_network(error)
         return number_of(error) in CONNECTION_GONE or bool(DRIVER_GONE.search(str(error)))
 
     def is_wrong_server(self, error: Exception) -> bool:
         return number_of(error) in WRONG_SERVER
 
-    def is_undone(self, error: Exception) -> bool:
-        return number_of(error) in UNDONE
+    def is_rolled_back(self, error: Exception) -> bool:
+        return number_of(error) in ROLLED_BACK
 
     def is_shortage(self, error: Exception) -> bool:
         if number_of(error) in SHORTAGES:

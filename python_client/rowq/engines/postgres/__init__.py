@@ -1,1 +1,1 @@
-"""All that rowq knows of PostgreSQL; see docs/contributing.md, "Add an engine"."""
+"""The PostgreSQL engine; see docs/contributing.md, "Add an engine"."""

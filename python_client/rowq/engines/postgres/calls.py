@@ -1,7 +1,7 @@
-"""How a routine is called on PostgreSQL, and how its rows are read.
+"""Calls and rows on PostgreSQL.
 
-The text of a call is fixed per routine and names every parameter with its type, and values go as
-text of unknown type: so psycopg prepares one statement per routine, whatever is null in a call.
+The text of a call is fixed per routine and casts each parameter to its type, and values are sent as
+text of unknown type. So psycopg prepares one statement per routine, whichever values are null.
 """
 
 import re
@@ -20,16 +20,16 @@ from rowq.engines.calls import (
     Readers,
     encoded,
     entry_of,
-    given,
     inputs_of,
     read_json,
     read_rows,
     readers_of,
+    typed_arguments,
 )
 from rowq.engines.postgres.driver import load_driver
 from rowq.errors import InvalidArgument
 
-# A session's search path decides about these names; the other types are words of the grammar.
+# The search path affects these type names; the other types are keywords.
 _NAMED_TYPES = {"text", "bytea", "jsonb"}
 _JSONB = 3802
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
@@ -37,11 +37,9 @@ _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """How to call one routine, and how to read what it returns.
+    """Call of one routine, and conversion of its rows.
 
-    text: the call with a mark for every parameter. parameters: name and contract type of each, in
-    order. readers: what makes the contract's Python values of some columns. has_json: whether a
-    column is JSON, which the cursor has to read.
+    text: the statement with placeholders. has_json: whether the cursor needs the JSON reader.
     """
 
     text: str
@@ -51,24 +49,24 @@ class Call:
 
     def values(self, arguments: Mapping[str, Any]) -> list[str | bytes | None]:
         """Return the arguments as they are sent; raises InvalidArgument."""
-        return [_spell(*one) for one in given("postgres", self.parameters, arguments)]
+        return [_spell(*one) for one in typed_arguments("postgres", self.parameters, arguments)]
 
     def use_reader(self, cursor: Any) -> None:
-        """Let a cursor read JSON as rowq does, whatever the connection's owner has set."""
+        """Let a cursor read JSON as rowq does, regardless of the connection's adapters."""
         if self.has_json:
             cursor.adapters.register_loader(_JSONB, _jsonb_loader())
 
     def rows(self, rows: list[Row]) -> list[Row]:
-        """Return rows of the driver in the contract's Python types."""
+        """Convert the driver's rows to the contract's Python types."""
         return read_rows(rows, self.readers)
 
 
 @cache
 def call_of(routine: str) -> Call:
-    """Return how to call a routine of the contract, such as dequeue_fast."""
+    """Return the call of a routine, such as dequeue_fast."""
     entry = entry_of("postgres", routine)
     parameters = inputs_of("postgres", routine)
-    text = text_of(routine, lambda _place, _name, type_name: f"%s::{type_name}")
+    text = text_of(routine, lambda _position, _name, type_name: f"%s::{type_name}")
     has_json = any(column.type == "json" for column in entry.columns)
     return Call(text, parameters, readers_of("postgres", routine, READERS), has_json)
 
@@ -78,18 +76,18 @@ def text_of(
     mark: Callable[[int, str, str], str],
     column: Callable[[str, str], str] = lambda name, _kind: name,
 ) -> str:
-    """Return the call of a routine.
+    """Return the statement that calls a routine.
 
     Args:
         routine: its name in the contract.
-        mark: returns what stands for a parameter, by its place from 1, name and type's name.
-        column: returns what is selected for a column, by its name and contract type.
+        mark: returns the placeholder for a parameter's position from 1, name and SQL type.
+        column: returns the select expression for a column's name and contract type.
     """
     types = load_contract().types
     entry = entry_of("postgres", routine)
     parameters = ", ".join(
-        f"p_{name} => {mark(place, name, _type_name(types[kind]['postgres']))}"
-        for place, (name, kind) in enumerate(inputs_of("postgres", routine), start=1)
+        f"p_{name} => {mark(position, name, _type_name(types[kind]['postgres']))}"
+        for position, (name, kind) in enumerate(inputs_of("postgres", routine), start=1)
     )
     if entry.kind == "procedure":
         return f"call rowq.{routine}({parameters})"
@@ -98,13 +96,12 @@ def text_of(
 
 
 def values_of(routine: str, arguments: Mapping[str, Any]) -> dict[str, str | bytes | None]:
-    """Return the arguments of a call as texts, and bytes; raises InvalidArgument.
+    """Return the arguments of a call as str and bytes; raises InvalidArgument.
 
-    The drivers that take these refuse half a character by errors of their own, so it is refused
-    here.
+    Refuse an unpaired surrogate here, because the drivers raise different errors for it.
     """
     values: dict[str, str | bytes | None] = {}
-    for name, kind, value in given("postgres", inputs_of("postgres", routine), arguments):
+    for name, kind, value in typed_arguments("postgres", inputs_of("postgres", routine), arguments):
         values[name] = spelled = _spell(name, kind, value)
         if isinstance(spelled, str):
             encoded(name, spelled)
@@ -114,13 +111,13 @@ def values_of(routine: str, arguments: Mapping[str, Any]) -> dict[str, str | byt
 def named_call(
     routine: str, arguments: Mapping[str, Any]
 ) -> tuple[str, dict[str, str | bytes | None]]:
-    """Return a call with marks such as :queue_name, and the values; raises InvalidArgument."""
+    """Return a call with placeholders such as :queue_name, and its values."""
     return _named(routine), values_of(routine, arguments)
 
 
 @cache
 def _named(routine: str) -> str:
-    return text_of(routine, lambda _place, name, type_name: f"cast(:{name} as {type_name})")
+    return text_of(routine, lambda _position, name, type_name: f"cast(:{name} as {type_name})")
 
 
 @cache
@@ -129,7 +126,7 @@ def _jsonb_loader() -> type[Any]:
         format = load_driver().pq.Format.BINARY
 
         def load(self, data: Any) -> Any:
-            # The first byte is the version of the format.
+            # The first byte is the format version.
             return read_json(bytes(data)[1:])
 
     return JsonbLoader
@@ -140,7 +137,7 @@ def _type_name(name: str) -> str:
 
 
 def _spell(name: str, kind: str, value: Any) -> str | bytes | None:
-    """Return an argument as PostgreSQL reads it; raises InvalidArgument when it cannot be sent."""
+    """Return an argument as PostgreSQL reads it; raises InvalidArgument if it cannot be sent."""
     checked = check_argument(name, kind, value)
     match checked:
         case None | bytes():
@@ -159,15 +156,15 @@ def _spell(name: str, kind: str, value: Any) -> str | bytes | None:
 
 
 def _refuse_nul(name: str, kind: str, text: str) -> None:
-    # The plain search costs next to nothing, and nearly every text ends there.
+    # Only a text with the substring needs the slower regular expression.
     is_escaped = kind == "json" and r"\u0000" in text and _ESCAPED_NUL.search(text)
     if "\0" in text or is_escaped:
-        raise InvalidArgument(f"{name} holds a NUL character; send such a body as bytes")
+        raise InvalidArgument(f"{name} must not contain NUL characters; send such a body as bytes")
 
 
-def _in_utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC)
+def _in_utc(time: datetime) -> datetime:
+    return time.astimezone(UTC)
 
 
 READERS: Mapping[str, Reader] = {"timestamp": _in_utc}
-"""By contract type; the drivers return everything else as the contract wants it."""
+"""Readers by contract type; other types need no conversion."""

@@ -1,7 +1,7 @@
-"""psycopg 3, imported when it is first needed: its errors, savepoints and uncommitted enqueues.
+"""psycopg 3, imported at first use: its errors, savepoints and uncommitted enqueues.
 
-An error of PostgreSQL leaves a transaction that takes nothing more until it is rolled back, to a
-savepoint at least. asyncpg's errors are read here, too.
+After an error, a PostgreSQL transaction refuses all statements until a rollback, at least to a
+savepoint. asyncpg's errors are also read here.
 """
 
 import os
@@ -22,18 +22,18 @@ _DENIED = "42501"
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"}
 READ_ONLY = "25006"
-UNDONE = {"40001", "40P01"}
+ROLLED_BACK = {"40001", "40P01"}
 SHORTAGE_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
-# libpq says this of a call that it has not begun to send.
+# libpq's error for a call that it has not begun to send.
 NOT_SENT = "another command is already in progress"
 
 _SET = "savepoint rowq_call"
 _RELEASE = "release savepoint rowq_call"
 _BACK = ("rollback to savepoint rowq_call", _RELEASE)
 
-# What is closed is not kept waiting for longer, so that an end of the network is none.
+# Longest delay of close() if the network is down.
 _ANSWER_SECONDS = 1.0
-# A transaction in which something was enqueued has an id.
+# A transaction that has enqueued a message has an id.
 _AGE = (
     b"select extract(epoch from"
     b" pg_catalog.clock_timestamp() operator(pg_catalog.-) pg_catalog.transaction_timestamp())"
@@ -42,64 +42,63 @@ _AGE = (
 
 
 def load_driver() -> ModuleType:
-    """Return psycopg; raises DriverMissing with what to install."""
+    """Return psycopg; raises DriverMissing with the install command."""
     try:
         import psycopg
     except ImportError as error:
-        hint = "PostgreSQL needs psycopg: pip install 'rowq[postgres]'"
-        raise DriverMissing(hint) from error
+        raise DriverMissing("PostgreSQL needs psycopg: pip install 'rowq[postgres]'") from error
     return psycopg
 
 
 def refusal_of(error: Exception) -> Refused | None:
-    """Return the refusal that an error stands for, or None."""
+    """Return the refusal in an error, or None."""
     if isinstance(error, UnicodeEncodeError):
-        return InvalidArgument(f"a text does not fit {error.encoding}: {error.reason}")
+        return InvalidArgument(f"an argument is not valid {error.encoding}: {error.reason}")
     sqlstate = sqlstate_of(error)
     if sqlstate == _COMMITS_INSIDE_TRANSACTION:
-        return WrongTransactionState("a routine that commits was called inside a transaction")
+        return WrongTransactionState("the routine commits; call it outside a transaction")
     if refused := REFUSALS.get(sqlstate):
         return refused(text_of(error))
     return None
 
 
 def sqlstate_of(error: Exception) -> str:
-    """Return the SQLSTATE of an error, "" where it has none."""
+    """Return the SQLSTATE of an error, or an empty string."""
     return getattr(error, "sqlstate", None) or ""
 
 
 def text_of(error: Any) -> str:
-    """Return the server's own words, without hint and position."""
-    # asyncpg has on the error itself what psycopg has in its diagnosis.
-    words = error.diag.message_primary if hasattr(error, "diag") else error.message
-    return words or str(error)
+    """Return the server's message, without hint and position."""
+    # asyncpg has it on the error itself, psycopg in its diagnostics.
+    text = error.diag.message_primary if hasattr(error, "diag") else error.message
+    return text or str(error)
 
 
 def is_denied(error: Any) -> bool:
-    """Whether the caller may not call a routine: an error inside of one has a context."""
+    """Whether the caller may not call a routine; an error inside a routine has a context."""
     return sqlstate_of(error) == _DENIED and not getattr(error, "diag", error).context
 
 
 def quoted(name: str) -> str:
-    """Return a role's name as it is written in SQL."""
+    """Return a role's name as an SQL identifier."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def ends_session(error: Any) -> bool:
-    """Whether the server said that it ends the session, whatever the reason."""
+    """Whether the server ended the session with this error."""
     return error.diag.severity_nonlocalized in {"FATAL", "PANIC"}
 
 
 @contextmanager
 def savepoint(connection: Any) -> Iterator[None]:
-    """Undo a block that raises; the driver begins the transaction if none is open."""
+    """Roll back a block that raises; the driver begins a transaction if none is open."""
     connection.execute(_SET)
     try:
         yield
     except BaseException:
-        # The connection may be gone, and then the first error is the one to be told.
+        # If the connection is lost, the first error is the one to raise.
         with suppress(load_driver().Error):
             for statement in _BACK:
                 connection.execute(statement)
@@ -123,17 +122,17 @@ async def savepoint_async(
     await connection.execute(_RELEASE)
 
 
-def watch(connection: Any, place: str) -> None:
-    """Have a warning given when a connection of psycopg's is closed, or collected, uncommitted."""
+def watch(connection: Any, target: str) -> None:
+    """Warn if a psycopg connection is closed or collected uncommitted."""
     if (found := watch_of(connection, _wrap)) is None:
         return
-    pgconn, noted_at, process = connection.pgconn, time.monotonic(), os.getpid()
+    pgconn, called_at, process = connection.pgconn, time.monotonic(), os.getpid()
 
     def is_open() -> bool:
-        seconds = time.monotonic() - noted_at
+        seconds = time.monotonic() - called_at
         return os.getpid() == process and _age_of(pgconn) >= seconds
 
-    found.note(place, is_open)
+    found.record(target, is_open)
 
 
 def _wrap(connection: Any, found: Watch) -> None:
@@ -142,10 +141,9 @@ def _wrap(connection: Any, found: Watch) -> None:
 
 
 def _age_of(pgconn: Any) -> float:
-    """Return for how many seconds a transaction that writes has been open, below 0 for none.
+    """Return the age in seconds of the open transaction that writes, negative if there is none.
 
-    One that is younger than the call is another one, so that the call's was committed, or rolled
-    back on purpose.
+    If it is younger than the call, the call's own transaction has ended.
     """
     psycopg = load_driver()
     if (
@@ -155,12 +153,12 @@ def _age_of(pgconn: Any) -> float:
     ):
         return -1.0
     try:
-        return _asked_age(pgconn)
+        return _query_age(pgconn)
     except (psycopg.Error, OSError):  # The connection is lost, and its transaction with it.
         return -1.0
 
 
-def _asked_age(pgconn: Any) -> float:
+def _query_age(pgconn: Any) -> float:
     pgconn.send_query(_AGE)
     pgconn.flush()
     until = time.monotonic() + _ANSWER_SECONDS

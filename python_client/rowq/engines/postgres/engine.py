@@ -17,8 +17,8 @@ from rowq.engines.postgres.driver import (
     CONNECTION_GONE,
     NOT_SENT,
     READ_ONLY,
+    ROLLED_BACK,
     SHORTAGE_CLASSES,
-    UNDONE,
     ends_session,
     is_denied,
     load_driver,
@@ -35,7 +35,7 @@ from rowq.errors import CannotConnect, Refused
 
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
 _SESSION = "select pg_catalog.pg_backend_pid()"
-# Telling the server that nobody waits for a call any more may take so long.
+# Timeout for cancelling a call.
 _CANCEL_SECONDS = 1.0
 
 
@@ -52,15 +52,15 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         parameters = connection_parameters(url)
         try:
             connection = psycopg.connect(**parameters, autocommit=True)
-            # The next transaction of a pooled connection may run in a session that has none of the
-            # statements that an earlier one has prepared.
+            # Behind a pooler, the next transaction may run in another session, which lacks the
+            # prepared statements.
             if "prepare_threshold" not in parameters and not self.is_direct(connection):
                 connection.prepare_threshold = None
         except (psycopg.Error, OSError, UnicodeError) as error:
             if isinstance(error, OSError) and not is_of_the_network(error):
                 raise
             raise CannotConnect(f"PostgreSQL: {error}") from error
-        # The driver says it with every `begin`, so that no pooler has to keep it.
+        # The driver sends it with every `begin`, so it works behind a pooler.
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
@@ -97,7 +97,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     def call_briefly(
         self, connection: Any, routine: str, arguments: Mapping[str, Any]
     ) -> list[Row]:
-        # The limit ends with the transaction: a session behind a pooler is another's next time.
+        # The timeout ends with the transaction: behind a pooler others use the session.
         with connection.transaction():
             connection.execute(_BRIEF_WAITS)
             return self.call(connection, routine, arguments)
@@ -167,7 +167,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     def break_off(self, connection: Any) -> None:
         psycopg = load_driver()
         is_active = connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE
-        # An older libpq cancels without a limit of time.
+        # An older libpq cancels without a timeout.
         if is_active and psycopg.capabilities.has_cancel_safe():
             with suppress(psycopg.Error, OSError):
                 connection.cancel_safe(timeout=_CANCEL_SECONDS)
@@ -191,8 +191,8 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             return nullcontext()
         return savepoint_async(connection, (load_driver().Error,))
 
-    def watch(self, connection: Any, place: str) -> None:
-        watch(connection, place)
+    def watch(self, connection: Any, target: str) -> None:
+        watch(connection, target)
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error)
@@ -218,8 +218,8 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     def is_wrong_server(self, error: Exception) -> bool:
         return sqlstate_of(error) == READ_ONLY
 
-    def is_undone(self, error: Exception) -> bool:
-        return sqlstate_of(error) in UNDONE and not ends_session(error)
+    def is_rolled_back(self, error: Exception) -> bool:
+        return sqlstate_of(error) in ROLLED_BACK and not ends_session(error)
 
     def is_shortage(self, error: Exception) -> bool:
         return sqlstate_of(error)[:2] in SHORTAGE_CLASSES
@@ -228,15 +228,15 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
 def _is_own(connection: Any, row: Row | None) -> bool:
     """Whether the session that answered _SESSION with this row is the connection's own.
 
-    A pooler gives its clients process ids of its own, because it cancels their queries by them.
+    A pooler gives its clients process ids of its own.
     """
     return row == (connection.pgconn.backend_pid,)
 
 
 def _is_up(connection: Any) -> bool:
-    """Whether a connection in no call has not ended, as far as this side can see."""
+    """Whether an idle connection is still up, as far as the client can see."""
     if has_input(connection.fileno()):
-        # An idle server sends a notice or a farewell, and an empty query tells which.
+        # The server has sent a notice or closed the session; an empty query shows which.
         with suppress(load_driver().OperationalError):
             connection.pgconn.exec_(b"")
     return bool(connection.pgconn.status == load_driver().pq.ConnStatus.OK)

@@ -1,12 +1,12 @@
-"""postgresql:// URLs, and what they mean to psycopg.
+"""postgresql:// URLs and their psycopg parameters.
 
     postgresql://user:password@host:5432/database?sslmode=verify-full
     postgresql:///database?host=/run/postgresql&prepare_threshold=none
 
-Parameters are those of libpq, and one of psycopg's own:
+Parameters are those of libpq, and one of psycopg:
 
-    prepare_threshold   number of calls after which a statement is prepared; none: never. Without
-                        it psycopg's default applies, and never through a pooler
+    prepare_threshold   number of calls after which a statement is prepared; none: never. Default:
+                        psycopg's, and none through a pooler
 """
 
 import re
@@ -30,20 +30,20 @@ _PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#
 
 
 def connection_parameters(url: str) -> dict[str, Any]:
-    """Return the URL's parameters over rowq's; a malformed URL may hold a secret: not shown."""
+    """Return rowq's parameters, overridden by the URL's; the error does not show the URL."""
     psycopg = load_driver()
     scheme, separator, rest = url.partition("://")
     _check_address(rest.partition("?")[0])
-    libpq_part, prepare = _split_prepare_threshold(f"{scheme.partition('+')[0]}{separator}{rest}")
+    libpq_url, prepare = _split_prepare_threshold(f"{scheme.partition('+')[0]}{separator}{rest}")
     try:
-        given = psycopg.conninfo.conninfo_to_dict(libpq_part)
+        parameters = psycopg.conninfo.conninfo_to_dict(libpq_url)
     except psycopg.ProgrammingError:
         raise malformed("PostgreSQL") from None
-    return {**_DEFAULTS, **given, **prepare, "client_encoding": "utf8"}
+    return {**_DEFAULTS, **parameters, **prepare, "client_encoding": "utf8"}
 
 
 def _check_address(address: str) -> None:
-    """Refuse what libpq would take apart at the wrong place, and then show a part of a password."""
+    """Refuse an address that libpq would split wrongly, and show part of the password in errors."""
     authority, _, path = address.partition("/")
     hosts = authority.rpartition("@")[2]
     ports = _PORT.findall(hosts)
@@ -53,16 +53,13 @@ def _check_address(address: str) -> None:
 
 
 def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
-    """Take psycopg's own parameter out of a URL; libpq does not know it.
-
-    A number of calls after which a statement is prepared, or `none`: never.
-    """
+    """Remove psycopg's own parameter from a URL; libpq does not support it."""
     match = _PREPARE_THRESHOLD.search(url)
     if not match:
         return url, {}
     value = match["value"].lower()
     if value != "none" and not value.isdecimal():
-        raise CannotConnect("PostgreSQL: prepare_threshold is a number or none")
+        raise CannotConnect("PostgreSQL: prepare_threshold must be a number or none")
     rest = url[match.end() :].removeprefix("&")
     url = f"{url[: match.start()]}{match['mark']}{rest}".rstrip("?&")
     return url, {"prepare_threshold": None if value == "none" else int(value)}

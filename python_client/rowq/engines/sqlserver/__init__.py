@@ -1,1 +1,1 @@
-"""All that rowq knows of SQL Server and Azure SQL; see docs/contributing.md, "Add an engine"."""
+"""The SQL Server and Azure SQL engine; see docs/contributing.md, "Add an engine"."""

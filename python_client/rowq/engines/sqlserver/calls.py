@@ -1,4 +1,4 @@
-"""How a routine is called on SQL Server, and how its rows are read."""
+"""Calls and rows on SQL Server."""
 
 import json
 from collections.abc import Mapping
@@ -14,14 +14,13 @@ from rowq.engines.calls import (
     Inputs,
     Readers,
     encoded,
-    given,
     inputs_of,
     read_rows,
     readers_of,
+    typed_arguments,
 )
 
-# ODBC's numbers for SQL types, as pyodbc has them too; those of values without a limit of length
-# have an older name beside the usual one.
+# ODBC's numbers for SQL types, as in pyodbc; long values have two numbers.
 _BIT, _TINYINT, _SMALLINT, _INTEGER, _BIGINT, _DOUBLE, _TIMESTAMP = -7, -6, 5, 4, -5, 8, 93
 _VARCHAR, _NVARCHAR, _LONG_NVARCHAR, _VARBINARY, _LONG_VARBINARY = 12, -9, -10, -3, -4
 
@@ -31,10 +30,10 @@ RESULT_TYPES = (
 )
 
 Binding = tuple[int, int, int]
-"""ODBC type, length and digits; a length of 0 stands for (max)."""
+"""ODBC type, length and digits; length 0 means (max)."""
 
-# Moments travel as text that means the same in every language and date format of a session:
-# drivers disagree on how many digits of a second they bind.
+# Timestamps are sent as text that every language and date format of a session reads alike:
+# drivers bind different numbers of fractional digits.
 _BINDINGS: dict[str, Binding] = {
     "boolean": (_BIT, 0, 0),
     "int32": (_INTEGER, 0, 0),
@@ -46,19 +45,16 @@ _BINDINGS: dict[str, Binding] = {
     "json": (_NVARCHAR, 0, 0),
     "timestamp": (_NVARCHAR, 40, 0),
 }
-# FreeTDS sends nvarchar(max) and varbinary(max) under the older names only. Under the usual ones it
-# cuts a text after 4,000 characters and sends no bytes at all, without a word.
+# FreeTDS sends nvarchar(max) and varbinary(max) only as the older types. As the newer ones it
+# silently truncates text after 4,000 characters and sends no bytes at all.
 _FREETDS = {(_NVARCHAR, 0, 0): (_LONG_NVARCHAR, 0, 0), (_VARBINARY, 0, 0): (_LONG_VARBINARY, 0, 0)}
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """How to call one routine.
+    """Call of one routine, and conversion of its rows.
 
-    text: the call with a mark for every parameter. parameters: name and contract type of each, in
-    order. bindings: how each is sent by Microsoft's drivers. freetds_bindings: and by FreeTDS.
-    readers: place of a column in the result and what makes the contract's Python value of the
-    driver's.
+    bindings: types of the parameters for Microsoft's drivers, freetds_bindings: for FreeTDS.
     """
 
     text: str
@@ -69,16 +65,16 @@ class Call:
 
     def values(self, arguments: Mapping[str, Any]) -> list[Any]:
         """Return the arguments as the driver binds them; raises InvalidArgument."""
-        return [_spell(*one) for one in given("sqlserver", self.parameters, arguments)]
+        return [_spell(*one) for one in typed_arguments("sqlserver", self.parameters, arguments)]
 
     def rows(self, rows: list[Row]) -> list[Row]:
-        """Return rows of the driver in the contract's Python types."""
+        """Convert the driver's rows to the contract's Python types."""
         return read_rows(rows, self.readers)
 
 
 @cache
 def call_of(routine: str) -> Call:
-    """Return how to call a routine of the contract, such as dequeue_fast."""
+    """Return the call of a routine, such as dequeue_fast."""
     parameters = inputs_of("sqlserver", routine)
     marks = ", ".join(f"@{name} = ?" for name, _ in parameters)
     bindings = [_BINDINGS[kind] for _, kind in parameters]

@@ -1,6 +1,6 @@
-"""pyodbc, imported when it is first needed: signals, errors and transactions.
+"""pyodbc, imported at first use: signals, errors and transactions.
 
-pyodbc puts all that a driver says about one failure into one text:
+pyodbc joins all of a driver's messages about one failure:
     [42000] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]RQ701 queue_not_found: no queue
     is named 'x' (52701) (SQLExecDirectW); [01000] [Microsoft]...[SQL Server]... (3621)
 """
@@ -20,7 +20,7 @@ from rowq.engines.sqlserver.calls import RESULT_TYPES
 from rowq.engines.sqlserver.url import is_freetds
 from rowq.errors import DriverMissing, Refused, RowqError, refusal_from_text
 
-# The signals that programs have handlers of; what no handler waits for ends the program at once.
+# Signals that programs usually handle.
 _SIGNALS = [
     getattr(signal, name)
     for name in (
@@ -36,20 +36,19 @@ _SIGNALS = [
     if hasattr(signal, "pthread_sigmask") and hasattr(signal, name)
 ]
 
-# The session or the server ended: killed, shut down, failed over, thrown out of an idle pool.
-# FreeTDS's own numbers are cannot connect, read, write, end of file, out of step, dead.
+# The session or the server ended: killed, shut down, failed over, removed from an idle pool.
+# FreeTDS's own numbers mean cannot connect, read, write, end of file, out of step, dead.
 CONNECTION_GONE = frozenset(
     {
         *(596, 6002, 6005, 17142, 17147, 17148, 17188, 17197, 40197, 40613, 40642),
         *(20002, 20004, 20006, 20009, 20017, 20020, 20047),
     }
 )
-# The database is read-only, or not here, as while its role changes.
+# The database is read-only, or unavailable during a role change.
 WRONG_SERVER = frozenset({976, 978, 979, 982, 983, 3906})
-# A lock was not granted in time, or a scan lost its place; locks, memory, disk or log are used up;
-# Azure is busy; a database comes up or changes its state. 650, 3951 and 3952 are not among them
-# (READPAST under serializable, snapshot where it cannot be): the isolation level of the caller's
-# transaction is wrong, and stays so however often it is tried.
+# Lock timeout, or a scan lost its position; no more locks, memory, disk or log; Azure is busy; a
+# database starts or changes its state. Not 650, 3951 and 3952 (READPAST under serializable,
+# snapshot not allowed): the isolation level is wrong, so a retry does not help.
 SHORTAGES = frozenset(
     {
         *(1222, 601),
@@ -62,26 +61,25 @@ SHORTAGES = frozenset(
 )
 
 DENIED = 229
-# These are a deadlock, an update conflict of a snapshot, and conflicts of tables in memory.
-UNDONE = frozenset({1205, 3960, 3961, 41301, 41302, 41305, 41325})
+# Deadlock, update conflict of a snapshot, conflicts of memory-optimized tables.
+ROLLED_BACK = frozenset({1205, 3960, 3961, 41301, 41302, 41305, 41325})
 
-# SQLSTATE and the names of those who passed them on come before the server's words.
+# SQLSTATE and the names of the drivers come before the server's message.
 _ORIGIN = r"(?:^|; )(?:\[[^\]]*\] ?)+"
 _END = r"(?= \(SQL\w+\)|; \[\w{5}\] |$)"
-_FAULT = re.compile(rf"{_ORIGIN}(RQ(\d{{3}}) \w+: .*?) \(52\2\){_END}", re.DOTALL)
-_WORDS = re.compile(rf"^(?:\[[^\]]*\] ?)*(.*?)(?: \(\d+\))?{_END}", re.DOTALL)
+_ROWQ_ERROR = re.compile(rf"{_ORIGIN}(RQ(\d{{3}}) \w+: .*?) \(52\2\){_END}", re.DOTALL)
+_MESSAGE = re.compile(rf"^(?:\[[^\]]*\] ?)*(.*?)(?: \(\d+\))?{_END}", re.DOTALL)
 _NUMBER = re.compile(rf" \((\d+)\){_END}")
 _STATE = re.compile(r"(?:^|; )\[(\w{5})\] ")
 
-# This leaves one transaction open, whether the driver has opened it already or leaves that to the
-# first statement, where an explicit one counts twice.
+# Leave exactly one transaction open. The driver may have opened it already, or may open it with the
+# first statement, so that an explicit one counts twice.
 _OPEN = """
     set nocount on;
     if @@trancount = 0 begin transaction;
     while @@trancount > 1 commit transaction;
 """
-# Open a transaction where the server, or somebody's statement, has ended it: the driver's rollback
-# needs one.
+# The driver's rollback needs a transaction, but the server or a statement may have ended it.
 _REOPEN = "if @@trancount = 0 begin transaction;"
 _IDENTITY = "select current_transaction_id()"
 _BACK_TO = """
@@ -92,7 +90,7 @@ _savepoints = count(1)
 
 
 def load_driver() -> ModuleType:
-    """Return pyodbc; raises DriverMissing with what to install."""
+    """Return pyodbc; raises DriverMissing with the install command."""
     try:
         import pyodbc
     except ImportError as error:
@@ -100,8 +98,8 @@ def load_driver() -> ModuleType:
             hint = "SQL Server needs pyodbc: pip install 'rowq[sqlserver]'"
         else:
             hint = (
-                f"pyodbc does not load ({error}): it needs unixODBC (Debian: apt-get install"
-                " unixodbc; macOS: brew install unixodbc) and a driver, msodbcsql18 or tdsodbc"
+                f"pyodbc does not load ({error}); install unixODBC (package unixodbc) and a"
+                " driver, msodbcsql18 or tdsodbc"
             )
         raise DriverMissing(hint) from error
     driver: ModuleType = pyodbc
@@ -109,22 +107,22 @@ def load_driver() -> ModuleType:
 
 
 def is_by_freetds(connection: Any) -> bool:
-    """Whether a connection of pyodbc's is one of FreeTDS."""
+    """Whether a pyodbc connection uses FreeTDS."""
     return is_freetds(connection.getinfo(load_driver().SQL_DRIVER_NAME))
 
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Let no signal that has a handler interrupt a call of the driver: the handler runs after it.
+    """Block handled signals during a driver call; the handlers run after it.
 
-    Microsoft's driver takes an interrupted read for a lost connection, and pyodbc, which then asks
-    the driver for its words, drops what the handler has raised: Ctrl-C would be lost.
+    Microsoft's driver takes an interrupted read for a lost connection, and pyodbc then drops the
+    exception of the handler: Ctrl-C would be lost.
     """
     held = {number for number in _SIGNALS if callable(signal.getsignal(number))}
     if not held:
         yield
         return
-    # A handler that runs as the signals are blocked may raise out of that call.
+    # A handler may run, and raise, while the signals are being blocked.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, held)
@@ -134,10 +132,10 @@ def signals_held() -> Iterator[None]:
 
 
 def open_connection(text: str, timeout: int) -> Any:
-    """Connect in autocommit, in a thread, so that an exception of a signal's handler comes at once.
+    """Connect in autocommit, in a thread, so that a signal handler's exception is raised at once.
 
-    What a handler raises while pyodbc makes an error of the driver's words would be lost. A
-    connection that comes too late is closed by nobody wanting it.
+    pyodbc drops such an exception while it reads the driver's error. A connection that comes too
+    late is closed by the garbage collector.
 
     Args:
         text: the connection string.
@@ -161,7 +159,7 @@ def open_connection(text: str, timeout: int) -> Any:
 
 @contextmanager
 def plain_results(connection: Any) -> Iterator[None]:
-    """Let rows come as the driver gives them, whatever the connection's owner makes of a type."""
+    """Disable the connection's output converters for the types of results."""
     types = {kind: connection.get_output_converter(kind) for kind in RESULT_TYPES}
     own = {kind: converter for kind, converter in types.items() if converter is not None}
     for kind in own:
@@ -174,7 +172,7 @@ def plain_results(connection: Any) -> Iterator[None]:
 
 
 def drain(cursor: Any) -> list[Row]:
-    """Return the rows of the one result set; what comes after them may still be an error."""
+    """Return the rows of the only result set, and read on: an error may follow it."""
     rows: list[Row] = []
     while True:
         if cursor.description:
@@ -184,14 +182,14 @@ def drain(cursor: Any) -> list[Row]:
 
 
 def execute(connection: Any, statement: str) -> None:
-    """Run a statement, or several, to the end."""
+    """Run one or more statements to the end."""
     with signals_held(), closing(connection.cursor()) as cursor:
         cursor.execute(statement)
         drain(cursor)
 
 
 def value_of(connection: Any, query: str) -> Any:
-    """Return the one value of a query's one row."""
+    """Return the value of a query with one row and one column."""
     with signals_held(), closing(connection.cursor()) as cursor:
         cursor.execute(query)
         ((value,),) = drain(cursor)
@@ -199,7 +197,7 @@ def value_of(connection: Any, query: str) -> Any:
 
 
 def commit(connection: Any) -> None:
-    """Commit the transaction; a signal's handler runs before it or after it."""
+    """Commit the transaction; signal handlers run before or after it."""
     with signals_held():
         connection.commit()
 
@@ -211,51 +209,50 @@ def roll_back(connection: Any) -> None:
 
 
 def text_of(error: Exception) -> str:
-    """Return what an error says, without the SQLSTATE that pyodbc puts before it."""
+    """Return the text of an error, without the SQLSTATE before it."""
     return str(error.args[1]) if len(error.args) > 1 else str(error)
 
 
 def states_of(error: Exception) -> set[str]:
-    """Return the SQLSTATEs of all that went wrong."""
+    """Return the SQLSTATEs in an error."""
     first = {str(error.args[0])} if len(error.args) > 1 else set()
     return first | set(_STATE.findall(text_of(error)))
 
 
 def numbers_of(error: Exception) -> set[int]:
-    """Return the server's numbers, or the driver's own, of all that went wrong."""
+    """Return the numbers of the server, or of the driver, in an error."""
     return {int(number) for number in _NUMBER.findall(text_of(error))}
 
 
-def fault_of(error: Exception) -> str | None:
-    """Return what rowq's own code on the server said, such as RQ701 queue_not_found: ...; or None.
+def rowq_error_of(error: Exception) -> str | None:
+    """Return the message of rowq's own code, such as RQ701 queue_not_found: ..., or None.
 
-    Only words that the server sent under the number that belongs to them: RQ701 under 52701.
+    The message must have the matching server number: RQ701 has 52701.
     """
-    found = _FAULT.search(text_of(error))
+    found = _ROWQ_ERROR.search(text_of(error))
     return found[1] if found else None
 
 
 def refusal_of(error: Exception) -> Refused | None:
-    """Return the refusal of a routine that an error of the driver stands for, or None."""
-    fault = fault_of(error)
-    return refusal_from_text(fault) if fault else None
+    """Return the refusal in a driver's error, or None."""
+    text = rowq_error_of(error)
+    return refusal_from_text(text) if text else None
 
 
-def words_of(text: str) -> str:
-    """Return the server's own words of what a driver passed on, the first ones of several."""
-    found = _WORDS.match(text)
+def message_of(text: str) -> str:
+    """Return the first message of the server in a driver's text."""
+    found = _MESSAGE.match(text)
     return found[1] if found else text
 
 
 class Transactions:
-    """The transactions that were opened here, by the connection that each is on."""
+    """Transactions that rowq opened: the server's number of each, by id of the connection."""
 
     def __init__(self) -> None:
-        # Each value is the server's number of the transaction.
         self._opened: dict[int, int] = {}
 
     def is_open(self, connection: Any) -> bool:
-        """Whether a call made now would be inside a transaction that the caller must end."""
+        """Whether a call now would be inside a transaction that the caller must end."""
         if connection.closed:
             return False
         opened = self._opened.get(id(connection))
@@ -270,10 +267,10 @@ class Transactions:
 
     @contextmanager
     def outermost(self, connection: Any) -> Iterator[None]:
-        """Leave autocommit for a block, so that commit and rollback of the driver have a meaning.
+        """Leave autocommit for a block; commit or roll back at its end.
 
-        Autocommit comes back only where nothing is open: the driver would commit that.
-        Raises RowqError when the transaction was ended inside.
+        Autocommit is restored only if no transaction is open, which the driver would commit.
+        Raises RowqError if the block ended the transaction.
         """
         connection.autocommit = False
         try:
@@ -292,10 +289,10 @@ class Transactions:
 
     @contextmanager
     def nested(self, connection: Any) -> Iterator[None]:
-        """Roll back to here on an exception; T-SQL has no word to release a savepoint.
+        """Roll back to here on an exception; T-SQL cannot release a savepoint.
 
-        Raises RowqError when the transaction was ended inside: what went before is then undone,
-        or committed, without anybody having asked for that.
+        Raises RowqError if the block ended the transaction, and so committed or rolled back the
+        earlier statements.
         """
         name = f"rowq_{next(_savepoints)}"
         opened = value_of(connection, _IDENTITY)
@@ -309,7 +306,7 @@ class Transactions:
 
 
 def _undo(connection: Any) -> None:
-    """Roll back and return to autocommit; a connection that cannot do that is closed."""
+    """Roll back and restore autocommit; close the connection if that fails."""
     error = load_driver().Error
     try:
         execute(connection, _REOPEN)
@@ -321,7 +318,7 @@ def _undo(connection: Any) -> None:
 
 
 def _back_to(connection: Any, savepoint: str) -> None:
-    """Roll back to a savepoint, and all of the transaction where that is no longer possible."""
+    """Roll back to a savepoint, or the whole transaction if that is no longer possible."""
     error = load_driver().Error
     try:
         execute(connection, _BACK_TO.format(name=savepoint))
@@ -332,4 +329,4 @@ def _back_to(connection: Any, savepoint: str) -> None:
 
 def _require_same(connection: Any, opened: int) -> None:
     if value_of(connection, _IDENTITY) != opened:
-        raise RowqError("the transaction was ended inside the block that it was opened for")
+        raise RowqError("the block must not end its transaction")

@@ -1,9 +1,8 @@
 """SQL Server and Azure SQL through pyodbc, with Microsoft's ODBC driver or FreeTDS.
 
-The text of a call is fixed and names its parameters: not the escape {call ...}, with which FreeTDS
-fails on a long value. Each parameter is bound with the contract's type, a null too, so that no
-driver has to ask the server for it. Results are read to their end: an error may come after the
-rows.
+The text of a call is fixed and names its parameters; with the escape {call ...}, FreeTDS fails on
+long values. Each parameter, even null, is bound with the contract's type, so that no driver queries
+it. Results are read to the end: an error may follow the rows.
 """
 
 # ruff: noqa: D102 - the methods are described in base.py
@@ -18,8 +17,8 @@ from rowq.engines.sqlserver.calls import call_of
 from rowq.engines.sqlserver.driver import (
     CONNECTION_GONE,
     DENIED,
+    ROLLED_BACK,
     SHORTAGES,
-    UNDONE,
     WRONG_SERVER,
     Transactions,
     drain,
@@ -38,10 +37,10 @@ from rowq.engines.sqlserver.driver import (
 from rowq.engines.sqlserver.url import connection_string, default_driver, parse_url
 from rowq.errors import CannotConnect, Refused
 
-# Microsoft's driver tried to mend an idle connection, before it sent the call, and could not.
-_STATES_NOT_MENDED = {"IMC01", "IMC02", "IMC03", "IMC04"}
-# IMC05 and IMC06 say that it did not try, and not when the connection broke.
-_STATES_GONE = _STATES_NOT_MENDED | {
+# Microsoft's driver could not reopen an idle connection before it sent the call.
+_STATES_NOT_REOPENED = {"IMC01", "IMC02", "IMC03", "IMC04"}
+# IMC05 and IMC06: it did not try; when the connection was lost is unknown.
+_STATES_GONE = _STATES_NOT_REOPENED | {
     *("08S01", "08001", "08003", "08007", "HYT01", "IMC05", "IMC06"),
 }
 _STATES_SHORTAGE = {"40001", "HYT00"}
@@ -73,7 +72,7 @@ class SqlserverEngine(SynchronousEngine):
     def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
         pyodbc = load_driver()
         call = call_of(routine)
-        # pyodbc asks the server for the type of a None, whatever it was told, but not of this null.
+        # pyodbc queries the type of None even if it is bound, but not of BinaryNull.
         values = [pyodbc.BinaryNull if value is None else value for value in call.values(arguments)]
         try:
             bindings = call.freetds_bindings if is_by_freetds(connection) else call.bindings
@@ -103,7 +102,7 @@ class SqlserverEngine(SynchronousEngine):
     def is_usable(self, connection: Any) -> bool:
         if connection.closed:
             return False
-        # Microsoft's driver mends an idle connection by itself, before it sends anything on it.
+        # Microsoft's driver reopens an idle connection before it sends anything.
         if not is_by_freetds(connection):
             return True
         try:
@@ -120,8 +119,8 @@ class SqlserverEngine(SynchronousEngine):
             return self._transactions.nested(connection)
         return self._transactions.outermost(connection)
 
-    def watch(self, connection: Any, place: str) -> None:
-        """Do nothing: pyodbc's connections take no methods of another's."""
+    def watch(self, connection: Any, target: str) -> None:
+        """Do nothing: the methods of pyodbc's connections cannot be wrapped."""
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error) if isinstance(error, load_driver().Error) else None
@@ -144,13 +143,13 @@ class SqlserverEngine(SynchronousEngine):
     def was_sent(self, error: Exception) -> bool:
         if not isinstance(error, load_driver().Error):
             return True
-        return not states_of(error) & _STATES_NOT_MENDED
+        return not states_of(error) & _STATES_NOT_REOPENED
 
     def is_wrong_server(self, error: Exception) -> bool:
         return _is_one_of(error, WRONG_SERVER)
 
-    def is_undone(self, error: Exception) -> bool:
-        return _is_one_of(error, UNDONE)
+    def is_rolled_back(self, error: Exception) -> bool:
+        return _is_one_of(error, ROLLED_BACK)
 
     def is_shortage(self, error: Exception) -> bool:
         if _is_one_of(error, SHORTAGES):
@@ -163,10 +162,10 @@ def _is_one_of(error: Exception, numbers: frozenset[int]) -> bool:
 
 
 def _was_closed(error: Exception) -> bool:
-    """Whether pyodbc says that the connection was closed already, or FreeTDS has no words left."""
-    words = text_of(error)
-    closed = len(error.args) == 1 and "connection" in words and "closed" in words
-    return closed or words == "The driver did not supply an error!"
+    """Whether pyodbc reports a closed connection, or FreeTDS an error without text."""
+    text = text_of(error)
+    closed = len(error.args) == 1 and "connection" in text and "closed" in text
+    return closed or text == "The driver did not supply an error!"
 
 
 ENGINE = SqlserverEngine()

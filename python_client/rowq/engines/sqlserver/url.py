@@ -1,20 +1,20 @@
-"""sqlserver:// URLs, and what they mean to an ODBC driver.
+"""sqlserver:// URLs and their ODBC connection strings.
 
     sqlserver://user:password@host:1433/database?encrypt=yes&trust_server_certificate=yes
     sqlserver://host/database?driver=FreeTDS
 
-Without a user the driver logs in as whoever runs the program (Kerberos, or Windows itself); rowq is
-in the schema `rowq` of the URL's database. Parameters may be written with hyphens or underscores:
+Without a user the driver logs in as the user of the process (Kerberos or Windows). rowq is in the
+schema `rowq` of the URL's database. Parameters may be written with hyphens or underscores:
 
-    driver                      name of the driver in odbcinst.ini, or path of its library; by
-                                default the newest of Microsoft's, else FreeTDS
+    driver                      name of the driver in odbcinst.ini, or path of its library; default:
+                                the newest of Microsoft, else FreeTDS
     instance                    named instance, instead of the port
     connect_timeout             seconds, 10 by default
-    encrypt                     yes, no or strict; by default what the driver does, which is yes
-                                for Microsoft's from 18 on
-    trust_server_certificate    yes: encrypted, whoever the server is. FreeTDS checks no
-                                certificate, so there `encrypt` needs this word
-    host_name_in_certificate    name to look for in the certificate, instead of the host's
+    encrypt                     yes, no or strict; default: the driver's, which is yes for
+                                Microsoft's from version 18
+    trust_server_certificate    yes: encrypted, server not verified. FreeTDS verifies no
+                                certificate, so there `encrypt` requires this
+    host_name_in_certificate    expected name in the certificate, instead of the host
     authentication              such as ActiveDirectoryMsi; Microsoft's drivers only
     multi_subnet_failover       yes: try all addresses of the name at once; Microsoft's only
 """
@@ -22,7 +22,7 @@ in the schema `rowq` of the URL's database. Parameters may be written with hyphe
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from rowq.engines.urls import malformed, parameters_of
 from rowq.errors import CannotConnect
@@ -40,10 +40,9 @@ _MICROSOFTS = re.compile(r"ODBC Driver (\d+) for SQL Server", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a URL means, whichever driver is used.
+    """The parts of a URL, for any driver.
 
-    driver: None when the URL names none. connect_timeout: seconds.
-    attributes: the URL's other parameters, by their names there.
+    driver: None if not set. connect_timeout: seconds. attributes: the other parameters.
     """
 
     driver: str | None
@@ -57,37 +56,34 @@ class Target:
 
 
 def parse_url(url: str) -> Target:
-    """Return what `url` says.
+    """Parse `url`.
 
-    Raises CannotConnect for a malformed URL, without showing it: it may hold a secret.
+    Raises CannotConnect for a malformed URL, without showing it: it may contain a secret.
     """
     if "#" in url:
         raise malformed("SQL Server")
     try:
         parts = urlsplit(url)
-        given = parameters_of(parts.query, _KNOWN, "SQL Server")
-        timeout = int(given.pop("connect_timeout", "10"))
+        parameters = parameters_of(parts.query, _KNOWN, "SQL Server")
+        timeout = int(parameters.pop("connect_timeout", "10"))
         port = parts.port
     except ValueError:
         raise malformed("SQL Server") from None
-    host, instance = parts.hostname or "localhost", given.pop("instance", "")
+    host, instance = parts.hostname or "localhost", parameters.pop("instance", "")
     return Target(
-        driver=given.pop("driver", None),
+        driver=parameters.pop("driver", None),
         host=f"{host}\\{instance}" if instance else host,
         port=port if instance else port or _PORT,
         database=unquote(parts.path.lstrip("/")),
-        user=_secret(parts, "username"),
-        password=_secret(parts, "password"),
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
         connect_timeout=timeout,
-        attributes=_checked(given),
+        attributes=_checked(parameters),
     )
 
 
 def default_driver(installed: Iterable[str]) -> str:
-    """Return the driver to use when the URL names none.
-
-    Raises CannotConnect with a hint when there is none for SQL Server among `installed`.
-    """
+    """Return the default driver among `installed`; raises CannotConnect if there is none."""
     names = list(installed)
     microsofts = {int(found[1]): name for name in names if (found := _MICROSOFTS.fullmatch(name))}
     if microsofts:
@@ -95,8 +91,7 @@ def default_driver(installed: Iterable[str]) -> str:
     if freetds := [name for name in names if is_freetds(name)]:
         return freetds[0]
     raise CannotConnect(
-        "SQL Server: unixODBC knows no driver for it. Install Microsoft's ODBC Driver 18"
-        " (package msodbcsql18), or FreeTDS (Debian: apt-get install tdsodbc)"
+        "SQL Server: no ODBC driver found; install msodbcsql18 or FreeTDS (Debian: tdsodbc)"
     )
 
 
@@ -110,58 +105,59 @@ def connection_string(target: Target, driver: str) -> str:
     pairs = {"DRIVER": driver, **(_freetds(target) if is_freetds(driver) else _microsofts(target))}
     pairs |= {"DATABASE": target.database, "UID": target.user, "PWD": target.password}
     pairs["APP"] = "rowq"
-    said = {name: quoted(value) for name, value in pairs.items() if value}
+    values = {name: quoted(value) for name, value in pairs.items() if value}
     if is_freetds(driver) and any(
-        "}}" in value for value in said.values() if value.startswith("{")
+        "}}" in value for value in values.values() if value.startswith("{")
     ):
         raise CannotConnect(
-            "SQL Server: FreeTDS before 1.4 misreads a } in a user, password or database that also"
-            " holds a semicolon, or begins with a brace; use Microsoft's driver, or change it"
+            "SQL Server: FreeTDS before 1.4 cannot send } with ; or a leading { in user, password"
+            " or database; use Microsoft's driver"
         )
-    return "".join(f"{name}={value};" for name, value in said.items())
+    return "".join(f"{name}={value};" for name, value in values.items())
 
 
 def quoted(value: str) -> str:
-    """Return a value as a connection string holds it, in braces only where that is needed.
+    """Quote a value for a connection string, in braces only if needed.
 
-    Raises CannotConnect for a character that no connection string can hold.
+    Raises CannotConnect for a NUL character.
     """
     if "\0" in value:
-        raise CannotConnect("SQL Server: the URL holds a NUL character")
+        raise CannotConnect("SQL Server: the URL must not contain NUL characters")
     if ";" in value or value.startswith("{") or value != value.strip():
         return "{" + value.replace("}", "}}") + "}"
     return value
 
 
 def _microsofts(target: Target) -> dict[str, str]:
-    given = target.attributes
-    by_user = target.user or "authentication" in given
+    attributes = target.attributes
+    by_user = target.user or "authentication" in attributes
     return {
         "SERVER": target.host if target.port is None else f"{target.host},{target.port}",
-        "Encrypt": given.get("encrypt", ""),
-        "TrustServerCertificate": given.get("trust_server_certificate", ""),
-        "HostNameInCertificate": given.get("host_name_in_certificate", ""),
-        "Authentication": given.get("authentication", ""),
-        "MultiSubnetFailover": given.get("multi_subnet_failover", ""),
+        "Encrypt": attributes.get("encrypt", ""),
+        "TrustServerCertificate": attributes.get("trust_server_certificate", ""),
+        "HostNameInCertificate": attributes.get("host_name_in_certificate", ""),
+        "Authentication": attributes.get("authentication", ""),
+        "MultiSubnetFailover": attributes.get("multi_subnet_failover", ""),
         "Trusted_Connection": "" if by_user else "yes",
     }
 
 
 def _freetds(target: Target) -> dict[str, str]:
-    given = target.attributes
-    encrypt, trusts = given.get("encrypt", ""), given.get("trust_server_certificate") == "yes"
-    lacking = given.keys() - {"encrypt", "trust_server_certificate"}
-    if encrypt == "strict" or lacking:
-        raise CannotConnect(f"SQL Server: FreeTDS has no {min(lacking, default='encrypt=strict')}")
-    if encrypt == "yes" and not trusts:
+    attributes = target.attributes
+    encrypt = attributes.get("encrypt", "")
+    missing = attributes.keys() - {"encrypt", "trust_server_certificate"}
+    if encrypt == "strict" or missing:
+        name = min(missing, default="encrypt=strict")
+        raise CannotConnect(f"SQL Server: FreeTDS does not support {name}")
+    if encrypt == "yes" and attributes.get("trust_server_certificate") != "yes":
         raise CannotConnect(
-            "SQL Server: FreeTDS checks no certificate. Say trust_server_certificate=yes if that"
-            " will do, or use Microsoft's driver"
+            "SQL Server: FreeTDS does not verify certificates; use trust_server_certificate=yes"
+            " or Microsoft's driver"
         )
     return {
         "SERVER": target.host,
         "PORT": "" if target.port is None else str(target.port),
-        # This version has Unicode both ways, 64 bit row counts, and dates with microseconds.
+        # Version 7.4 supports Unicode, 64-bit row counts and microseconds.
         "TDS_Version": "7.4",
         "ClientCharset": "UTF-8",
         "Encryption": _FREETDS_ENCRYPTION.get(encrypt, ""),
@@ -169,23 +165,19 @@ def _freetds(target: Target) -> dict[str, str]:
     }
 
 
-def _checked(given: dict[str, str]) -> dict[str, str]:
-    """Return the parameters with their words in one spelling."""
+def _checked(parameters: dict[str, str]) -> dict[str, str]:
+    """Normalize the values of the parameters."""
     words = {
         "encrypt": _ENCRYPT,
         "trust_server_certificate": _YES_OR_NO,
         "multi_subnet_failover": _YES_OR_NO,
     }
-    checked = dict(given)
+    checked = dict(parameters)
     for name, spellings in words.items():
-        if name in given:
-            word = spellings.get(given[name].lower())
+        if name in parameters:
+            word = spellings.get(parameters[name].lower())
             if word is None:
                 choice = ", ".join(sorted(set(spellings.values())))
-                raise CannotConnect(f"SQL Server: {name} is one of {choice}")
+                raise CannotConnect(f"SQL Server: {name} must be one of {choice}")
             checked[name] = word
     return checked
-
-
-def _secret(parts: SplitResult, name: str) -> str:
-    return unquote(getattr(parts, name) or "")

@@ -16,7 +16,7 @@ from rowq.tools.metrics.queues import queue_metrics
 from rowq.tools.metrics.sampling import Sample
 from rowq.tools.terminal import log_to_stderr, printable_lines
 from rowq.worker.context import StopSignals
-from rowq.worker.metrics.server import LIVE, metrics_page, serving, told
+from rowq.worker.metrics.server import LIVE, metrics_page, probe_answer, serving
 
 _TICK_SECONDS = 0.2
 
@@ -99,8 +99,8 @@ def _serve(collector: Collector, host: str, port: int) -> None:
 
     pages = {
         "/metrics": metrics_page(registry),
-        LIVE: lambda _accept: told(""),
-        "/ready": lambda _accept: told(ready()),
+        LIVE: lambda _accept: probe_answer(""),
+        "/ready": lambda _accept: probe_answer(ready()),
     }
     with serving(host, port, pages) as address, StopSignals() as signals:
         say(f"{address}/metrics; Ctrl-C ends", err=True)

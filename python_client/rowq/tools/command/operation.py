@@ -13,7 +13,7 @@ from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AnyQueue, AsJson, Stripes, Url, Urls
 from rowq.tools.console.output import LEVEL_STYLES, print_rows, record
 from rowq.tools.doctor import Check, Status, examine
-from rowq.worker.stripes import server_away
+from rowq.worker.stripes import server_down
 
 _STYLES = {Status.FAILED: "bold red", Status.WARNING: "yellow", Status.UNKNOWN: "dim"}
 
@@ -65,7 +65,7 @@ def _health_of(url: str) -> list[HealthCheck]:
         with open_queue(url) as queue:
             return queue.health()
     except (CannotConnect, ConnectionLost) as error:
-        return [server_away(error)]
+        return [server_down(error)]
 
 
 def maintain(

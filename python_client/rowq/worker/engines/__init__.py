@@ -1,4 +1,4 @@
-"""What a worker needs of each engine, in the module of the engine's name."""
+"""Transactions and notifications of a worker, one module per engine."""
 
 import importlib
 from typing import Any
@@ -8,13 +8,13 @@ from rowq.worker.engines.base import Notifications, WorkTransaction
 
 
 def work_transaction(engine: Engine, connection: Any) -> WorkTransaction:
-    """Return a transaction for a worker's handlers, not yet begun."""
+    """Return a transaction for a worker's handlers; it is not begun."""
     work: WorkTransaction = _of(engine).WORK(connection)
     return work
 
 
 def notifications_of(engine: ListeningEngine, connection: Any) -> Notifications:
-    """Return the notifications of a connection; ask for them before `listen` is called."""
+    """Return the notifications of a connection; call this before `listen`."""
     notifications: Notifications = _of(engine).NOTIFICATIONS(connection)
     return notifications
 

@@ -1,7 +1,7 @@
-"""What a transactional worker needs of an engine: a transaction that it lends its handlers.
+"""The transaction that a transactional worker lends to its handlers.
 
-For as long as a handler has the connection, methods of it are replaced. A statement is known by its
-first words; what hides its deeds, such as a call of a procedure, is noticed afterwards.
+While a handler has the connection, some of its methods are replaced. A statement is recognized by
+its first words; the effects of others, such as a procedure call, are detected afterwards.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from rowq.engines.connections import LENT_FOR
 from rowq.errors import ForbiddenInHandler, RowqError
 
-# ruff: noqa: N818 - TransactionEnded says what happened, as the contract's errors do
+# ruff: noqa: N818 - named like the contract's errors
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _BLANK = re.compile(r"\s+|--[^\n]*")
@@ -23,17 +23,17 @@ _WORDS = 4
 
 
 class TransactionEnded(RowqError):
-    """A worker's transaction is over before the worker ended it: by a handler, or by the server.
+    """A handler or the server ended the worker's transaction.
 
-    committed: whether what was kept of earlier handlers is in effect; also where they wrote
-    nothing. kept: whether all that the last handler wrote is in effect. is_transient: whether the
-    server ended it for a reason that is likely to be gone at the next try, such as a deadlock.
+    committed: whether the kept writes of earlier handlers are in effect, or there were none. kept:
+    whether all writes of the last handler are in effect. is_transient: whether the server ended it
+    because of a transient error, such as a deadlock.
     """
 
     def __init__(
         self, text: str, *, committed: bool, kept: bool = False, is_transient: bool = False
     ) -> None:
-        """Say what has become of what was written."""
+        """Set the state of the writes."""
         super().__init__(text)
         self.committed = committed
         self.kept = kept
@@ -42,9 +42,9 @@ class TransactionEnded(RowqError):
 
 @dataclass(frozen=True, slots=True)
 class AbortedTransaction:
-    """A handler went on after an error that its transaction did not survive; it was undone.
+    """A handler continued after an error that aborted its transaction; it was rolled back.
 
-    error: what the database had said. is_transient: as in TransactionEnded.
+    error: the database's error. is_transient: as in TransactionEnded.
     """
 
     error: str
@@ -52,10 +52,10 @@ class AbortedTransaction:
 
 
 class WorkTransaction(ABC):
-    """A transaction of a transactional worker, read committed whatever the server's default is.
+    """A transaction of a transactional worker, always READ COMMITTED.
 
-    It goes from one handler to the next: `lend` the connection to each, then `keep` or `undo` what
-    it wrote. Each method raises TransactionEnded, or the driver's errors.
+    `lend` the connection to each handler, then `keep` or `undo` its writes. Each method raises
+    TransactionEnded, or the driver's errors.
     """
 
     @abstractmethod
@@ -64,35 +64,35 @@ class WorkTransaction(ABC):
 
     @abstractmethod
     def lend(self, claim_id: int) -> AbstractContextManager[Any]:
-        """Lend a handler the connection, which refuses what is the worker's to do, for a block.
+        """Lend a handler the connection for a block.
 
-        That is to end the transaction, and to finish or extend the claim: ForbiddenInHandler. Where
-        something has ended it all the same, no further statement is taken.
+        The connection refuses to end the transaction, and to finish or extend the claim
+        (ForbiddenInHandler). If the transaction has ended anyway, it refuses every statement.
         """
 
     @abstractmethod
     def keep(self) -> AbortedTransaction | None:
-        """Keep what the handler wrote, unless it has spoiled that: then undo it and say so."""
+        """Keep the handler's writes; if it aborted the transaction, roll back and return that."""
 
     @abstractmethod
     def undo(self) -> None:
-        """Undo what the handler wrote."""
+        """Roll back the handler's writes."""
 
     @abstractmethod
     def commit(self) -> None:
-        """Commit all that was kept, and what was done since."""
+        """Commit the kept writes and later ones."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Roll all of it back, if there is still something; never raises the driver's errors."""
+        """Roll everything back; never raises the driver's errors."""
 
 
 class Notifications(ABC):
-    """What an open connection is told of new messages, between the calls made on it."""
+    """Notifications of new messages on an open connection."""
 
     @abstractmethod
     def wait(self, seconds: float) -> list[str]:
-        """Return the names of queues told so far, waiting so long for the first.
+        """Return the queue names received so far; wait up to `seconds` for the first.
 
         Raises the driver's errors.
         """
@@ -100,35 +100,35 @@ class Notifications(ABC):
     @property
     @abstractmethod
     def received(self) -> int:
-        """How many notifications have come so far, those of others too."""
+        """Number of notifications received so far, including other queues'."""
 
     @abstractmethod
     def end(self) -> None:
-        """Receive none any more, until `listen` is called again; raises the driver's errors."""
+        """Stop receiving until `listen` is called again; raises the driver's errors."""
 
     @abstractmethod
     def is_deaf(self, other: Any, seconds: float) -> bool:
-        """Whether what another connection tells does not come within so many seconds."""
+        """Whether a notification of another connection does not arrive within `seconds`."""
 
 
 def refuse_ending(what: str) -> NoReturn:
-    """Raise ForbiddenInHandler for something that would end the transaction."""
+    """Raise ForbiddenInHandler for an action that would end the transaction."""
     raise ForbiddenInHandler(
-        f"{what}: a handler may not end its worker's transaction, which is committed with the"
-        " message's completion"
+        f"{what}: a transactional handler must not end the worker's transaction; it commits with"
+        " the completion"
     )
 
 
 def refuse_after_end() -> NoReturn:
-    """Raise ForbiddenInHandler for everything after the transaction's end."""
+    """Raise ForbiddenInHandler for a statement after the transaction's end."""
     raise ForbiddenInHandler(
-        "the handler has ended its worker's transaction, or the server has; nothing more is taken"
+        "the worker's transaction has ended, by the handler or the server; return from the handler"
     )
 
 
 @contextmanager
 def lent(connection: Any, claim_id: int, **methods: Any) -> Iterator[Any]:
-    """Yield the connection with `methods` in place of its own, for a handler of this claim."""
+    """Yield the connection with some methods replaced, for a handler of this claim."""
     replaced = {LENT_FOR: claim_id, **methods}
     hidden = {name: vars(connection)[name] for name in replaced if name in vars(connection)}
     vars(connection).update(replaced)
@@ -142,7 +142,7 @@ def lent(connection: Any, claim_id: int, **methods: Any) -> Iterator[Any]:
 
 
 def refusing(what: str) -> Callable[..., NoReturn]:
-    """Return a method that refuses, whatever it is given."""
+    """Return a method that always refuses."""
 
     def refuse(*_args: Any, **_options: Any) -> NoReturn:
         refuse_ending(what)
@@ -157,10 +157,9 @@ def first_words(
     blank: re.Pattern[str] = _BLANK,
     comments_nest: bool = False,
 ) -> list[str]:
-    """Return the first four words of a statement in lower case, without comments before them.
+    """Return the first four words of a statement in lower case, without comments.
 
-    blank: what else than comments in slashes and stars stands between words. comments_nest: whether
-    such a comment may hold another one.
+    blank: separators other than /* */ comments. comments_nest: whether /* */ comments nest.
     """
     words: list[str] = []
     while len(words) < _WORDS:
@@ -174,7 +173,7 @@ def first_words(
 
 
 def is_one_of(words: list[str], forbidden: Collection[tuple[str, ...]]) -> bool:
-    """Whether the words begin with one of these phrases."""
+    """Whether the words begin with one of the phrases."""
     return any(tuple(words[: len(phrase)]) == phrase for phrase in forbidden)
 
 

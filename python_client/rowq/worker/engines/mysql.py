@@ -1,8 +1,8 @@
 """A transactional worker's transaction on MariaDB and MySQL.
 
-A statement that ends the transaction shows in the status that comes with its result; only one that
-fails brings none, and the server is asked. What a procedure has done before it began another
-transaction is told by the session's counters.
+The status in a statement's result shows whether the transaction has ended. A failed statement has
+no status, so the server is pinged. The session's counters show what a procedure has done before it
+began another transaction.
 """
 
 # ruff: noqa: D102 - the methods are described in base.py
@@ -51,11 +51,11 @@ _NOT_ENDING = frozenset(
 _AUTOCOMMIT = re.compile(r"(?:[,\s.`]|@@)autocommit`?\s*:?=", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
 _BLANK = re.compile(r"\s+|--[^\n]*|#[^\n]*|/\*M?!\d*|\*/")
-# These may do more than they say.
+# Statements with hidden effects.
 _HIDING = frozenset({("call",), ("execute",), ("begin",)})
 _ROWQS_OWN = ["call", "rowq"]
-# The session counts what it has done, procedures included: statements that end a transaction for
-# sure, statements that commit one as they make or alter something, and all that was rolled back.
+# Counters of the session, including procedures: statements that end a transaction, statements that
+# commit implicitly, and rollbacks.
 _ENDS = ("com_begin", "com_commit", "com_rollback")
 _VERBS = ("create", "alter", "drop")
 _NOUNS = ("table", "index", "view", "procedure", "function", "trigger", "db", "user")
@@ -70,13 +70,13 @@ _COUNTERS = "show session status where lower(variable_name) in ({})".format(
 
 
 class MysqlWork(WorkTransaction):
-    """Keeps one savepoint, always before what the next handler writes."""
+    """Transaction with one savepoint, always before the next handler's writes."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._ended: TransactionEnded | None = None
         self._before: Counter[str] | None = None
-        self._is_looking = False
+        self._is_checking = False
 
     def begin(self) -> None:
         self._connection.begin()
@@ -108,53 +108,53 @@ class MysqlWork(WorkTransaction):
             self._connection.rollback()
 
     def _require_savepoint(self, statement: str, end: Callable[[], None]) -> None:
-        """Run a statement about the savepoint; where that is gone `end` whatever was begun since.
+        """Run a statement on the savepoint; if it is gone, `end` the new transaction.
 
         Raises TransactionEnded then.
         """
-        self._look_behind()
+        self._check_hidden()
         if self._ended is None:
             try:
                 self._execute(statement)
             except pymysql.Error as error:
                 if error.args[:1] != (_NO_SAVEPOINT,):
                     raise
-                self._note_end(committed=True)
+                self._record_end(committed=True)
         if self._ended is not None:
             end()
             self._ended.kept = self._ended.committed and end == self._connection.commit
             raise self._ended
 
-    def _note_end(self, *, committed: bool, is_transient: bool = False) -> None:
+    def _record_end(self, *, committed: bool, is_transient: bool = False) -> None:
         who = "the database" if is_transient else "a handler"
         self._ended = self._ended or TransactionEnded(
             f"{who} ended the worker's transaction", committed=committed, is_transient=is_transient
         )
 
     def _reading(self, query: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method that all of a handler's statements go through, as one that looks."""
+        """Return a method with checks for all statements of a handler."""
 
         def reading(sql: Any, *args: Any, **options: Any) -> Any:
-            if self._is_looking:
+            if self._is_checking:
                 return query(sql, *args, **options)
-            hides = self._look_before(sql)
+            hides = self._check_before(sql)
             try:
                 found = query(sql, *args, **options)
             except pymysql.Error as error:
-                self._look_after(error, hides=hides)
+                self._check_failed(error, hides=hides)
                 raise
             if not (hides or self._is_open()):
-                self._note_end(committed=True)
+                self._record_end(committed=True)
             return found
 
         return reading
 
-    def _look_before(self, sql: Any) -> bool:
-        """Refuse a statement that would end the transaction; return whether it hides what it does.
+    def _check_before(self, sql: Any) -> bool:
+        """Refuse a statement that would end the transaction, or any after its end.
 
-        Refuses all of them after the transaction's end.
+        Return whether the statement may have hidden effects.
         """
-        self._look_behind()
+        self._check_hidden()
         if self._ended is not None:
             refuse_after_end()
         text = sql.decode("latin-1") if isinstance(sql, bytes | bytearray) else sql
@@ -168,42 +168,42 @@ class MysqlWork(WorkTransaction):
             self._before = self._counters()
         return hides
 
-    def _look_after(self, error: pymysql.Error, *, hides: bool) -> None:
-        """Note that the transaction is over, if it is, after a statement that failed.
+    def _check_failed(self, error: pymysql.Error, *, hides: bool) -> None:
+        """Record whether a failed statement has ended the transaction.
 
         Then the server has rolled it back, unless a procedure had ended it before.
         """
         try:
             self._connection.ping(reconnect=False)
         except pymysql.Error:
-            # The connection is lost, and the next statement says so.
+            # The connection is lost: the next statement raises the error.
             return
-        if not (hides or self._is_open()) or ENGINE.is_undone(error):
-            self._note_end(committed=False, is_transient=True)
+        if not (hides or self._is_open()) or ENGINE.is_rolled_back(error):
+            self._record_end(committed=False, is_transient=True)
 
-    def _look_behind(self) -> None:
-        """Note that the last statement ended the transaction, if it was one that hides that."""
+    def _check_hidden(self) -> None:
+        """Record whether the last statement, if it had hidden effects, ended the transaction."""
         if self._before is None or not self._connection.open:
             return
         before, self._before = self._before, None
         new = self._counters() - before
         if self._is_open() and not any(new[name] for name in _ENDS):
             return
-        is_undone = any(new[name] for name in _ROLLBACKS)
+        is_rolled_back = any(new[name] for name in _ROLLBACKS)
         is_committed = any(new[name] for name in ("com_begin", "com_commit", *_MAKES))
-        self._note_end(committed=is_committed or not is_undone)
+        self._record_end(committed=is_committed or not is_rolled_back)
 
     def _is_open(self) -> bool:
         return bool(self._connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
     def _counters(self) -> Counter[str]:
-        self._is_looking = True
+        self._is_checking = True
         try:
             with pymysql.cursors.Cursor(self._connection) as cursor:
                 cursor.execute(_COUNTERS)
                 return Counter({name.lower(): int(value) for name, value in cursor.fetchall()})
         finally:
-            self._is_looking = False
+            self._is_checking = False
 
     def _execute(self, statement: str) -> None:
         with pymysql.cursors.Cursor(self._connection) as cursor:

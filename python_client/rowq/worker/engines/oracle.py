@@ -1,6 +1,6 @@
 """A transactional worker's transaction on Oracle.
 
-Statements that make, alter or drop something commit before and after themselves there.
+DDL statements commit before and after themselves.
 """
 
 # ruff: noqa: D102 - the methods are described in base.py
@@ -31,7 +31,7 @@ _ENDING = frozenset(
     }
 )
 _NOT_ENDING = frozenset({("rollback", "to"), ("rollback", "work", "to"), ("alter", "session")})
-_LOOK = "rowq_look"
+_GUARD = "rowq_guard"
 _BEGIN = """
     begin
         savepoint rowq_handler;
@@ -59,7 +59,7 @@ _UNDO = """
 
 
 class OracleWork(WorkTransaction):
-    """Keeps one savepoint, always before what the next handler writes."""
+    """Transaction with one savepoint, always before the next handler's writes."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -81,7 +81,7 @@ class OracleWork(WorkTransaction):
             claim_id,
             **{name: refusing(name) for name in ("begin", "commit", "rollback", "close")},
             cursor=lambda *args, **options: LentCursor(own, *args, **options),
-            **{_LOOK: self._look},
+            **{_GUARD: self._guard},
         )
 
     def keep(self) -> AbortedTransaction | None:
@@ -106,7 +106,7 @@ class OracleWork(WorkTransaction):
             cursor.execute(block, {"number": self._number, "same": same})
             if same.getvalue() == 1 and not self._connection.autocommit:
                 return
-        # A transaction that nobody saw end was ended by a procedure, and most of them commit.
+        # If no statement was seen to end it, a procedure did, and most procedures commit.
         committed = self._committed is not False
         if committed and kept:
             self._connection.commit()
@@ -117,19 +117,19 @@ class OracleWork(WorkTransaction):
             kept=committed and kept,
         )
 
-    def _look(self, run: Callable[[], Any]) -> Any:
-        """Run a statement and notice whether the transaction is still open."""
+    def _guard(self, run: Callable[[], Any]) -> Any:
+        """Run a statement and record whether the transaction is still open."""
         if self._committed is not None:
             refuse_after_end()
         try:
             found = run()
         except oracledb.Error:
-            self._note_end(committed=False)
+            self._record_end(committed=False)
             raise
-        self._note_end(committed=True)
+        self._record_end(committed=True)
         return found
 
-    def _note_end(self, *, committed: bool) -> None:
+    def _record_end(self, *, committed: bool) -> None:
         if not self._connection.transaction_in_progress:
             self._committed = committed
 
@@ -138,33 +138,33 @@ WORK = OracleWork
 
 
 class LentCursor(oracledb.Cursor):
-    """A cursor of a connection in a handler's hands."""
+    """A cursor of a lent connection."""
 
     def execute(self, statement: Any, *args: Any, **options: Any) -> Any:
         """Execute a statement, unless it ends the transaction."""
         _check(statement)
         run = super().execute
-        return self._look(lambda: run(statement, *args, **options))
+        return self._run(lambda: run(statement, *args, **options))
 
     def executemany(self, statement: Any, *args: Any, **options: Any) -> Any:
         """Execute a statement for each row of values, unless it ends the transaction."""
         _check(statement)
         run = super().executemany
-        return self._look(lambda: run(statement, *args, **options))
+        return self._run(lambda: run(statement, *args, **options))
 
     def callproc(self, *args: Any, **options: Any) -> Any:
         """Call a procedure."""
         run = super().callproc
-        return self._look(lambda: run(*args, **options))
+        return self._run(lambda: run(*args, **options))
 
     def callfunc(self, *args: Any, **options: Any) -> Any:
         """Call a function."""
         run = super().callfunc
-        return self._look(lambda: run(*args, **options))
+        return self._run(lambda: run(*args, **options))
 
-    def _look(self, run: Callable[[], Any]) -> Any:
-        look = vars(self.connection).get(_LOOK)
-        return look(run) if look else run()
+    def _run(self, run: Callable[[], Any]) -> Any:
+        guard = vars(self.connection).get(_GUARD)
+        return guard(run) if guard else run()
 
 
 def _check(statement: Any) -> None:

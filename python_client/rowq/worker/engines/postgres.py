@@ -37,7 +37,7 @@ _ENDING = frozenset(
 _NOT_ENDING = frozenset(
     (*words, "to") for words in (("rollback",), ("rollback", "work"), ("rollback", "transaction"))
 )
-# Texts, names and comments may hold semicolons that end nothing; any other one ends a statement.
+# A semicolon ends a statement, except in strings, quoted names and comments.
 _PIECES = re.compile(
     r"""
     (?<!\w)[eE]'(?:[^'\\]|\\.|'')*'
@@ -50,20 +50,20 @@ _PIECES = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-# The number of the transaction says afterwards what became of it. A transaction has none before it
-# has written something, and none is asked for: an old number would keep vacuum from its work.
+# The transaction's id shows afterwards whether it was committed. A transaction has none before it
+# writes, and none is forced: an old id would hold back vacuum.
 _MARK = (
     "savepoint rowq_handler; select pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text"
 )
 _rollbacks = count(1)
-# No more is kept of notifications, so that those of a stranger fill no memory: a queue's name has
-# 100 characters at most.
+# Limits for stored notifications, so that other sessions cannot fill the memory: a queue name has
+# at most 100 characters.
 _LONGEST_BYTES = 400
 _MOST_NAMES = 10_000
 
 
 class PostgresWork(WorkTransaction):
-    """Keeps one savepoint, always before what the next handler writes."""
+    """Transaction with one savepoint, always before the next handler's writes."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -75,7 +75,7 @@ class PostgresWork(WorkTransaction):
 
     def lend(self, claim_id: int) -> AbstractContextManager[Any]:
         own: Any = self._connection
-        self._aborted = AbortedTransaction("an error that it has hidden", False)
+        self._aborted = AbortedTransaction("unknown: the handler caught it", False)
         return lent(
             own,
             claim_id,
@@ -95,13 +95,13 @@ class PostgresWork(WorkTransaction):
         try:
             self._mark("release savepoint rowq_handler")
         except psycopg.errors.InvalidSavepointSpecification:
-            # The handler has begun another transaction, and this error has spoiled that one.
+            # The handler has begun another transaction, which this error has aborted.
             raise self._ended(kept=False) from None
         return None
 
     def undo(self) -> None:
         self._refuse_end(kept=False)
-        # psycopg forgets what it has prepared at a rollback, if it has not counted its text before.
+        # psycopg discards its prepared statements at a rollback only if the text is new.
         statement = f"/* {next(_rollbacks)} */ rollback to savepoint rowq_handler"
         try:
             self._connection.execute(statement)
@@ -120,7 +120,7 @@ class PostgresWork(WorkTransaction):
         return self._connection.info.transaction_status
 
     def _mark(self, statement: str) -> None:
-        """Run a statement, set the savepoint, and look what number the transaction has."""
+        """Run a statement, set the savepoint, and read the transaction's id."""
         with psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row) as cursor:
             cursor.execute(f"{statement}; {_MARK}".encode(), prepare=False)
             while cursor.nextset():
@@ -132,12 +132,12 @@ class PostgresWork(WorkTransaction):
             raise self._ended(kept=kept)
 
     def _ended(self, *, kept: bool) -> TransactionEnded:
-        """Return what to raise when the transaction is found to be over."""
+        """Return the error for a transaction that has ended."""
         text = "a handler ended the worker's transaction"
         self.abandon()
         if self._number is None:
-            # Earlier handlers have written nothing that could be lost. Only the last handler knows
-            # what became of its own work.
+            # Earlier handlers have written nothing. What became of the last handler's writes is
+            # unknown.
             return TransactionEnded(text, committed=True, kept=kept)
         with psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row) as cursor:
             cursor.execute("select pg_catalog.pg_xact_status(%s::pg_catalog.xid8)", [self._number])
@@ -145,7 +145,7 @@ class PostgresWork(WorkTransaction):
         return TransactionEnded(text, committed=committed, kept=committed and kept)
 
     def _waiting(self, wait: Any) -> Any:
-        """Return the connection's method that all its statements go through, as one that looks."""
+        """Return a method with checks for all statements of the connection."""
 
         def waiting(generator: Any, *args: Any, **options: Any) -> Any:
             if self._status() == psycopg.pq.TransactionStatus.IDLE:
@@ -154,20 +154,20 @@ class PostgresWork(WorkTransaction):
             try:
                 return wait(generator, *args, **options)
             except psycopg.Error as error:
-                self._aborted = AbortedTransaction(str(error), ENGINE.is_undone(error))
+                self._aborted = AbortedTransaction(str(error), ENGINE.is_rolled_back(error))
                 raise
 
         return waiting
 
 
 class PostgresNotifications(Notifications):
-    """The notifications that one connection of psycopg receives."""
+    """Notifications of a psycopg connection."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._heard: list[str] = []
+        self._names: list[str] = []
         self._received = 0
-        connection.add_notify_handler(lambda notify: self._note(notify.payload))
+        connection.add_notify_handler(lambda notify: self._record(notify.payload))
 
     @property
     def received(self) -> int:
@@ -175,14 +175,14 @@ class PostgresNotifications(Notifications):
 
     def wait(self, seconds: float) -> list[str]:
         self._collect()
-        if not self._heard and has_input(self._connection.fileno(), seconds):
+        if not self._names and has_input(self._connection.fileno(), seconds):
             self._connection.pgconn.consume_input()
             self._collect()
-        heard, self._heard = self._heard, []
-        return heard
+        names, self._names = self._names, []
+        return names
 
     def is_deaf(self, other: Any, seconds: float) -> bool:
-        # A channel of its own: the one of `listen` has a name that only the routines need.
+        # A separate channel: only the routines know the name of `listen`'s channel.
         token = f"rowq_{uuid.uuid4().hex}"
         self._connection.execute(f"listen {token}")
         other.execute("select pg_catalog.pg_notify(%s, %s)", [token, token])
@@ -198,12 +198,12 @@ class PostgresNotifications(Notifications):
 
     def _collect(self) -> None:
         while notify := self._connection.pgconn.notifies():
-            self._note(notify.extra[: _LONGEST_BYTES + 1].decode(errors="replace"))
+            self._record(notify.extra[: _LONGEST_BYTES + 1].decode(errors="replace"))
 
-    def _note(self, payload: str) -> None:
+    def _record(self, payload: str) -> None:
         self._received += 1
-        if len(payload) <= _LONGEST_BYTES and len(self._heard) < _MOST_NAMES:
-            self._heard.append(payload)
+        if len(payload) <= _LONGEST_BYTES and len(self._names) < _MOST_NAMES:
+            self._names.append(payload)
 
 
 WORK = PostgresWork
@@ -212,7 +212,7 @@ NOTIFICATIONS = PostgresNotifications
 
 @cache
 def _reading(factory: Any) -> Any:
-    """Return a class of cursors that refuse a statement which would end the transaction."""
+    """Return a cursor class that refuses statements which would end the transaction."""
 
     def reading(name: str) -> Any:
         def method(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
@@ -227,7 +227,7 @@ def _reading(factory: Any) -> Any:
 
 
 def _check(query: Any, connection: Any) -> None:
-    """Refuse a query of which any statement would end the transaction."""
+    """Refuse a query with a statement that would end the transaction."""
     if isinstance(query, psycopg.sql.Composable):
         query = query.as_string(connection)
     text = query.decode("latin-1") if isinstance(query, bytes) else query
@@ -240,7 +240,7 @@ def _check(query: Any, connection: Any) -> None:
 
 
 def _beginnings(text: str) -> Iterator[int]:
-    """Yield where statements begin; nearly every text is a single one."""
+    """Yield the start of each statement."""
     yield 0
     if ";" in text:
         for piece in _PIECES.finditer(text):

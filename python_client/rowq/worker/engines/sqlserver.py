@@ -1,7 +1,7 @@
 """A transactional worker's transaction on SQL Server.
 
-While a handler works the transaction is open twice: a commit of the handler's, wherever it stands,
-only counts down and commits nothing, and a rollback ends both and shows.
+While a handler runs, @@trancount is 2: a commit of the handler only decrements it, and a rollback
+ends both transactions, which is detected.
 """
 
 # ruff: noqa: D102 - the methods are described in base.py
@@ -39,8 +39,8 @@ _BEGIN = """
     begin transaction;
     select current_transaction_id();
 """
-# The answer is 1 where it is kept, 0 where the transaction is another one or none, and -1 where it
-# can only be rolled back.
+# The result is 1 if kept, 0 if there is another transaction or none, -1 if the transaction is
+# uncommittable.
 _KEEP = """
     set nocount on;
     declare @state int = iif(current_transaction_id() = {opened}, xact_state(), 0);
@@ -68,7 +68,7 @@ _REOPEN = "if @@trancount = 0 begin transaction;"
 
 
 class SqlserverWork(WorkTransaction):
-    """Keeps one savepoint, always before what the next handler writes."""
+    """Transaction with one savepoint, always before the next handler's writes."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -97,7 +97,7 @@ class SqlserverWork(WorkTransaction):
 
     def abandon(self) -> None:
         try:
-            # Without a transaction to roll back the driver would commit what is open.
+            # The driver's rollback needs a transaction.
             execute(self._connection, _REOPEN)
             roll_back(self._connection)
             self._connection.autocommit = True
@@ -121,7 +121,7 @@ WORK = SqlserverWork
 
 
 class LentConnection:
-    """A connection of pyodbc's in a handler's hands; pyodbc's own cannot be changed."""
+    """A lent connection: a wrapper, because pyodbc's own objects cannot be changed."""
 
     def __init__(self, connection: Any) -> None:
         vars(self)["rowq_lent"] = connection
@@ -132,7 +132,7 @@ class LentConnection:
     set_autocommit = refusing("autocommit")
 
     def cursor(self) -> "LentCursor":
-        """Return a cursor that refuses what the connection refuses."""
+        """Return a cursor with the same restrictions."""
         return LentCursor(self, vars(self)["rowq_lent"].cursor())
 
     def execute(self, statement: str, *values: Any) -> "LentCursor":
@@ -156,7 +156,7 @@ class LentConnection:
 
 
 class LentCursor:
-    """A cursor of a LentConnection; leaving its block commits nothing, as pyodbc's own would."""
+    """A cursor of a LentConnection; unlike pyodbc's, it does not commit at the end of a block."""
 
     def __init__(self, connection: LentConnection, cursor: Any) -> None:
         vars(self)["connection"] = connection

@@ -1,4 +1,4 @@
-"""What a worker tells Prometheus of itself."""
+"""Metrics of a worker for Prometheus."""
 
 from types import ModuleType
 
@@ -6,7 +6,7 @@ from rowq.errors import PackageMissing
 
 
 def load_library() -> ModuleType:
-    """Return prometheus_client; raises PackageMissing with what to install."""
+    """Return prometheus_client; raises PackageMissing with the install command."""
     try:
         import prometheus_client
     except ImportError as error:

@@ -15,23 +15,22 @@ from typing import Any
 from rowq.forks import after_fork
 
 _log = logging.getLogger("rowq.metrics")
-# Who says nothing for so many seconds is not waited for.
-_PATIENCE_SECONDS = 10.0
-# However slowly somebody asks or reads, a connection is ended after so many seconds; a look may
-# take several of them.
+# Timeout for a silent client.
+_SILENT_SECONDS = 10.0
+# Maximum duration of a connection, including slow clients and slow pages.
 _LONGEST_SECONDS = 30.0
-# Each connection is a thread, so the server has no more than so many.
+# Maximum number of connections; each is a thread.
 _MOST_CONNECTIONS = 32
-# So many of them may have asked for pages that can take long; more are told to come again.
-_MOST_ASKING = 24
+# Maximum number of connections with requests for slow pages; more get status 503.
+_MOST_SLOW = 24
 LIVE = "/live"
-"""The page that is answered however many others hang: who watches a program ends it otherwise."""
+"""This page is answered even if all others hang: otherwise a supervisor kills the process."""
 PLAIN = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a page says."""
+    """The answer of a page."""
 
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
@@ -39,18 +38,18 @@ class Answer:
 
 
 Page = Callable[[str], Answer]
-"""Takes the header Accept of a request."""
+"""A function of the request's Accept header."""
 
 
-def told(why_not: str) -> Answer:
-    """Return the answer of a probe: ok for an empty text, else 503 with the reason."""
+def probe_answer(why_not: str) -> Answer:
+    """Return the answer of a probe: ok for an empty string, else 503 with the reason."""
     if why_not:
         return Answer(f"{why_not}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
     return Answer(b"ok\n")
 
 
 def metrics_page(registry: Any) -> Page:
-    """Return the page that shows what a registry of prometheus_client collects."""
+    """Return the page of a prometheus_client registry."""
     from prometheus_client.exposition import choose_encoder
 
     def page(accept: str) -> Answer:
@@ -62,9 +61,9 @@ def metrics_page(registry: Any) -> Page:
 
 @contextmanager
 def serving(host: str, port: int, pages: Mapping[str, Page]) -> Iterator[str]:
-    """Serve `pages`, by their paths, for the length of a block; yield the address as a URL.
+    """Serve `pages`, by path, during a block; yield the URL of the server.
 
-    port: 0 is any that is free. Raises OSError when the address cannot be had.
+    port: 0 for any free port. Raises OSError if the address is unavailable.
     """
     server = _server(host, port, pages)
     thread = threading.Thread(target=server.serve_forever, name="rowq-http", daemon=True)
@@ -84,14 +83,14 @@ def serving(host: str, port: int, pages: Mapping[str, Page]) -> Iterator[str]:
 
 def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPServer:
     class Handler(_Handler):
-        """Knows the pages of this server."""
+        """Handler of this server's pages."""
 
     Handler.pages = pages
     open_connections = Handler.connections = _Connections()
     (family, *_), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     class Server(ThreadingHTTPServer):
-        """Does not wait for requests under way when it ends."""
+        """Server that does not wait for running requests at its end."""
 
         address_family = family
         daemon_threads = True
@@ -101,7 +100,7 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
             if open_connections.add(request):
                 super().process_request(request, client_address)
             else:
-                _log.debug("%s is one connection too many", client_address)
+                _log.debug("too many connections, refused %s", client_address)
                 self.shutdown_request(request)
 
         def shutdown_request(self, request: Any) -> None:
@@ -109,11 +108,11 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
             super().shutdown_request(request)
 
         def service_actions(self) -> None:
-            # The server calls this twice a second, and after each connection that it accepts.
+            # Called twice a second, and after each accepted connection.
             open_connections.end_overdue()
 
         def server_bind(self) -> None:
-            # The base class asks for the host's full name, which can take long where no DNS is.
+            # The base class looks up the host's full name, which is slow without DNS.
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self.socket.bind(self.server_address)
             self.server_address = self.socket.getsockname()
@@ -121,7 +120,7 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             del request
-            _log.debug("a request of %s has failed", client_address, exc_info=True)
+            _log.debug("request of %s failed", client_address, exc_info=True)
 
     server = Server((host, port), Handler)
     _servers.add(server)
@@ -129,37 +128,37 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
 
 
 class _Connections:
-    """The connections that threads of a server are at work on, and when each has begun.
+    """The open connections of a server, and when each began.
 
-    One that comes when all places are taken is given that of the oldest one which has asked for
-    nothing yet: those that ask for more than LIVE never have all places.
+    If the server is full, a new connection replaces the oldest one without a request. Requests for
+    other pages than LIVE never use all connections.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._began_at: dict[socket.socket, float] = {}
-        self._asking: set[socket.socket] = set()
+        self._slow: set[socket.socket] = set()
         self._probing: set[socket.socket] = set()
 
     def add(self, connection: socket.socket) -> bool:
-        """Count a connection in; whether there was room for it."""
+        """Add a connection; return whether there was capacity for it."""
         with self._lock:
             if len(self._began_at) >= _MOST_CONNECTIONS and not self._end_silent():
                 return False
             self._began_at[connection] = time.monotonic()
         return True
 
-    def ask(self, connection: socket.socket) -> bool:
-        """Note that a connection asks for a page that may take long; whether there is room."""
+    def admit_slow(self, connection: socket.socket) -> bool:
+        """Add a connection with a request for a slow page; return whether there was capacity."""
         with self._lock:
-            if len(self._asking) >= _MOST_ASKING:
+            if len(self._slow) >= _MOST_SLOW:
                 return False
-            self._asking.add(connection)
+            self._slow.add(connection)
         return True
 
     @contextmanager
     def probing(self, connection: socket.socket) -> Iterator[None]:
-        """Keep a connection that asks for LIVE from losing its place while it is answered."""
+        """Protect a connection with a request for LIVE from being replaced."""
         with self._lock:
             self._probing.add(connection)
         try:
@@ -169,14 +168,14 @@ class _Connections:
                 self._probing.discard(connection)
 
     def remove(self, connection: socket.socket) -> None:
-        """Count a connection out, if it was counted in."""
+        """Remove a connection."""
         with self._lock:
             self._began_at.pop(connection, None)
-            self._asking.discard(connection)
+            self._slow.discard(connection)
 
     def _end_silent(self) -> bool:
-        """End the oldest connection that has asked for nothing yet; whether there was one."""
-        busy = self._asking | self._probing
+        """End the oldest connection without a request; return whether there was one."""
+        busy = self._slow | self._probing
         silent = next((one for one in self._began_at if one not in busy), None)
         if silent is None:
             return False
@@ -186,9 +185,9 @@ class _Connections:
         return True
 
     def end_overdue(self) -> None:
-        """End what takes too long: its thread reads the end, or fails to write."""
+        """End connections that take too long: their threads read the end, or fail to write."""
         overdue = time.monotonic() - _LONGEST_SECONDS
-        # A connection is closed only after it was counted out, so none of these is closed here.
+        # A connection is removed before it is closed, so none of these is closed.
         with self._lock:
             for connection, began_at in self._began_at.items():
                 if began_at < overdue:
@@ -199,21 +198,21 @@ class _Connections:
 _servers: "weakref.WeakSet[ThreadingHTTPServer]" = weakref.WeakSet()
 
 
-def _leave_to_the_parent() -> None:
-    """Close what a forked process has of its parent's servers: it would keep their ports taken."""
+def _close_inherited() -> None:
+    """Close the parent's server sockets in a forked process, which would keep the ports in use."""
     for server in list(_servers):
         server.socket.close()
 
 
-after_fork(_leave_to_the_parent)
+after_fork(_close_inherited)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET and HEAD of the server's pages, and refuses everything else."""
+    """Handler of GET and HEAD requests."""
 
     pages: Mapping[str, Page]
     connections: _Connections
-    timeout = _PATIENCE_SECONDS
+    timeout = _SILENT_SECONDS
     server_version = "rowq"
     sys_version = ""
 
@@ -225,12 +224,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer with a page's headers."""
         self._answer(with_body=False)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - so it is called there
-        """Log a request, which says nothing new."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - name of the base class
+        """Log a request."""
         _log.debug(format, *args)
 
     def _answer(self, *, with_body: bool) -> None:
-        is_probe = self._asked_for() == LIVE
+        is_probe = self._path() == LIVE
         with self.connections.probing(self.connection) if is_probe else nullcontext():
             answer = self._page()
             self.send_response(answer.status)
@@ -241,20 +240,19 @@ class _Handler(BaseHTTPRequestHandler):
             if with_body:
                 self.wfile.write(answer.body)
 
-    def _asked_for(self) -> str:
+    def _path(self) -> str:
         return self.path.partition("?")[0]
 
     def _page(self) -> Answer:
-        path = self._asked_for()
+        path = self._path()
         page = self.pages.get(path)
         if page is None:
             known = ", ".join(self.pages)
-            return Answer(f"there are {known}\n".encode(), HTTPStatus.NOT_FOUND)
-        if path != LIVE and not self.connections.ask(self.connection):
-            said = b"too many ask at once; try again\n"
-            return Answer(said, HTTPStatus.SERVICE_UNAVAILABLE)
+            return Answer(f"not found; pages: {known}\n".encode(), HTTPStatus.NOT_FOUND)
+        if path != LIVE and not self.connections.admit_slow(self.connection):
+            return Answer(b"too many requests; retry\n", HTTPStatus.SERVICE_UNAVAILABLE)
         try:
             return page(self.headers.get("Accept", ""))
         except Exception:
-            _log.exception("%s cannot be shown", path)
-            return Answer(b"failed; the log says why\n", HTTPStatus.INTERNAL_SERVER_ERROR)
+            _log.exception("%s failed", path)
+            return Answer(b"failed; see the log\n", HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -1,4 +1,4 @@
-"""Metrics of a worker, and the server that tells them."""
+"""Metrics and probes of a worker."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -8,7 +8,7 @@ from typing import Any
 from rowq.errors import WorkerFailed
 from rowq.worker.context import Settings
 from rowq.worker.meter import BOUNDS, Event, Measured, Measures, Times
-from rowq.worker.metrics.server import LIVE, Page, metrics_page, serving, told
+from rowq.worker.metrics.server import LIVE, Page, metrics_page, probe_answer, serving
 
 _OUTCOMES: Mapping[str, str] = {
     "completed": "processed",
@@ -18,23 +18,23 @@ _OUTCOMES: Mapping[str, str] = {
     "stale": "stale",
     "cancelled": "cancelled",
 }
-"""By outcome, the name of its count in WorkerStats."""
+"""Counts of WorkerStats by outcome."""
 _COUNTED: tuple[tuple[str, str, str, Mapping[str, Event]], ...] = (
     (
         "rowq_worker_polls_total",
-        "Dequeues that were answered, by whether they found messages.",
+        "Answered dequeues, by whether they found messages.",
         "result",
         {"found": "found", "empty": "empty"},
     ),
     (
         "rowq_worker_errors_total",
-        "Exceptions of handlers that decide nothing, and calls that the database did not do.",
+        "Exceptions of handlers, and failed database calls that are retried.",
         "kind",
         {"handler": "handler_error", "database": "database_error"},
     ),
     (
         "rowq_worker_leases_total",
-        "Leases that were extended, and those that were found lost.",
+        "Extended and lost leases.",
         "result",
         {"extended": "lease_extended", "lost": "lease_lost"},
     ),
@@ -42,26 +42,26 @@ _COUNTED: tuple[tuple[str, str, str, Mapping[str, Event]], ...] = (
 
 
 class WorkerCollector:
-    """The measures of a worker as a collector for a registry of prometheus_client."""
+    """Collector of a worker's measures for a prometheus_client registry."""
 
     def __init__(self, queue_name: str, measured: Measured) -> None:
-        """Tell of a worker of this queue."""
+        """Collect from a worker of this queue."""
         self._queue_name = queue_name
         self._measured = measured
 
     def collect(self) -> Iterator[Any]:
-        """Yield the families of metrics; every series is there from the beginning."""
+        """Yield the metric families; every series exists from the start."""
         measures = self._measured.measures()
         yield from self._counters(measures)
         yield from self._gauges(measures)
         yield self._histogram(
             "rowq_worker_handler_seconds",
-            "How long calls of the handler took.",
+            "Duration of handler calls.",
             measures.handled,
         )
         yield self._histogram(
             "rowq_worker_wait_seconds",
-            "How long after its enqueue a message was first delivered, its delay included.",
+            "Time from enqueue to first delivery, including the delay.",
             measures.waited,
         )
 
@@ -70,7 +70,7 @@ class WorkerCollector:
 
         messages = CounterMetricFamily(
             "rowq_worker_messages_total",
-            "Messages by what became of them.",
+            "Messages by outcome.",
             labels=["queue", "outcome"],
         )
         for outcome, stat in _OUTCOMES.items():
@@ -85,16 +85,16 @@ class WorkerCollector:
     def _gauges(self, measures: Measures) -> Iterator[Any]:
         gauges = {
             "rowq_worker_ready": (
-                "Whether the worker polls, and extends its leases, as it should.",
+                "1 if the worker polls and extends its leases in time.",
                 float(not measures.why_not_ready),
             ),
-            "rowq_worker_held": ("Messages that the worker has in hand.", measures.held),
+            "rowq_worker_held": ("Messages leased by the worker.", measures.held),
             "rowq_worker_oldest_claim_seconds": (
-                "For how long the oldest claim is in hand; 0 when there is none.",
+                "Age of the worker's oldest claim; 0 if there is none.",
                 measures.oldest_claim_seconds,
             ),
             "rowq_worker_last_poll_timestamp_seconds": (
-                "When a dequeue was last answered; of several processes, the earliest such moment.",
+                "Time of the last answered dequeue; the earliest of several processes.",
                 measures.last_poll_at or 0.0,
             ),
         }
@@ -116,7 +116,7 @@ class WorkerCollector:
 
 
 class _Together:
-    """A worker's metrics, and what the application has in prometheus_client's own registry."""
+    """A worker's metrics and those of the application's registry."""
 
     def __init__(self, *collectors: Any) -> None:
         self._collectors = collectors
@@ -128,10 +128,10 @@ class _Together:
 
 @contextmanager
 def serving_worker(host: str, port: int, settings: Settings, measured: Measured) -> Iterator[str]:
-    """Serve a worker's metrics and probes for the length of a block; yield the address as a URL.
+    """Serve a worker's metrics and probes during a block; yield the URL.
 
-    What handlers count by prometheus_client is told, too, where they run in this process. Raises
-    WorkerFailed when the address cannot be had.
+    Includes the handlers' own prometheus_client metrics if they run in this process. Raises
+    WorkerFailed if the address is unavailable.
     """
     from prometheus_client import REGISTRY
 
@@ -139,13 +139,13 @@ def serving_worker(host: str, port: int, settings: Settings, measured: Measured)
     registry = collector if settings.processes else _Together(collector, REGISTRY)
     pages: Mapping[str, Page] = {
         "/metrics": metrics_page(registry),
-        # It is answered for as long as the worker's threads run: with the first that ends, all do.
-        LIVE: lambda _accept: told(""),
-        "/ready": lambda _accept: told(measured.measures().why_not_ready),
+        # If one thread of the worker ends, all do, and the server with them.
+        LIVE: lambda _accept: probe_answer(""),
+        "/ready": lambda _accept: probe_answer(measured.measures().why_not_ready),
     }
     with ExitStack() as stack:
         try:
             address = stack.enter_context(serving(host, port, pages))
         except OSError as error:
-            raise WorkerFailed(f"metrics cannot be served at {host}:{port}: {error}") from error
+            raise WorkerFailed(f"cannot serve metrics at {host}:{port}: {error}") from error
         yield address

@@ -9,7 +9,13 @@ from typing import Any
 
 import pyodbc
 
-from rowq.engines.sqlserver.driver import fault_of, numbers_of, signals_held, text_of, words_of
+from rowq.engines.sqlserver.driver import (
+    message_of,
+    numbers_of,
+    rowq_error_of,
+    signals_held,
+    text_of,
+)
 from rowq.tools.engines.sqlserver.script import BOOKKEEPING, HOLD_MESSAGES, batches
 from rowq.tools.engines.sqlserver.status import Inspection
 from rowq.tools.migrate.errors import (
@@ -37,10 +43,10 @@ revert;
 
 def refusal(error: pyodbc.Error) -> MigrationError | None:
     """Return the refusal that an error of a migration is; None for any other error."""
-    if found := fault_of(error):
+    if found := rowq_error_of(error):
         message, _, remedy = found.partition("\n")
         return BY_NUMBER[found[:5]](message, remedy or None)
-    numbers, text = numbers_of(error), words_of(text_of(error))
+    numbers, text = numbers_of(error), message_of(text_of(error))
     if numbers & _BUSY:
         return tables_in_use()
     if numbers & _IN_USE:
@@ -98,4 +104,4 @@ class Installer(BaseInstaller):
 
 
 def _messages(cursor: Any) -> list[str]:
-    return [words_of(text) for _, text in cursor.messages or ()]
+    return [message_of(text) for _, text in cursor.messages or ()]

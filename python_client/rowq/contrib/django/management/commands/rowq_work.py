@@ -17,82 +17,90 @@ from rowq.worker.handlers import find_handler
 
 
 class Command(BaseCommand):  # type: ignore[misc]
-    """Works on messages as `rowq work` does, with the project set up."""
+    """Worker, as `rowq work`, with the project set up."""
 
-    help = "Call a function with every message of a queue, until Ctrl-C or SIGTERM."
+    help = "Call a function for each message of a queue, until Ctrl-C or SIGTERM."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments and options of `rowq work` that are about functions."""
+        """Add the arguments and options of `rowq work` for functions."""
         parser.add_argument("queue_name", metavar="QUEUE", help="Name of the queue.")
         parser.add_argument(
             "handler",
             metavar="MODULE:FUNCTION",
-            help="Called with every message; see rowq.Worker.",
+            help="Function to call for each message; see rowq.Worker.",
         )
+        parser.add_argument("--database", default="default", help="Alias of the database.")
         parser.add_argument(
-            "--database", default="default", help="Alias of the database that rowq is in."
+            "--url", help="URL of the database, if its settings cannot be converted to a URL."
         )
-        parser.add_argument("--url", help="The database, where its settings make no URL of rowq's.")
         parser.add_argument(
             "--workers",
             type=int,
             default=1,
             metavar="N",
-            help="Messages at a time: processes where it is more than 1.",
+            help="Messages to process in parallel, in processes if more than 1. Default 1.",
         )
         parser.add_argument(
             "--batch-size",
             type=int,
-            help="Most messages per claim; by default 1, and more while messages are fast.",
+            help="Maximum messages per claim. Default: 1, and more for fast messages.",
         )
         parser.add_argument(
-            "--lease-seconds", type=int, help="Length of the lease; the queue's by default."
+            "--lease-seconds", type=int, help="Length of the lease. Default: the queue's."
         )
         parser.add_argument(
             "--timeout-seconds",
             type=float,
             help=(
-                "Most seconds for a message. Then its function gets an exception, and is ended"
-                " with its process if that does not help."
+                "Maximum seconds per message. Then the function gets an exception; if it does not"
+                " end, its process is killed."
             ),
         )
-        parser.add_argument("--worker-name", help="Who holds the messages, for people to read.")
+        parser.add_argument("--worker-name", help="Worker name shown in `rowq claims`.")
         parser.add_argument(
             "--transactional",
             action="store_true",
             help=(
-                "FUNCTION(message, connection) shares complete's transaction: the driver's"
-                " connection of the worker, not one of Django's."
+                "Call FUNCTION(message, connection) in the transaction of the completion, with the"
+                " driver's connection, not Django's."
             ),
         )
         parser.add_argument(
             "--concurrent",
             action="store_true",
-            help="Let an async FUNCTION work on all messages of a claim together.",
+            help="Process all messages of a claim in parallel with an async FUNCTION.",
         )
         parser.add_argument(
             "--listen",
             action=argparse.BooleanOptionalAction,
-            help="Be told of new messages while idle, which only PostgreSQL does.",
+            help="Use LISTEN instead of polling while idle (PostgreSQL). Default: if possible.",
         )
         parser.add_argument(
-            "--stripes", type=int, metavar="N", help="The queue is a striped one, with N stripes."
+            "--stripes",
+            type=int,
+            metavar="N",
+            help="Number of stripes per server, for a striped queue.",
         )
         parser.add_argument(
-            "--first-stripe", type=int, metavar="N", help="With --stripes: the stripe to ask first."
+            "--first-stripe",
+            type=int,
+            metavar="N",
+            help="With --stripes: stripe to poll first.",
         )
-        parser.add_argument("--drain", action="store_true", help="End when nothing is left.")
+        parser.add_argument("--drain", action="store_true", help="Exit when the queue is empty.")
         parser.add_argument(
             "--metrics-port",
             type=int,
-            help="Serve /metrics for Prometheus, /live and /ready there; needs rowq[metrics].",
+            help="Port for /metrics, /live and /ready; requires rowq[metrics].",
         )
         parser.add_argument(
-            "--metrics-host", default="127.0.0.1", help="The address for --metrics-port."
+            "--metrics-host",
+            default="127.0.0.1",
+            help="Address for --metrics-port. Default 127.0.0.1.",
         )
 
     def handle(self, **options: Any) -> None:
-        """Work; raises CommandError when going on makes no sense."""
+        """Run the worker; raises CommandError if it cannot continue."""
         name = options["handler"]
         workers = options["workers"]
         in_processes = workers > 1 or options["timeout_seconds"] is not None
@@ -110,9 +118,9 @@ class Command(BaseCommand):  # type: ignore[misc]
             )
             stats = worker.run()
         except Exception as error:
-            said = _missing(error, url, options)
-            if said or isinstance(error, RowqError):
-                raise CommandError(said or str(error)) from error
+            text = _missing(error, url, options)
+            if text or isinstance(error, RowqError):
+                raise CommandError(text or str(error)) from error
             raise
         self.stdout.write(
             f"{stats.processed} completed, {stats.retried} to be retried, {stats.failed} failed,"
@@ -121,7 +129,7 @@ class Command(BaseCommand):  # type: ignore[misc]
 
 
 def _missing(error: Exception, url: str | None, options: Mapping[str, Any]) -> str:
-    """Return how to install rowq where a call has failed because it is missing, else nothing."""
+    """Return how to install rowq if a call failed because it is missing, or an empty string."""
     cause = error if is_driver_error(error) else error.__cause__
     if url is None or cause is None or not (is_driver_error(cause) and is_bare(url)):
         return ""
