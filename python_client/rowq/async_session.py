@@ -10,8 +10,7 @@ Each layer retries different failures. No failure is retried by two layers:
 - Context.persist of a worker retries everything else: connecting, listening, and reading the state
   of a transaction.
 
-The engine classifies errors (engines/base.py). The client's page lists codes and times, under
-"When the connection breaks".
+The engine classifies errors (engines/base.py). docs/python/errors.md lists codes and times.
 
 An exception of another origin, such as a signal handler or a cancelled task, closes the
 connection: it may be in the middle of an answer.

@@ -1,6 +1,6 @@
-"""Errors of each engine are taken for what the client's page says.
+"""Error classes of each engine, compared with docs/python/errors.md.
 
-The errors are made here, as the drivers make them.
+The errors are constructed as the drivers do.
 """
 
 import re

@@ -33,7 +33,7 @@ FORMULAS = {
     ),
     "mysql": "conv(left(sha2(convert({key} using utf8mb4), 256), 8), 16, 10) % {stripes}",
 }
-"""The same number in SQL, by engine, as the client's page has it."""
+"""The same number in SQL, by engine, as docs/python/striped.md has it."""
 
 
 def test_stripes_are_numbered_across_servers_and_none_moves_when_there_are_more() -> None:

@@ -2,8 +2,8 @@
 
 striped.py is made from this file by make generate.
 
-It calls AsyncQueue's methods on the stripes of rowq.worker.stripes. The client's page describes the
-guarantees under "Striped queues".
+It calls AsyncQueue's methods on the stripes of rowq.worker.stripes; docs/python/striped.md has the
+guarantees.
 """
 
 import asyncio

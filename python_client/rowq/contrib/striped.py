@@ -1,8 +1,8 @@
 # Generated from async_striped.py by make generate. Do not edit.
 """Striped: a queue in several stripes, on one or more servers, as one object.
 
-It calls Queue's methods on the stripes of rowq.worker.stripes. The client's page describes the
-guarantees under "Striped queues".
+It calls Queue's methods on the stripes of rowq.worker.stripes; docs/python/striped.md has the
+guarantees.
 """
 
 import logging
