@@ -15,11 +15,11 @@ from pathlib import Path
 from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.engines.base import Control, Server, Unavailable
 from tests.engines.mysql.local import LocalMariaDB, find_programs
+from tests.engines.mysql.providers import MysqlProvider
 from tests.engines.mysql.server import MysqlServer
-from tests.engines.mysql.ways import MysqlProvider
-from tests.engines.oracle.ways import OracleProvider
+from tests.engines.oracle.providers import OracleProvider
 from tests.engines.postgres.server import PostgresServer
-from tests.engines.sqlserver.ways import SqlserverProvider
+from tests.engines.sqlserver.providers import SqlserverProvider
 
 # Unlike the other tests' servers these write safely, as the engines do by default.
 POSTGRES = {"max_prepared_transactions": "10", "timezone": "Asia/Kathmandu"}

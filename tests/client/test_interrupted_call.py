@@ -32,13 +32,13 @@ def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
             errors.append(error)
 
     with closing(connect()) as holder:
-        dialect.hold_table(holder, "archive")
+        dialect.lock_table(holder, "archive")
         thread = threading.Thread(target=maintain)
         thread.start()
         wait_until_blocked(server, server.session_id(other))
         interrupting.interrupt(connection, other)
         thread.join(30)
-        dialect.give_table(holder)
+        dialect.unlock_table(holder)
     assert [engine_for_connection(other).is_transient(error) for error in errors] == [True]
     assert queue.maintain(queue_name)[0].archived == 1
 
@@ -64,13 +64,13 @@ def test_what_a_queue_does_after_an_interrupted_call_is_committed(
     with rowq.connect(database_url) as queue, closing(connect()) as holder:
         claim_id = queue.dequeue_fast(queue_name)[0].claim_id
         mine = queue._session.connection()
-        dialect.hold_table(holder, "message")
+        dialect.lock_table(holder, "message")
         thread = threading.Thread(target=complete, args=(queue, claim_id))
         thread.start()
         wait_until_blocked(server, server.session_id(mine))
         interrupting.interrupt(connection, mine)
         thread.join(30)
-        dialect.give_table(holder)
+        dialect.unlock_table(holder)
         assert [engine_for_url(database_url).is_transient(error) for error in errors] == [True]
 
         assert watching.queue_stats(queue_name)[0].leased == 1

@@ -188,7 +188,7 @@ def try_call(filled: FilledQueue, routine: Routine, arguments: Mapping[str, Any]
     """Call; return the error number or "accepted". The engine's own errors fail the test."""
     dialect = dialect_of(filled.connection)
     for parameter in routine.parameters:
-        if not dialect.can_say(parameter, arguments.get(parameter.name, parameter.default)):
+        if not dialect.can_pass(parameter, arguments.get(parameter.name, parameter.default)):
             return "not expressible"
     before = filled.everything()
     try:

@@ -1,4 +1,4 @@
-"""What the tests ask of a database server; one package in this directory per engine."""
+"""The interface of test servers; each engine has a package in this directory."""
 
 import socket
 import time
@@ -15,16 +15,16 @@ Connection = Any
 
 
 TO_RUN = "; to run it: "
-"""Stands in the reason of every skip, between why a test is skipped and how to have it run."""
+"""Separates the reason of a skip from its remedy."""
 REMEDIES = {
     "psql": "--engine postgres18",
     "restart": "a private server: Docker, or local programs",
     "async": "--engine postgres18",
     "databases": "a private server: Docker, or local programs",
     "days": "--engine postgres18,mariadb",
-    "waits": "the engine itself, not one that speaks its language",
+    "waits": "the engine itself, not a compatible one",
     "log": "local programs",
-    "genuine": "the engine itself, not one that speaks its language",
+    "genuine": "the engine itself, not a compatible one",
     "groups": "--engine postgres18,mariadb",
     "limits": "--engine postgres18,mariadb",
     "predecessors": "--engine postgres18,mariadb",
@@ -33,34 +33,33 @@ REMEDIES = {
     "cancel": "--engine postgres18,mariadb",
     "expiry": "--engine postgres18,mariadb",
 }
-"""By capability of a server, what to run for a test that needs it."""
+"""The remedy for each capability that a server may lack."""
 
 
 class Unavailable(Exception):  # noqa: N818 - it reads as what it says
-    """A server cannot be had in this way; the message says why."""
+    """A server cannot be started or used; the message is the reason."""
 
 
 class Server(Protocol):
     """One running server of one engine and version.
 
     name: such as "mariadb10.11". product: such as "mariadb". engine: such as "mysql".
-    how: how it runs, for people to read.
-    capabilities: what tests marked with `requires` may rely on:
-        psql         it is what the READMEs' examples are written for
-        restart      the server can be killed and started again
-        async        AsyncQueue serves the engine
-        databases    there can be several databases with rowq in it at a time
-        days         the archive has a partition for each day, dropped whole when readers let it go
-        waits        it tells which session waits for a lock of which
-        log          a failed test shows what it has written meanwhile: it is a private server
-        genuine      it is the engine itself, with its locks and plans, not one that only speaks
-                     its language
+    how: how it runs, for display.
+    capabilities: what tests marked with `requires` may need:
+        psql         the READMEs' examples are written for it
+        restart      the server can be killed and restarted
+        async        AsyncQueue supports the engine
+        databases    several of its databases can have rowq
+        days         the archive has a partition per day
+        waits        it shows which session waits for which
+        log          the log of a private server is shown with a failed test
+        genuine      the engine itself, with its locks and plans, not a compatible one
         groups       messages may have a group_key
-        limits       rowq has max_leased and rate_limit there
+        limits       queues may have max_leased and rate_limit
         predecessors messages may wait for others to end
-        results      how messages end may be kept, with results
-        topics       queues may be bound to topics
-        cancel       messages in workers' hands may be cancelled, and messages by what they are like
+        results      queues may have result_seconds
+        topics       queues may have topic patterns
+        cancel       cancel of leased messages, and cancel_many
         expiry       messages may have expire_seconds
     """
 
@@ -71,42 +70,39 @@ class Server(Protocol):
     capabilities: frozenset[str]
 
     def fresh_database(self) -> str:
-        """Make an empty database and return its URL; raises Unavailable when it has no other."""
+        """Create an empty database and return its URL; raise Unavailable if that is impossible."""
 
     def drop_database(self, url: str) -> None:
-        """Drop a database made by fresh_database, whoever is connected to it."""
+        """Drop a database of fresh_database, even with open sessions."""
 
     def connect(self, url: str, *, autocommit: bool = True) -> Connection:
         """Open a session."""
 
     def session_id(self, connection: Connection) -> int:
-        """Return the number by which the server knows a session."""
+        """Return the server's number of a session."""
 
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
-        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
+        """Return the sessions that wait for a lock now, and the sessions that block each."""
 
     def waits_for_limit(self, session: int) -> bool:
-        """Whether a dequeue waits at this moment for another one's at a queue with limits."""
+        """Return whether a dequeue waits now for another dequeue of a limited queue."""
 
     def kill_session(self, session: int) -> None:
-        """End a session from outside, and wait until the server has forgotten it."""
+        """Kill a session and wait until it is gone."""
 
     def crash(self) -> None:
-        """End the server as a power failure would; needs the capability `restart`."""
+        """Kill the server; needs the capability `restart`."""
 
     def restart(self) -> None:
-        """Stop the server if it runs, and start it again under the same URLs."""
+        """Restart the server under the same URLs."""
 
     def close(self) -> None:
-        """Drop what was made, and stop the server if it was started here."""
+        """Stop the server if it was started here, else drop what the tests created."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """How a server that was started here is ended and begun again, None where it cannot be done.
-
-    log: the file that a private server writes to.
-    """
+    """Functions that stop, kill and restart a server that was started here, and its log file."""
 
     stop: Callable[[], None] | None = None
     crash: Callable[[], None] | None = None
@@ -115,11 +111,11 @@ class Control:
 
 
 GIVEN = Control()
-"""Of a server that was not started here."""
+"""The control of a server that was not started here."""
 
 
 class ControlledServer(ABC):
-    """What a server does by its control."""
+    """A server with a Control."""
 
     name: str
     how: str
@@ -128,34 +124,29 @@ class ControlledServer(ABC):
         self._control = control
 
     def _capabilities(self, *own: str) -> frozenset[str]:
-        """Return the capabilities of an engine with those that the control gives; names its log."""
         given = {"restart": self._control.restart, "log": self._control.log}
         if self._control.log is not None:
             LOGS.add(self._control.log, self.name)
-        return frozenset([*own, *(word for word, way in given.items() if way is not None)])
+        return frozenset([*own, *(name for name, each in given.items() if each is not None)])
 
     @abstractmethod
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
-        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
+        """Return the sessions that wait for a lock now, and the sessions that block each."""
 
     def waits_for_limit(self, session: int) -> bool:
-        """Whether a dequeue waits for the limit lock of a queue, which another one has."""
         return session in self.waiting_sessions()
 
     def crash(self) -> None:
-        """End the server as a power failure would."""
         if self._control.crash is None:
             raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
         self._control.crash()
 
     def restart(self) -> None:
-        """Stop the server if it runs, and start it again under the same URLs."""
         if self._control.restart is None:
             raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
         self._control.restart()
 
     def close(self) -> None:
-        """Stop the server if it was started here, else drop what was made."""
         if self._control.stop is not None:
             self._control.stop()
         else:
@@ -163,26 +154,23 @@ class ControlledServer(ABC):
 
     @abstractmethod
     def _drop_all(self) -> None:
-        """Drop what was made on a server that goes on."""
+        """Drop what the tests created on a server that keeps running."""
 
 
 @runtime_checkable
 class Limiting(Protocol):
-    """A server that can limit a database, where its disk is not the tests' to fill."""
+    """A server that can limit the size of a database."""
 
     def limit_space(self, url: str, spare_bytes: int | None) -> None:
-        """Let a database grow by so much and no more, or by as much as it likes with None.
-
-        Raises Unavailable where that cannot be had.
-        """
+        """Let a database grow by `spare_bytes`, None for no limit; or raise Unavailable."""
 
 
 class EngineProvider(Protocol):
-    """The ways to servers of one product. A way that is closed raises Unavailable.
+    """Starts servers of one product; raises Unavailable if a method does not work here.
 
     engine: such as "mysql". product: the servers' name before the version, such as "mariadb".
-    versions: those that a test may ask for, the preferred one first. is_large: whether a server
-    takes so much memory that the worker processes of a run share one.
+    versions: the supported ones, the preferred one first. is_large: whether the worker processes of
+    a run share one server, because it needs much memory.
     """
 
     engine: str
@@ -191,38 +179,35 @@ class EngineProvider(Protocol):
     is_large: bool
 
     def at_hand(self) -> list[str]:
-        """Return the versions that are tested unless others are named."""
+        """Return the versions that are tested by default."""
 
     def outlook(self) -> list[str]:
-        """Say cheaply what the ways look like, one line each, for the head of a report."""
+        """Return what is available, one line each, for the head of a report."""
 
     def from_url(self, url: str) -> Server:
-        """Use a server that runs already; one database after the other is made in it."""
+        """Use a running server; databases are created in it and dropped."""
 
     def from_docker(self, version: str) -> Server:
         """Start the engine's official image."""
 
     def from_local(self, version: str) -> Server:
-        """Start programs that are installed here."""
+        """Start installed programs."""
 
 
 def url_variable(product: str) -> str:
-    """Return the name of the variable with the URL of a server to test on."""
+    """Return the environment variable for the URL of a server."""
     return f"ROWQ_TEST_{product.upper()}_URL"
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that nobody listens on."""
+    """Return an unused port of the loopback address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Poll until a condition is true; raise AssertionError naming what did not happen.
-
-    A loaded machine takes its time, and nobody waits longer than it takes.
-    """
+    """Poll until a condition is true; raise AssertionError with `what` after a timeout."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -231,7 +216,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) ->
 
 
 def wait_until_blocked(server: Server, session: int, by: int | None = None) -> None:
-    """Wait until a session waits for a lock, of one other session if that is named."""
+    """Wait until a session waits for a lock, of session `by` if it is set."""
 
     def blocked() -> bool:
         blockers = server.waiting_sessions().get(session)

@@ -1,7 +1,4 @@
-"""What the tests need to know of an engine's SQL; <engine>/dialect.py has it.
-
-What most engines say in the same words is said here.
-"""
+"""The interface to an engine's SQL in tests; each engine has a dialect.py."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,33 +11,32 @@ from tests.engines.base import Connection
 class Dialect(ABC):
     """Calls, errors, transactions and tables of one engine.
 
-    database_error: the driver's class of errors that come from the server.
-    is_free_of_deadlocks: whether the routines never meet one. Elsewhere they try again by
-        themselves, and one that reaches a caller is an error of that call.
-    archive_table: the name of the table that keeps finished messages.
-    readers_wait: whether whoever reads a table that another session holds waits for it.
-    savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
-        and not at the end of the transaction only.
-    expires_in_transactions: whether maintain withdraws what is due in its caller's transaction.
-    expires_what_is_named: whether maintain and reap withdraw a message that an open transaction has
-        named as a predecessor. Elsewhere the first maintain after that transaction does.
-    sees_newer: whether routines see what others have committed since the transaction began, where
-        its isolation level is repeatable read or serializable.
+    database_error: the driver's class of server errors.
+    is_free_of_deadlocks: whether the routines never deadlock. Elsewhere they retry, and a deadlock
+        that reaches a caller is an error of that call.
+    archive_table: the table of finished messages.
+    readers_wait: whether a reader of a locked table waits.
+    savepoints_release_locks: whether rolling back to a savepoint releases row locks at once.
+    expires_in_transactions: whether maintain expires messages in its caller's transaction.
+    expires_predecessors: whether maintain and reap expire a message that an open transaction names
+        as a predecessor. Elsewhere the first maintain after that transaction does.
+    sees_newer: whether routines see newer commits of other sessions under repeatable read and
+        serializable.
     shows_before: whether get_result and get_history show a message as it was before an open
-        transaction changed it. Elsewhere it is leased, as it is in that transaction's hands.
-    row_version: the columns that show whether a row was written again.
-    counts: by what a table holds, the query for the number of its rows of a queue.
-    places: queries for unfinished messages and where they are.
+        transaction changed it. Elsewhere it is shown as leased.
+    row_version: the columns that change with each write of a row.
+    counts: for each table, the query for the number of a queue's rows.
+    places: queries for unfinished messages and their states.
     ends: queries for finished messages and their states.
-    messages: the query for the messages whose bodies are there.
+    messages: the query for messages with a stored body.
     """
 
     archive_table: str
     is_free_of_deadlocks: bool
     readers_wait: bool
-    savepoints_give_back: bool
+    savepoints_release_locks: bool
     expires_in_transactions: bool = False
-    expires_what_is_named: bool = False
+    expires_predecessors: bool = False
     sees_newer: bool = False
     shows_before: bool = True
     row_version: str = "*"
@@ -60,23 +56,23 @@ class Dialect(ABC):
         """Call a routine with these arguments by name; return column names and rows."""
 
     @abstractmethod
-    def can_say(self, parameter: Parameter, value: Any) -> bool:
-        """Whether a call can have this value as an argument at all."""
+    def can_pass(self, parameter: Parameter, value: Any) -> bool:
+        """Return whether a call can pass this value."""
 
     def short_text(self, text: str) -> str | None:
-        """Return what a text other than a body is after a round trip: itself, but on Oracle."""
+        """Return a text that is not a body after a round trip: unchanged, except on Oracle."""
         return text
 
     @abstractmethod
     def error(self, error: Exception) -> tuple[str, str]:
-        """Return number (such as RQ701, or the engine's own) and text of an error."""
+        """Return the number (RQ701, or the engine's own) and the text of an error."""
 
     @abstractmethod
     def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement of the tests' own, with %s for each value; return its cursor."""
+        """Execute a statement with %s for each value; return its cursor."""
 
     def make_table(self, connection: Connection, name: str, columns: str) -> None:
-        """Make a table of the tests' own unless it is there."""
+        """Create a test table if it does not exist."""
         self.execute(connection, f"create table if not exists {name} ({columns})")
 
     @abstractmethod
@@ -85,14 +81,14 @@ class Dialect(ABC):
 
     @abstractmethod
     def commit(self, connection: Connection) -> None:
-        """Commit it."""
+        """Commit the open transaction."""
 
     @abstractmethod
     def rollback(self, connection: Connection) -> None:
-        """Roll it back."""
+        """Roll back the open transaction."""
 
     def reset(self, connection: Connection) -> None:
-        """End an open transaction, and give the session the settings of a new one."""
+        """Roll back an open transaction and reset the session's settings."""
         self.rollback(connection)
 
     def savepoint(self, connection: Connection, name: str) -> None:
@@ -105,47 +101,47 @@ class Dialect(ABC):
 
     @abstractmethod
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
-        """Let a session wait no longer than this for a lock; then a statement of it fails."""
+        """Set a session's lock timeout."""
 
     @abstractmethod
-    def hold_table(self, connection: Connection, table: str) -> None:
-        """Let nobody else read or write a table of rowq's until give_table."""
+    def lock_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else read or write a table of rowq's until unlock_table."""
 
-    def give_table(self, connection: Connection) -> None:
-        """Let others have it again."""
+    def unlock_table(self, connection: Connection) -> None:
+        """Release the lock of lock_table."""
         self.rollback(connection)
 
     @abstractmethod
-    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
-        """Whether a floor is beyond a message, which nobody may see yet and was enqueued once."""
+    def is_below_floor(self, connection: Connection, queue: str, message_id: int) -> bool:
+        """Return whether a floor has passed an uncommitted message."""
 
     @abstractmethod
     def tables(self, connection: Connection) -> set[str]:
-        """Return the names of rowq's tables, as hold_table takes them."""
+        """Return the names of rowq's tables, for lock_table."""
 
     def stored(self, connection: Connection, queue: str) -> dict[str, int]:
         """Return how many rows each table has for a queue."""
         return {table: self._count(connection, table, queue) for table in self.counts}
 
     def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return every unfinished message and where it is, as often as it is somewhere."""
+        """Return every unfinished message and its state, once per row."""
         return self._states(connection, self.places, queue)
 
     def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return the finished messages that are kept for the archive, or are in it."""
+        """Return the messages in the archive or on the way to it."""
         return self._states(connection, self.ends, queue)
 
     def bodies(self, connection: Connection, queue: str) -> set[int]:
-        """Return the messages whose bodies are there."""
+        """Return the messages with a stored body."""
         return {int(message) for (message,) in self.rows_of(connection, self.messages, queue)}
 
     def held_keys(self, connection: Connection, queue: str) -> int:
-        """Return how many dedup keys are taken."""
+        """Return the number of dedup keys in use."""
         return self._count(connection, "dedup", queue)
 
     @abstractmethod
     def deadlocks(self, connection: Connection) -> int:
-        """Return how many deadlocks the server has broken, as far as reported."""
+        """Return the server's count of deadlocks."""
 
     @abstractmethod
     def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
@@ -153,39 +149,39 @@ class Dialect(ABC):
 
     @abstractmethod
     def tick(self, connection: Connection, queue: str) -> None:
-        """Let the moment come at which the next maintain looks for late committers again."""
+        """Make the next maintain rescan for late commits."""
 
     @abstractmethod
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
-        """Let the lease of one claim run out now."""
+        """Expire the lease of a claim."""
 
     @abstractmethod
     def routine_names(self, connection: Connection) -> list[str]:
-        """Return the name of every installed routine, as often as it is there."""
+        """Return the name of every installed routine, once per routine."""
 
     @abstractmethod
     def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
-        """Return what the server says about a routine's parameters."""
+        """Return a routine's parameters from the server's catalog."""
 
     @abstractmethod
     def contract_parameters(self, routine: Routine) -> list[Any]:
-        """Return what installed_parameters should be."""
+        """Return the expected installed_parameters."""
 
     @abstractmethod
     def comments(self, connection: Connection) -> dict[str, str]:
-        """Return what the server says of what, such as "routine enqueue" or "column queue.name"."""
+        """Return the catalog's comments by object, such as "column queue.name"."""
 
     @abstractmethod
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
-        """Return name and type of each column of a call; `queue` exists and is the test's own."""
+        """Return name and type of each column of a call on an existing queue."""
 
     @abstractmethod
     def contract_columns(self, routine: Routine) -> list[Any]:
-        """Return what result_columns should be."""
+        """Return the expected result_columns."""
 
     @abstractmethod
     def other_sessions(self, connection: Connection) -> int:
-        """Return how many sessions of clients there are besides this one."""
+        """Return the number of other client sessions."""
 
     @abstractmethod
     def rows_of(self, connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
@@ -206,10 +202,10 @@ class Dialect(ABC):
 
 
 class ShiftedDialect(Dialect):
-    """Moves the times in rowq's tables, one table after the other.
+    """A dialect that moves stored times table by table.
 
-    shifts: the tables with times and how to move them; checks: that with the moment at which a
-    maintain looks for late committers again.
+    shifts: the tables with times and how to move them; checks: the same for the time of the next
+    rescan.
     """
 
     shifts: Sequence[Any]
@@ -217,13 +213,11 @@ class ShiftedDialect(Dialect):
 
     @abstractmethod
     def move(self, connection: Connection, queue: str, seconds: int, shift: Any) -> None:
-        """Move the times of a queue's rows in one table back, of those that nobody else holds."""
+        """Move the times of a queue's unlocked rows in one table back."""
 
     def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
-        """Move every stored time of a queue back."""
         for shift in (*self.shifts, self.checks):
             self.move(connection, queue, seconds, shift)
 
     def tick(self, connection: Connection, queue: str) -> None:
-        """Let the moment come at which the next maintain looks for late committers again."""
         self.move(connection, queue, 2, self.checks)

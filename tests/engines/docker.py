@@ -1,4 +1,4 @@
-"""The ways to a server that all engines have: a container, as far as they agree about it."""
+"""Servers in containers: the parts that all engines share."""
 
 import functools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.engines.base import Control, Unavailable, free_port, url_variable, wa
 
 @functools.cache
 def docker_answers() -> bool:
-    """Return whether there is a Docker daemon to start containers."""
+    """Return whether a Docker daemon runs."""
     try:
         return bool(DockerClient().client.ping())
     except DockerException:
@@ -21,7 +21,7 @@ def docker_answers() -> bool:
 
 
 def require_docker() -> None:
-    """Raise Unavailable where there is no Docker daemon."""
+    """Raise Unavailable if no Docker daemon runs."""
     if not docker_answers():
         raise Unavailable("no Docker daemon")
 
@@ -39,17 +39,17 @@ def run(
     accepts: Callable[[str], bool],
     seconds: float,
 ) -> tuple[str, Control]:
-    """Start a container on a port that stays the same when it restarts; wait for its server.
+    """Start a container on a port that survives restarts, and wait for its server.
 
     Args:
-        container: What is to be started.
-        port: The port inside of it.
-        url: Gives the server's URL from host and port.
-        accepts: Tells whether the server takes a session.
-        seconds: How long it may take to do so.
+        container: the container.
+        port: the port inside it.
+        url: returns the server's URL for a host and port.
+        accepts: returns whether the server accepts a session.
+        seconds: the timeout.
 
     Raises:
-        Unavailable: It does not start, or does not answer in time.
+        Unavailable: it does not start, or does not answer in time.
     """
     image, outside = container.image, free_port()
     container.with_bind_ports(port, outside)
@@ -74,10 +74,7 @@ def run(
 
 
 class DockerProvider:
-    """The ways to the servers of a product that is run in Docker, or given.
-
-    image: its name, with the place of the version. The other attributes: base.EngineProvider.
-    """
+    """A provider of servers in Docker or at a URL; `image` is a format for the version."""
 
     engine: str
     product: str
@@ -86,16 +83,13 @@ class DockerProvider:
     image: str
 
     def at_hand(self) -> list[str]:
-        """Return the versions that can be had: all of them with Docker."""
         return list(self.versions) if docker_answers() else []
 
     def outlook(self) -> list[str]:
-        """Say whether there is a Docker daemon, and how else to give a server."""
         images = ", ".join(self.image.format(version) for version in self.versions)
-        there = f"tried first, {images}" if docker_answers() else "no Docker daemon"
-        return [f"{self.product} (docker): {there}; or give {url_variable(self.product)}"]
+        found = f"tried first, {images}" if docker_answers() else "no Docker daemon"
+        return [f"{self.product} (docker): {found}; or set {url_variable(self.product)}"]
 
     def from_local(self, version: str) -> Any:
-        """Say that there is no such way."""
-        given = url_variable(self.product)
-        raise Unavailable(f"{self.product} {version} is run in Docker or at a URL in {given} only")
+        variable = url_variable(self.product)
+        raise Unavailable(f"{self.product} {version} runs only in Docker or at a URL in {variable}")

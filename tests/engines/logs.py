@@ -1,13 +1,13 @@
-"""The logs of the private servers of this process, for the report of a test that failed."""
+"""Logs of this process's private servers, for the reports of failed tests."""
 
 from pathlib import Path
 
 LINES = 60
-"""How many lines of a log a report shows at most."""
+"""Maximum number of lines of a log in a report."""
 
 
 class ServerLogs:
-    """Files that servers append to while tests run; one that is gone is forgotten."""
+    """Log files of running servers; missing files are ignored."""
 
     def __init__(self) -> None:
         self._names: dict[Path, str] = {}
@@ -18,7 +18,7 @@ class ServerLogs:
         self._names[path] = name
 
     def begin(self) -> None:
-        """Remember where each log ends: a test begins."""
+        """Store the end of each log before a test."""
         self._names = {path: name for path, name in self._names.items() if path.exists()}
         self._sizes = {path: path.stat().st_size for path in self._names}
 
@@ -32,7 +32,7 @@ class ServerLogs:
         return found
 
     def _lines(self, path: Path) -> list[str]:
-        """Return what was written since the test began, of a new server all of it."""
+        """Return the lines written since the test began."""
         try:
             with path.open("rb") as log:
                 log.seek(self._sizes.get(path, 0))
@@ -42,4 +42,4 @@ class ServerLogs:
 
 
 LOGS = ServerLogs()
-"""The logs of this process's servers: a server adds its own, the plugin reads them."""
+"""The logs of this process's servers, which servers add and the plugin reads."""

@@ -1,4 +1,4 @@
-"""The fixtures: every test that asks for a server runs on every server that is chosen."""
+"""Fixtures: a test that uses `server` runs on every chosen server."""
 
 import contextlib
 import re
@@ -29,14 +29,13 @@ from tests.run.selection import favoured_by, is_selected, may_select, newest
 ENGINE_ONLY = re.compile(
     r"/(?:tests/(?:engine_only|security)|sql)/(postgres|mysql|sqlserver|oracle)/"
 )
-# How DDL behaves and what a catalog looks like differs so much that each engine has its own tests
-# of its migrations: those of MySQL are below engine_only/mysql.
+# DDL and catalogs differ: the other engines' migration tests are in engine_only.
 MIGRATIONS = re.compile(r"/tests/migrations/")
-# They look at who waits for whom, which only some servers tell.
+# These need to know which session waits for which.
 INTERLEAVINGS = re.compile(r"/tests/interleavings/")
-# They kill a server of their own, whose version does not matter.
+# These kill a private server, whose version does not matter.
 ONE_OF_EACH = re.compile(r"/tests/chaos/")
-# They draw by chance.
+# These use random numbers.
 DICED = re.compile(r"/tests/(?:chaos/|concurrency/|contract/test_hostile|client/test_half_open)")
 
 
@@ -50,16 +49,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look which servers there are; none is started yet."""
+    """Find the servers without starting them."""
     try:
         servers = Servers()
     except Unavailable as reason:
-        raise pytest.UsageError(f"the given URL cannot be used: {reason}") from None
+        raise pytest.UsageError(f"cannot use the server URL: {reason}") from None
     config.stash[SERVERS] = servers
     unknown = [word for word in {*_words(config), *required()} if not servers.named(word)]
     if unknown:
         raise pytest.UsageError(
-            f"no such server: {', '.join(sorted(unknown))}; there are {', '.join(servers.names)}"
+            f"unknown server {', '.join(sorted(unknown))}; use one of {', '.join(servers.names)}"
         )
 
 
@@ -70,12 +69,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say what draws the same once more, which servers are at hand, and why others are not."""
+    """Return the seed, the available servers, and why others are not available."""
     return [dice.AGAIN, *config.stash[SERVERS].outlook]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip files of which the run's selection takes no test, so that they are not even imported."""
+    """Do not import files without a selected test."""
     path = collection_path
     if path.suffix != ".py" or not path.is_relative_to(config.rootpath):
         return None
@@ -85,7 +84,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that uses a server once on each server that its selection chooses for it."""
+    """Run each test that uses a server on each selected server."""
     if "server" in metafunc.fixturenames:
         names = chosen(metafunc.config)
         path = metafunc.definition.path.as_posix()
@@ -96,7 +95,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if ONE_OF_EACH.search(path):
             names = sorted(newest(names))
         selection, favoured = _selection(metafunc.config)
-        # With the first one the test is deselected below, where none is wanted.
+        # If none is wanted, keep one: the test is deselected below.
         names = [
             name
             for name in names
@@ -104,14 +103,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ] or names[:1]
         values = [pytest.param(name, id=name) for name in names]
         if not values:
-            reason = f"about {only or 'any server'}, of which none is chosen{TO_RUN}{_remedy(only)}"
+            reason = f"no server of {only or 'any engine'} is chosen{TO_RUN}{_remedy(only)}"
             values = [pytest.param("", id="none", marks=pytest.mark.skip(reason=reason))]
         metafunc.parametrize("server", values, indirect=True, scope="session")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that do not belong to the run's selection."""
+    """Deselect the tests that are not in the run's selection."""
     is_wanted = _wanted(config)
     wanted = [item for item in items if is_wanted(item, server_of(item))]
     if len(wanted) < len(items):
@@ -121,7 +120,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _wanted(config: pytest.Config) -> Callable[[pytest.Item, str | None], bool]:
-    """Return the run's selection: whether it takes a test on a server."""
+    """Return a function: whether the run's selection includes a test on a server."""
     selection, favoured = _selection(config)
     return lambda item, server: is_selected(
         selection, item.nodeid, server, favoured, item.get_closest_marker("slow")
@@ -129,13 +128,13 @@ def _wanted(config: pytest.Config) -> Callable[[pytest.Item, str | None], bool]:
 
 
 def _selection(config: pytest.Config) -> tuple[str, set[str]]:
-    """Return the run's selection and the servers on which it runs all rooms."""
+    """Return the run's selection and the servers on which it runs all folders."""
     selection, given = config.getoption("--selection"), config.stash[SERVERS].given
     return selection, favoured_by(selection, chosen(config), given, is_asked=bool(_words(config)))
 
 
 def _only_engine(path: str) -> str | None:
-    """Return the engine that the tests of a file are about, None for all."""
+    """Return the engine that a file tests, None for all."""
     if MIGRATIONS.search(path):
         return "postgres"
     found = ENGINE_ONLY.search(path)
@@ -144,7 +143,7 @@ def _only_engine(path: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Remember what the servers had written before the test."""
+    """Store the end of the servers' logs."""
     LOGS.begin()
 
 
@@ -152,7 +151,7 @@ def pytest_runtest_setup() -> None:
 def pytest_runtest_teardown(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, None, None]:
-    """Drop what the tests of a file have left in the database that all share."""
+    """Drop the queues that a file's tests have left in the shared database."""
     yield
     name, servers = server_of(item), item.config.stash[SERVERS]
     is_last = nextitem is not None and (nextitem.path, server_of(nextitem)) != (item.path, name)
@@ -164,12 +163,12 @@ def pytest_runtest_teardown(
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show with a test that failed its seed, and what its servers tell of that time."""
+    """Add the seed, logs and deadlocks to the report of a failed test."""
     report = yield
     if report.failed:
         report.sections.extend(LOGS.sections())
     if report.failed and DICED.search(item.path.as_posix()):
-        report.sections.append(("the same once more", dice.AGAIN))
+        report.sections.append(("repeat with the same seed", dice.AGAIN))
     server: Any = getattr(item, "funcargs", {}).get("server")
     if report.failed and hasattr(server, "deadlocks_since"):
         began_at = datetime.fromtimestamp(call.start, UTC)
@@ -180,7 +179,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Note the server of a test, to count by it."""
+    """Record the server of a test, for the summary."""
     if name := server_of(item):
         item.user_properties.append(("server", name))
         if name.startswith("babelfish") and (fault := fault_of(item.nodeid)):
@@ -189,7 +188,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def chosen(config: pytest.Config) -> list[str]:
-    """Return the servers of a run: those that were asked for, or all that are at hand."""
+    """Return the servers of a run: those of --engine, or all available ones."""
     servers = config.stash[SERVERS]
     words = _words(config)
     if not words:
@@ -198,14 +197,14 @@ def chosen(config: pytest.Config) -> list[str]:
 
 
 def _remedy(engine: str | None) -> str:
-    """Return how to choose a server of an engine."""
+    """Return the options that choose a server of an engine."""
     products = [provider.product for provider in PROVIDERS if engine in {None, provider.engine}]
     variables = " or ".join(f"{url_variable(product)}=URL" for product in products)
     return f"--engine {' or '.join(products)}, with Docker or {variables}"
 
 
 def server_of(item: pytest.Item) -> str | None:
-    """Return the name of the server that a test runs on, None where it needs none."""
+    """Return the name of a test's server, or None."""
     call = getattr(item, "callspec", None)
     return call.params.get("server") or None if call is not None else None
 
@@ -217,19 +216,19 @@ def _words(config: pytest.Config) -> list[str]:
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Server:
-    """Return a running server; the test is skipped, or fails, where there is none."""
+    """Return a running server; skip or fail the test if there is none."""
     name = request.param
     try:
         return request.config.stash[SERVERS].get(name)
     except Unavailable as reason:
         if name in request.config.stash[SERVERS].required:
-            pytest.fail(f"{name} is in {REQUIRED_VARIABLE} and is not available: {reason}")
+            pytest.fail(f"{name} is required by {REQUIRED_VARIABLE} and not available: {reason}")
         pytest.skip(f"{name}: {reason}{TO_RUN}see tests/README.md, Which server")
 
 
 @pytest.fixture(autouse=True)
 def _capabilities(request: pytest.FixtureRequest) -> None:
-    """Skip what a server cannot do, visibly."""
+    """Skip tests that need a capability which the server lacks."""
     needed = {name for mark in request.node.iter_markers("requires") for name in mark.args}
     if INTERLEAVINGS.search(request.path.as_posix()) and "server" in request.fixturenames:
         needed.add("waits")
@@ -242,7 +241,7 @@ def _capabilities(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def database_url(request: pytest.FixtureRequest, server: Server) -> str:
-    """Return the URL of a database with rowq in it, shared by all tests on the server."""
+    """Return the URL of a database with rowq that all tests on the server share."""
     migrated = request.config.stash[SERVERS].migrated
     if server.name not in migrated:
         url = server.fresh_database()
@@ -253,7 +252,7 @@ def database_url(request: pytest.FixtureRequest, server: Server) -> str:
 
 @pytest.fixture
 def empty_database(server: Server) -> Iterator[str]:
-    """Return the URL of a database of this test's own, without rowq in it."""
+    """Return the URL of an empty database for one test."""
     try:
         url = server.fresh_database()
     except Unavailable as reason:
@@ -264,7 +263,7 @@ def empty_database(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def connect(server: Server, database_url: str) -> Iterator[Callable[..., Connection]]:
-    """Return a function that opens one more session, in autocommit unless told otherwise."""
+    """Return a function that opens a session, in autocommit by default."""
     with contextlib.ExitStack() as opened:
 
         def open_session(*, autocommit: bool = True) -> Connection:
@@ -276,7 +275,7 @@ def connect(server: Server, database_url: str) -> Iterator[Callable[..., Connect
 
 
 def _close(session: Connection) -> None:
-    """Close a session, unless the test has done that; some drivers refuse a second time."""
+    """Close a session if it is open: some drivers refuse to close twice."""
     if not getattr(session, "closed", False):
         session.close()
 
@@ -289,6 +288,6 @@ def connection(connect: Callable[..., Connection]) -> Connection:
 
 @pytest.fixture
 def queue_name(request: pytest.FixtureRequest) -> str:
-    """Return a queue name that no other test uses, with the test's name in it."""
+    """Return a unique queue name that contains the test's name."""
     readable = re.sub(r"\W+", "_", request.node.name.removeprefix("test_"))
     return f"{readable[:60]}_{uuid.uuid4().hex[:8]}"

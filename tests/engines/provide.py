@@ -1,4 +1,4 @@
-"""Finds a server for each engine and version: a given URL, a container, or local programs."""
+"""Servers for each engine and version: at a URL, in a container, or from local programs."""
 
 import os
 import re
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.engines.base import EngineProvider, Server, Unavailable, url_variable
-from tests.engines.mysql import ways as mysql
-from tests.engines.oracle import ways as oracle
-from tests.engines.postgres import ways as postgres
-from tests.engines.sqlserver import ways as sqlserver
+from tests.engines.mysql import providers as mysql
+from tests.engines.oracle import providers as oracle
+from tests.engines.postgres import providers as postgres
+from tests.engines.sqlserver import providers as sqlserver
 
 PROVIDERS: tuple[EngineProvider, ...] = (
     *postgres.PROVIDERS,
@@ -22,24 +22,24 @@ REQUIRED_VARIABLE = "ROWQ_REQUIRE_ENGINES"
 
 
 def required() -> set[str]:
-    """Return the words for servers whose absence is a failure and not a skip."""
+    """Return the servers that must be available, from ROWQ_REQUIRE_ENGINES."""
     return {name for name in os.environ.get(REQUIRED_VARIABLE, "").split(",") if name}
 
 
 class Servers:
-    """The servers of one test run, each started when it is first needed and kept to the end.
+    """The servers of a test run, each started on first use and kept until the end.
 
-    A URL in the environment wins: then its server is the only one of that product. Otherwise a
-    container is tried, then the programs that are installed here.
+    A URL in the environment replaces all servers of its product. Otherwise a container is tried,
+    then local programs.
 
     Attributes:
-        running: by name, those that were started or given.
-        refused: by name, why one cannot be had.
-        outlook: for the head of a report, what there is.
-        at_hand: the names of those that are tested unless others are named.
-        migrated: by name, the URL of the database with rowq that all tests share.
-        given: the names of those that have a URL in the environment.
-        shared: the names of those that are one for all worker processes.
+        running: the started servers and those at a URL, by name.
+        refused: why a server is not available, by name.
+        outlook: lines for the head of a report.
+        at_hand: the names of the servers that are tested by default.
+        migrated: the URL of each server's shared database with rowq, by name.
+        given: the names of the servers at a URL in the environment.
+        shared: the names of the servers that all worker processes share.
     """
 
     def __init__(self) -> None:
@@ -56,14 +56,14 @@ class Servers:
 
     @property
     def names(self) -> list[str]:
-        """All servers that a test may ask for, started or not, available or not."""
+        """The names of all servers, started or not, available or not."""
         return [*self.running, *(name for name in self._sources if name not in self.running)]
 
     def named(self, word: str) -> list[str]:
-        """Return the servers that a word means: one by its name, or a product's at hand.
+        """Return the server of this name, or a product's available servers.
 
-        A product without any is meant with its preferred version, so that tests say why not; or
-        with a given server of its engine, such as sqlserver with a Babelfish.
+        If a product has none, return its preferred version, so that tests skip with the reason, or
+        a server of its engine at a URL, such as a Babelfish for sqlserver.
         """
         if word in self.names:
             return [word]
@@ -76,17 +76,17 @@ class Servers:
 
     @property
     def required(self) -> set[str]:
-        """The servers whose absence is a failure and not a skip."""
+        """The servers that must be available."""
         return {name for word in required() for name in self.named(word)}
 
     def engine_of(self, name: str) -> str:
-        """Return the engine of a server, such as mysql of mariadb10.11."""
+        """Return the engine of a server, such as mysql for mariadb10.11."""
         if name in self.running:
             return self.running[name].engine
         return self._sources[name][0].engine
 
     def get(self, name: str) -> Server:
-        """Return a server, such as "postgres18"; raises Unavailable with every reason."""
+        """Return a running server by name; raise Unavailable with the reasons."""
         if name in self.refused:
             raise Unavailable(self.refused[name])
         if name not in self.running:
@@ -94,12 +94,12 @@ class Servers:
         return self.running[name]
 
     def close(self) -> None:
-        """Stop everything that was started, and drop what was made."""
+        """Close all running servers."""
         for server in self.running.values():
             server.close()
 
     def _add(self, provider: EngineProvider) -> None:
-        """Note the servers of one product."""
+        """Add the servers of one product."""
         if url := os.environ.get(url_variable(provider.product)):
             server = provider.from_url(url)
             self.running[server.name] = server
@@ -117,21 +117,21 @@ class Servers:
                 self.shared.add(f"{provider.product}{version}")
 
     def _start(self, name: str) -> Server:
-        """Start a server in the first way that works."""
+        """Start a server by the first method that works."""
         reasons = []
-        for way, start in self._ways(name):
+        for method, start in self._methods(name):
             try:
                 return start()
             except Unavailable as reason:
-                reasons.append(f"{way}: {reason}")
+                reasons.append(f"{method}: {reason}")
         self.refused[name] = "; ".join(reasons)
         raise Unavailable(self.refused[name])
 
-    def _ways(self, name: str) -> Iterator[tuple[str, Callable[[], Server]]]:
+    def _methods(self, name: str) -> Iterator[tuple[str, Callable[[], Server]]]:
         provider, version = self._sources[name]
         yield "docker", lambda: provider.from_docker(version)
         yield "local programs", lambda: provider.from_local(version)
 
 
 SERVERS = pytest.StashKey[Servers]()
-"""Where a run keeps its servers."""
+"""The key of a run's servers."""

@@ -1,4 +1,4 @@
-"""Arguments and results of routines, as far as the drivers of the engines agree about them."""
+"""Arguments and results of routines, for drivers that agree about them."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from tests.engines.base import Connection
 from tests.helpers.json_text import json_text
 
 Kinds = Mapping[str, tuple[tuple[type, ...], Callable[[Any], Any]]]
-"""By a type of the contract, the types that the driver may return, and how to read them."""
+"""For each contract type, the types that a driver may return and how to convert them."""
 
 
 def _same(value: Any) -> Any:
@@ -37,12 +37,12 @@ KINDS: Kinds = {
 
 
 def given(routine: Routine) -> list[Parameter]:
-    """Return the parameters of a routine that a call may give."""
+    """Return the input parameters of a routine."""
     return [parameter for parameter in routine.parameters if parameter.direction == "in"]
 
 
 def probes(connection: Connection, queue: str) -> dict[str, Any]:
-    """Return arguments by name for a call of any routine; a message is enqueued and leased."""
+    """Return arguments by name for any routine, after enqueuing and leasing a message."""
     own = Queue(connection)
     message = own.enqueue(queue, "probe").message_id
     own.create_schedule(queue, "probe", interval_seconds=3600)
@@ -65,14 +65,14 @@ def probes(connection: Connection, queue: str) -> dict[str, Any]:
 
 
 def is_finite(parameter: Parameter, value: Any) -> bool:
-    """Return whether a value is one that ends, for engines where nothing is infinite."""
+    """Return whether a value is finite."""
     if isinstance(value, float):
         return math.isfinite(value)
     return not (parameter.type == "timestamp" and value in {"infinity", "-infinity"})
 
 
 def spelled(kind: str, value: Any) -> Any:
-    """Return an argument as a driver takes it for a parameter of a contract type."""
+    """Return an argument as the driver takes it."""
     match value:
         case None:
             return None
@@ -86,7 +86,7 @@ def spelled(kind: str, value: Any) -> Any:
 def read(
     routine: Routine, columns: Sequence[str], rows: Iterable[Iterable[Any]], kinds: Kinds = KINDS
 ) -> list[tuple[Any, ...]]:
-    """Return rows in the contract's Python types; the server must have sent what fits."""
+    """Return rows in the contract's Python types; assert that the server sent matching ones."""
     types = [column.type for column in routine.columns]
     assert len(types) == len(columns), f"columns of {routine.name}: {columns}"
     return [
@@ -98,5 +98,5 @@ def _read(kinds: Kinds, column: str, kind: str, value: Any) -> Any:
     if value is None:
         return None
     sent, reading = kinds[kind]
-    assert type(value) in sent, f"{column}: {value!r} is no {kind}"
+    assert type(value) in sent, f"{column}: expected {kind}, got {value!r}"
     return reading(value)

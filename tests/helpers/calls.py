@@ -57,7 +57,7 @@ def refused(connection: Connection, number: str, routine: str, **arguments: Any)
     assert number in entry.errors or is_of_nodes, f"{routine} does not declare {number}"
     dialect = dialect_of(connection)
     for parameter in entry.parameters:
-        if not dialect.can_say(parameter, arguments.get(parameter.name, parameter.default)):
+        if not dialect.can_pass(parameter, arguments.get(parameter.name, parameter.default)):
             pytest.skip(
                 "this engine's SQL cannot say infinity, NaN or such a null"
                 "; to run it: --engine postgres18"

@@ -113,9 +113,9 @@ class CheckedQueue:
         """Return how many dedup keys are taken."""
         return dialect_of(self.connection).held_keys(self.connection, self.name)
 
-    def is_passed(self, message_id: int) -> bool:
-        """Whether a floor is beyond a message; see Dialect.is_passed."""
-        return dialect_of(self.connection).is_passed(self.connection, self.name, message_id)
+    def is_below_floor(self, message_id: int) -> bool:
+        """Whether a floor is beyond a message; see Dialect.is_below_floor."""
+        return dialect_of(self.connection).is_below_floor(self.connection, self.name, message_id)
 
     def pass_seconds(self, seconds: int) -> None:
         """Move every stored time of this queue back; see tests/stored_times.py."""

@@ -239,7 +239,7 @@ def test_a_claim_that_reap_leaves_takes_no_room_from_the_next_one(
         expire_claim(reaper.connection, claim)
     producer.begin()
     producer.queue.enqueue(queue, 0, predecessor_ids=[message_id])
-    if dialect_of(reaper.connection).expires_what_is_named:  # Then it leaves none.
+    if dialect_of(reaper.connection).expires_predecessors:  # Then it leaves none.
         assert reaper.queue.reap(queue, 1).reaped == 0
         assert [claim.claim_id for claim in reaper.queue.list_claims(queue)] == [other]
     assert reaper.queue.reap(queue, 1).reaped == 1

@@ -91,7 +91,7 @@ def test_a_dequeue_undone_to_a_savepoint_gives_back_while_its_transaction_goes_o
     careful.savepoint("before_more")
     assert take(careful, queue, 2) == ids[1:3]
     careful.back_to("before_more")
-    given_back = dialect_of(other.connection).savepoints_give_back
+    given_back = dialect_of(other.connection).savepoints_release_locks
     assert take(other, queue, 10) == (ids[1:] if given_back else ids[3:])
     careful.commit()
     assert take(other, queue, 10) == ([] if given_back else ids[1:3])

@@ -180,7 +180,7 @@ def test_maintain_does_not_wait_for_who_has_just_named_it_as_a_predecessor(
     producer, keeper = sessions(2)
     [first] = late(producer, queue)
     producer.begin().queue.enqueue(queue, 1, predecessor_ids=[first])
-    at_once = int(dialect_of(keeper.connection).expires_what_is_named)
+    at_once = int(dialect_of(keeper.connection).expires_predecessors)
     assert expired(keeper, queue) == at_once
     producer.end(ending)
     assert expired(keeper, queue) == 1 - at_once

@@ -29,7 +29,7 @@ def move_floor_beyond(session: Session, queue: str, *messages: int) -> None:
                 session.queue.complete(queue, taken[0].claim_id)
         keep_house(session, queue)
         return all(
-            dialect.is_passed(session.connection, queue, message_id) for message_id in messages
+            dialect.is_below_floor(session.connection, queue, message_id) for message_id in messages
         )
 
     wait_until(is_beyond, f"the floor is beyond {messages}")

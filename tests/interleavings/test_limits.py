@@ -208,7 +208,7 @@ def test_a_dequeue_rolled_back_to_a_savepoint_lets_others_in_or_takes_again(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     careful, other = sessions(2)
-    lets_in = dialect_of(other.connection).savepoints_give_back
+    lets_in = dialect_of(other.connection).savepoints_release_locks
     fill(admin, queue, 9)
     admin.queue.alter_queue(queue, max_leased=4, rate_limit=4, rate_seconds=1000)
     careful.begin()

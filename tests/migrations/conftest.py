@@ -8,9 +8,9 @@ import pytest
 
 from rowq.tools.migrate.sources import TABLES, sources_of
 from tests.engines.base import Connection, Server, Unavailable
+from tests.engines.postgres.providers import PostgresProvider
 from tests.engines.postgres.psql import psql_program
 from tests.engines.postgres.server import PostgresServer
-from tests.engines.postgres.ways import PostgresProvider
 from tests.helpers.releases import (
     begin_next,
     change_sources,

@@ -12,7 +12,7 @@ from tests.static.each import for_each
 from tests.static.sources import ENGINES, ROOT
 
 FOLDER = ROOT / "tests" / "engines"
-PIECES = ("server", "ways", "dialect", "catalog", "tables")
+PIECES = ("server", "providers", "dialect", "catalog", "tables")
 
 
 def test_every_engine_has_a_package_and_every_package_is_an_engine() -> None:
@@ -29,7 +29,7 @@ def test_every_package_has_every_piece_and_every_engine_tests_of_its_own(engine:
 
 @for_each(ENGINES)
 def test_the_tests_use_the_servers_and_the_dialect_of_every_package(engine: str) -> None:
-    ways = import_module(f"tests.engines.{engine}.ways")
-    assert {provider.engine for provider in ways.PROVIDERS} == {engine}
-    assert set(ways.PROVIDERS) <= set(PROVIDERS)
+    providers = import_module(f"tests.engines.{engine}.providers")
+    assert {provider.engine for provider in providers.PROVIDERS} == {engine}
+    assert set(providers.PROVIDERS) <= set(PROVIDERS)
     assert DIALECTS[engine] is import_module(f"tests.engines.{engine}.dialect").DIALECT

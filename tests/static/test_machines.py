@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from tests.engines.base import EngineProvider
 from tests.engines.provide import PROVIDERS
-from tests.engines.sqlserver.ways import SETTING_PROVIDERS
+from tests.engines.sqlserver.providers import SETTING_PROVIDERS
 from tests.helpers.npm import package
 from tests.static.sources import ROOT
 

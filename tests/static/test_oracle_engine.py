@@ -15,8 +15,8 @@ from rowq.tools.engines.oracle.packages import subprograms
 from tests.engines.base import Unavailable, free_port
 from tests.engines.oracle.catalog import type_of
 from tests.engines.oracle.dialect import OracleDialect, execute_named
+from tests.engines.oracle.providers import OracleProvider
 from tests.engines.oracle.session import as_account, open_session, owner_in, spelled
-from tests.engines.oracle.ways import OracleProvider
 from tests.engines.values import given
 from tests.static.each import for_each
 from tests.static.sources import EXAMPLES, SQL
@@ -83,7 +83,7 @@ def test_a_server_that_does_not_answer_is_told_without_the_password() -> None:
 def test_what_a_call_cannot_say_here_is_known(
     name: str, kind: str, value: object, can: bool
 ) -> None:
-    assert OracleDialect().can_say(Parameter(name, kind, None, "in"), value) is can
+    assert OracleDialect().can_pass(Parameter(name, kind, None, "in"), value) is can
 
 
 def test_long_texts_are_lobs_and_others_are_not() -> None:

@@ -11,8 +11,8 @@ import pytest
 from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Control, Unavailable
 from tests.engines.mysql.local import LocalMariaDB, LocalMySQL, find_mysql, find_programs
+from tests.engines.mysql.providers import LOCAL_MYSQL_SETTINGS, LOCAL_SETTINGS
 from tests.engines.mysql.server import MysqlServer
-from tests.engines.mysql.ways import LOCAL_MYSQL_SETTINGS, LOCAL_SETTINGS
 from tests.helpers.calls import call, call_one, dequeue_one, enqueue, refused, transaction
 from tests.helpers.cancelling import cancel_all
 from tests.helpers.queues import Connect

@@ -14,5 +14,5 @@ _EXECUTIONS = """
 
 def executed(server: OracleServer, connection: Connection) -> dict[str, int]:
     """Return how often each statement of the session's schema has run, by its text."""
-    found = server.ask(_EXECUTIONS, owner=connection.username.upper())
+    found = server.query(_EXECUTIONS, owner=connection.username.upper())
     return {text.lower(): int(count) for text, count in found}

@@ -85,7 +85,7 @@ def grant(server: OracleServer, url: str, *rights: str) -> None:
     """Grant privileges to an account; skip the test if the tests' account may not."""
     for right in rights:
         try:
-            server.tell(f"grant {right} to {owner_in(url)}")
+            server.execute(f"grant {right} to {owner_in(url)}")
         except oracledb.DatabaseError as error:
             pytest.skip(f"the account may not grant {right}: {error}; to run it: use another one")
 

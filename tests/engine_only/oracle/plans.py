@@ -90,18 +90,18 @@ class Plan:
 def plans(server: OracleServer, connection: Connection) -> list[Plan]:
     """Return the plans of all statements that rowq's packages of this account have run."""
     found = []
-    for sql_id, child, text in server.ask(_STATEMENTS, owner=connection.username.upper()):
+    for sql_id, child, text in server.query(_STATEMENTS, owner=connection.username.upper()):
         steps = tuple(
             Step(operation, options or "", name or "", access or "")
-            for operation, options, _, name, access in server.ask(
+            for operation, options, _, name, access in server.query(
                 _STEPS, sql_id=sql_id, child=child
             )
         )
-        shown = "\n".join(line for (line,) in server.ask(_SHOWN, sql_id=sql_id, child=child))
+        shown = "\n".join(line for (line,) in server.query(_SHOWN, sql_id=sql_id, child=child))
         found.append(Plan(" ".join(text.lower().split()), steps, shown))
     return found
 
 
 def reads(server: OracleServer, connection: Connection) -> int:
     """Return the number of blocks that a session has read, in memory or not."""
-    return int(server.ask(_READS, session_id=connection.session_id)[0][0])
+    return int(server.query(_READS, session_id=connection.session_id)[0][0])

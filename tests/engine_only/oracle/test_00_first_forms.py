@@ -302,19 +302,19 @@ def test_owner_with_a_lower_case_name_can_install(server: OracleServer) -> None:
     name, password = f"rowq_test_{uuid.uuid4().hex[:12]}", f"Aa1_{uuid.uuid4().hex[:20]}"
     other = server.fresh_database()
     url = as_account(other, f"%22{name}%22", password)
-    ((space,),) = server.ask(
+    ((space,),) = server.query(
         "select d.property_value from database_properties d"
         " where d.property_name = 'DEFAULT_PERMANENT_TABLESPACE'"
     )
-    server.tell(f'create user "{name}" identified by "{password}" quota unlimited on "{space}"')
+    server.execute(f'create user "{name}" identified by "{password}" quota unlimited on "{space}"')
     try:
-        server.tell(f'grant {", ".join(RIGHTS)} to "{name}"')
+        server.execute(f'grant {", ".join(RIGHTS)} to "{name}"')
         migrate.migrate(url)
         with closing(open_session(url, autocommit=True)) as session:
             locked = "select count(*) from user_tab_statistics s where s.stattype_locked = 'ALL'"
             assert rows(session, locked) == [(17,)]
     finally:
-        server.tell(f'drop user "{name}" cascade')
+        server.execute(f'drop user "{name}" cascade')
         server.drop_database(other)
 
 

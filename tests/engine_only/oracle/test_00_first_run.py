@@ -186,7 +186,7 @@ def test_a_package_can_be_replaced_while_a_consumer_waits(
 ) -> None:
     """The consumer waits in rowq_consume and rowq_wait, so rowq itself is free."""
     url = server.make_account("rowq_consumer")
-    server.tell(f"create synonym {owner_in(url)}.rowq for {owner_in(database_url)}.rowq_consume")
+    server.execute(f"create synonym {owner_in(url)}.rowq for {owner_in(database_url)}.rowq_consume")
     try:
         with closing(server.connect(url)) as session:
             waiter = Waiter(session, queue, 30)
@@ -228,7 +228,7 @@ def test_migrating_again_grants_nothing_that_is_there(
 def test_a_role_that_is_another_owner_s_gets_no_right(server: OracleServer) -> None:
     """The role is there, and this owner does not have it."""
     url = server.fresh_database()
-    server.tell(f"revoke rowq_consumer from {owner_in(url)}")
+    server.execute(f"revoke rowq_consumer from {owner_in(url)}")
     try:
         done = migrate.migrate(url)
         assert any("role rowq_consumer" in notice for notice in done.notices)
@@ -246,8 +246,8 @@ def test_maintaining_an_idle_queue_costs_few_statements_and_changes_no_block(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
     def figures() -> tuple[int, int]:
-        ((executions,),) = server.ask(_EXECUTIONS, owner=connection.username.upper())
-        ((changes,),) = server.ask(_CHANGES, place=connection.session_id)
+        ((executions,),) = server.query(_EXECUTIONS, owner=connection.username.upper())
+        ((changes,),) = server.query(_CHANGES, place=connection.session_id)
         return int(executions), int(changes)
 
     call_one(connection, "maintain", queue_name=queue)
@@ -413,7 +413,7 @@ def test_a_look_at_messages_that_others_hold_takes_no_more_than_a_lock_of_the_ta
     with rolled_back(connection):
         assert len(dequeue(connection, queue)) == 1
         assert dequeue(other, queue) == []
-        assert {kind for (kind,) in server.ask(_LOCKS, place=other.session_id)} <= {"TM"}
+        assert {kind for (kind,) in server.query(_LOCKS, place=other.session_id)} <= {"TM"}
     other.rollback()
 
 
@@ -504,7 +504,7 @@ def test_maintain_reads_the_catalog_of_partitions_once_a_day(
     server: OracleServer, empty_database: str
 ) -> None:
     def reads() -> int:
-        return int(server.ask(_READS_OF_CATALOG, owner=owner_in(empty_database))[0][0])
+        return int(server.query(_READS_OF_CATALOG, owner=owner_in(empty_database))[0][0])
 
     migrate.migrate(empty_database)
     with closing(server.connect(empty_database)) as session:

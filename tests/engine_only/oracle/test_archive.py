@@ -72,7 +72,7 @@ def test_a_new_day_makes_nobody_wait(connection: Connection, connect: Connect, q
 @pytest.fixture
 def days(server: OracleServer, empty_database: str) -> Iterator[Connection]:
     """Return a session where the archive has partitions; skipped without that option."""
-    if server.ask("select o.value from v$option o where o.parameter = 'Partitioning'") != [
+    if server.query("select o.value from v$option o where o.parameter = 'Partitioning'") != [
         ("TRUE",)
     ]:
         pytest.skip("the server has no option of partitions; to run it: Oracle Free or Enterprise")

@@ -189,20 +189,20 @@ def test_what_a_newer_rowq_installed_is_refused(empty_database: str, session: Co
 def test_an_owner_that_lacks_a_right_is_told_which_are_needed(
     server: OracleServer, empty_database: str, right: str
 ) -> None:
-    server.tell(f"revoke {right} from {owner_in(empty_database)}")
+    server.execute(f"revoke {right} from {owner_in(empty_database)}")
     with pytest.raises(migrate.MissingPrivilege, match="RQ803 missing_privilege"):
         migrate.migrate(empty_database)
-    server.tell(f"grant {right} to {owner_in(empty_database)}")
+    server.execute(f"grant {right} to {owner_in(empty_database)}")
     assert migrate.migrate(empty_database).applied == EVERY
     works(empty_database)
 
 
 def test_an_owner_without_a_quota_is_told(server: OracleServer, empty_database: str) -> None:
     owner = owner_in(empty_database)
-    ((space,),) = server.ask(
+    ((space,),) = server.query(
         "select u.default_tablespace from dba_users u where u.username = :owner", owner=owner
     )
-    server.tell(f'alter user {owner} quota 0 on "{space}"')
+    server.execute(f'alter user {owner} quota 0 on "{space}"')
     with pytest.raises(migrate.MissingPrivilege, match="RQ803 missing_privilege: ORA-01950"):
         migrate.migrate(empty_database)
 

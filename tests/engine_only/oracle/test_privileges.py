@@ -38,7 +38,7 @@ def enter(server: OracleServer, database_url: str) -> Iterator[Enter]:
     def open_session(role: str | None) -> Connection:
         url = server.make_account(*([f"rowq_{role}"] if role else []))
         package = PACKAGES[role or "admin"]
-        server.tell(f"create synonym {owner_in(url)}.rowq for {owner}.{package}")
+        server.execute(f"create synonym {owner_in(url)}.rowq for {owner}.{package}")
         session = server.connect(url)
         accounts.append((session, url))
         return session
@@ -72,7 +72,7 @@ def test_no_role_may_touch_a_table_a_sequence_or_another_package(
 ) -> None:
     owner, session = connection.username.upper(), enter(role)
     query = "select t.table_name from dba_tables t where t.owner = :owner"
-    for (table,) in server.ask(query, owner=owner):
+    for (table,) in server.query(query, owner=owner):
         with pytest.raises(oracledb.DatabaseError, match="ORA-"):
             dialect_of(session).execute(session, f"select 1 from {owner}.{table}")
         with pytest.raises(oracledb.DatabaseError, match="ORA-"):
@@ -93,7 +93,7 @@ def test_public_has_no_right_at_all(server: OracleServer, connection: Connection
         "select p.table_name, p.privilege from dba_tab_privs p"
         " where p.owner = :owner and p.grantee = 'PUBLIC'"
     )
-    assert server.ask(query, owner=connection.username.upper()) == []
+    assert server.query(query, owner=connection.username.upper()) == []
 
 
 def test_producer_and_consumer_work_together_with_their_own_rights_only(
@@ -156,7 +156,7 @@ def test_health_says_what_it_may_not_see_and_sees_it_with_the_right(
         assert horizon().startswith("unknown: ")
         try:
             for view in ("v_$transaction", "v_$session"):
-                server.tell(f"grant select on sys.{view} to {owner}")
+                server.execute(f"grant select on sys.{view} to {owner}")
         except oracledb.DatabaseError as error:
             pytest.skip(
                 f"the account may not pass on SYS's views: {error}; to run it: give one that may"

@@ -175,7 +175,7 @@ def events(server: OracleServer, connection: Session) -> Iterator[str]:
     """Return a table with a trigger that publishes each row's number under the row's topic."""
     dialect, table = dialect_of(connection), f"events_{uuid.uuid4().hex[:8]}"
     owner = connection.username
-    server.tell(f"grant create trigger to {owner}")
+    server.execute(f"grant create trigger to {owner}")
     dialect.execute(connection, f"create table {table} (number_ number, topic_ varchar2(200 char))")
     dialect.execute(
         connection,
@@ -195,7 +195,7 @@ def events(server: OracleServer, connection: Session) -> Iterator[str]:
     )
     yield table
     dialect.execute(connection, f"drop table {table} purge")
-    server.tell(f"revoke create trigger from {owner}")
+    server.execute(f"revoke create trigger from {owner}")
 
 
 @pytest.mark.promise("P01", "P15", "P17", "P35")

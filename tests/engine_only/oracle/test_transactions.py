@@ -182,7 +182,7 @@ def orders(server: OracleServer, connection: Session) -> Iterator[str]:
     """Return a table with a trigger that enqueues each row's number to the row's queue."""
     dialect, table = dialect_of(connection), f"orders_{uuid.uuid4().hex[:8]}"
     owner = connection.username
-    server.tell(f"grant create trigger to {owner}")
+    server.execute(f"grant create trigger to {owner}")
     dialect.execute(connection, f"create table {table} (number_ number, queue_ varchar2(100 char))")
     dialect.execute(
         connection,
@@ -204,7 +204,7 @@ def orders(server: OracleServer, connection: Session) -> Iterator[str]:
     )
     yield table
     dialect.execute(connection, f"drop table {table} purge")
-    server.tell(f"revoke create trigger from {owner}")
+    server.execute(f"revoke create trigger from {owner}")
 
 
 @pytest.mark.promise("P01", "P17")

@@ -86,7 +86,7 @@ def test_a_lock_that_was_left_behind_delays_others_by_a_second(
     idle = open_session()
     waiter = Waiter(idle, QUEUE, 60)
     assert one_leads(server, [idle]) is idle
-    ((number,),) = server.ask(
+    ((number,),) = server.query(
         "select l.id1 from v$lock l where l.type = 'UL' and l.sid = :place", place=idle.session_id
     )
     enqueue(open_session(), QUEUE, "a")
@@ -133,7 +133,7 @@ def test_a_wait_that_ends_with_an_error_leaves_no_lock(
 def test_a_right_that_is_taken_away_leaves_each_to_look_for_itself(
     server: OracleServer, empty_database: str, open_session: Open
 ) -> None:
-    server.tell(f"revoke execute on sys.dbms_lock from {owner_in(empty_database)}")
+    server.execute(f"revoke execute on sys.dbms_lock from {owner_in(empty_database)}")
     sessions = [open_session(), open_session()]
     waiters = [Waiter(session, QUEUE, 30) for session in sessions]
     other = open_session()

@@ -65,7 +65,7 @@ def test_a_ring_ends_a_wait_at_once(
     for number in range(7):
         waiter = Waiter(open_session(), QUEUE, 60)
         place = waiter.session.session_id
-        wait_until(lambda: bool(server.ask(LISTENING, place=place)), "it listens")  # noqa: B023
+        wait_until(lambda: bool(server.query(LISTENING, place=place)), "it listens")  # noqa: B023
         with transaction(session):
             enqueue(session, QUEUE, f"{number}")
             sent_at = time.monotonic()
@@ -136,7 +136,7 @@ def test_a_broken_wakeup_queue_disturbs_nobody(
 ) -> None:
     waiter = Waiter(open_session(), QUEUE, 60)
     place = waiter.session.session_id
-    wait_until(lambda: bool(server.ask(LISTENING, place=place)), "it listens")
+    wait_until(lambda: bool(server.query(LISTENING, place=place)), "it listens")
     if broken == "stopped":
         session.execute(STOP)
     elif broken == "removed":

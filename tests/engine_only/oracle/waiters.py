@@ -21,7 +21,7 @@ _LOOKS = """
 
 def leaders(server: OracleServer, sessions: Sequence[Connection]) -> list[Connection]:
     """Return the sessions that hold a lock of dbms_lock."""
-    holders = {number for (number,) in server.ask(_LEADERS)}
+    holders = {number for (number,) in server.query(_LEADERS)}
     return [session for session in sessions if session.session_id in holders]
 
 
@@ -34,4 +34,4 @@ def one_leads(server: OracleServer, sessions: Sequence[Connection]) -> Connectio
 
 def looks(server: OracleServer, connection: Connection) -> int:
     """Return how often the lanes of this account's queues were polled."""
-    return int(server.ask(_LOOKS, owner=connection.username.upper())[0][0] or 0)
+    return int(server.query(_LOOKS, owner=connection.username.upper())[0][0] or 0)

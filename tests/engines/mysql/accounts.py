@@ -1,4 +1,4 @@
-"""Accounts of a MariaDB or MySQL server by the role of rowq that they have."""
+"""Accounts of a MariaDB or MySQL server, one for each role of rowq."""
 
 import itertools
 import secrets
@@ -12,7 +12,7 @@ from tests.engines.mysql.server import Session, set_default_role
 
 ROLES = load_contract().roles
 NOBODY = "nobody"
-"""An account that may connect and nothing else."""
+"""An account without a role."""
 
 Accounts = dict[str, Session]
 
@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 @contextmanager
 def accounts(admin: Connection, url: str) -> Iterator[Accounts]:
-    """Make an account of each role and one of none; return a session of each, by the role."""
+    """Create an account for each role and one without; yield a session of each, by role."""
     with ExitStack() as stack:
         sessions: Accounts = {}
         for role in (*ROLES, NOBODY):
@@ -35,7 +35,7 @@ def accounts(admin: Connection, url: str) -> Iterator[Accounts]:
 def open_account(
     admin: Connection, url: str, *granted: str | None
 ) -> Iterator[Callable[[], Session]]:
-    """Make an account with roles; return a function that opens a session of it, in no database."""
+    """Create an account with roles; yield a function that opens a session without a database."""
     name, password = f"rowq_user_{next(_numbers)}", secrets.token_hex(12)
     admin.execute(f"create user {name} identified by '{password}'")
     try:

@@ -1,4 +1,4 @@
-"""What MariaDB and MySQL say about the installed routines, and have to say by the contract."""
+"""The catalogs of MariaDB and MySQL, and the contract's expectations of them."""
 
 import re
 from typing import Any
@@ -46,27 +46,24 @@ _FAMILIES = {
     "text": "text",
     "json": "text",
     "binary": "bytes",
-    "timestamp": "moment",
+    "timestamp": "timestamp",
 }
 
 
 class MysqlCatalog:
-    """The routines as the server describes them."""
+    """The installed routines, tables and comments."""
 
     def routine_names(self, connection: Connection) -> list[str]:
-        """Return the name of every routine, as often as it is there."""
         cursor = connection.cursor()
         cursor.execute(_NAMES)
         return [name for (name,) in cursor.fetchall()]
 
     def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
-        """Return mode, name and type of each parameter; there are no defaults."""
         cursor = connection.cursor()
         cursor.execute(_ARGUMENTS, [routine.name])
         return [(mode, name, _plain(type_)) for mode, name, type_ in cursor.fetchall()]
 
     def contract_parameters(self, routine: Routine) -> list[Any]:
-        """Return what installed_parameters should be: what goes in; results are result sets."""
         types = load_contract().types
         return [
             ("IN", f"p_{parameter.name}", _plain(types[parameter.type]["mysql"]))
@@ -74,13 +71,11 @@ class MysqlCatalog:
         ]
 
     def comments(self, connection: Connection) -> dict[str, str]:
-        """Return what is said of routines, tables and columns."""
         cursor = connection.cursor()
         cursor.execute(_COMMENTS)
         return {what: comment for what, comment in cursor.fetchall() if comment}
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
-        """Return name and family of each column of a call, which is made and rolled back."""
         arguments = probes(connection, queue)
         values = [arguments.get(parameter.name) for parameter in given(routine)]
         marks = ", ".join(["%s"] * len(values))
@@ -94,12 +89,11 @@ class MysqlCatalog:
             connection.rollback()
 
     def contract_columns(self, routine: Routine) -> list[Any]:
-        """Return what result_columns should be."""
         return [(column.name, _FAMILIES[column.type]) for column in routine.columns]
 
 
 def _plain(type_: str) -> str:
-    """Return a type without the widths that some versions show; boolean is a tiny integer."""
+    """Return a type without its display width; boolean is tinyint."""
     lower = type_.lower()
     return "tinyint" if lower == "boolean" else re.sub(r"^(\w*int)(\(\d+\))?$", r"\1", lower)
 
@@ -111,6 +105,6 @@ def _family(field: Any) -> str:
         return "bytes" if field.charsetnr == _BINARY_CHARACTER_SET else "text"
     if field.type_code in _WHOLE:
         return "whole"
-    return {FIELD_TYPE.DOUBLE: "double", FIELD_TYPE.DATETIME: "moment"}.get(
+    return {FIELD_TYPE.DOUBLE: "double", FIELD_TYPE.DATETIME: "timestamp"}.get(
         field.type_code, f"type {field.type_code}"
     )

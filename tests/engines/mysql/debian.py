@@ -1,10 +1,10 @@
-"""MariaDB of Debian 13 and MySQL of Debian's unstable suite, unpacked into folders of .venv.
+"""MariaDB of Debian 13 and MySQL of Debian unstable, unpacked into folders of .venv.
 
-    python -m tests.engines.mysql.debian mysql           which version is there, or why none is
+    python -m tests.engines.mysql.debian mysql           prints the version, or why it is missing
     python -m tests.engines.mysql.debian mysql --fetch   downloads and unpacks it
 
-Nothing is installed: apt resolves the packages for an empty system, with lists of its own, and the
-server is started by the C library that comes with it. apt checks the signatures as it always does.
+Nothing is installed: apt resolves the packages for an empty system with its own lists, and checks
+their signatures. The server runs with its own C library.
 """
 
 import argparse
@@ -22,14 +22,7 @@ from tests.engines.base import Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """A server from the packages of a suite of Debian's.
-
-    Attributes:
-        name: such as "MySQL".
-        suite: such as "unstable".
-        packages: what has to be unpacked, with all that it depends on.
-        server: the name of the program.
-    """
+    """A server from packages of a Debian suite, such as MySQL from unstable."""
 
     name: str
     suite: str
@@ -38,27 +31,22 @@ class Unpacked:
 
     @property
     def folder(self) -> Path:
-        """Where it is unpacked."""
+        """The folder with the unpacked packages."""
         return Path(sys.prefix) / f"{self.name.lower()}-{self.suite}"
 
     def command(self) -> tuple[str, ...]:
-        """Return the words that start the server; raises Unavailable without it."""
+        """Return the server's command; raise Unavailable if it is not unpacked."""
         server = self.folder / "usr" / "sbin" / self.server
         starters = sorted(self.folder.glob("usr/lib/*/ld-linux*.so.*"))
         if not (server.exists() and starters):
             how = f"python -m tests.engines.mysql.debian {self.name.lower()} --fetch"
-            raise Unavailable(f"no {self.name} of Debian's {self.suite}: {_obstacle() or how}")
+            raise Unavailable(f"no {self.name} from Debian {self.suite}: {_obstacle() or how}")
         folders = [starters[0].parent, *self.folder.glob("usr/lib/mysql/private")]
         libraries = ":".join(str(folder) for folder in folders)
         return str(starters[0]), "--library-path", libraries, str(server)
 
     def fetch(self) -> None:
-        """Download the packages and unpack them into the folder.
-
-        Raises:
-            Unavailable: this machine has no apt of Debian's.
-            subprocess.CalledProcessError: apt could not get or resolve them.
-        """
+        """Download and unpack the packages; raise Unavailable or CalledProcessError."""
         if obstacle := _obstacle():
             raise Unavailable(obstacle)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -88,7 +76,7 @@ Signed-By: {keyring}
 
 
 def _apt_options(home: Path, suite: str) -> list[str]:
-    """Return options that keep apt to a folder, where nothing is installed yet."""
+    """Return options that confine apt to an empty folder."""
     (home / "lists" / "partial").mkdir(parents=True)
     (home / "archives" / "partial").mkdir(parents=True)
     (home / "status").touch()
@@ -108,7 +96,7 @@ def _apt_options(home: Path, suite: str) -> list[str]:
 
 
 def _mirror() -> str:
-    """Return the address from which this machine has its own Debian."""
+    """Return the address of this machine's Debian mirror."""
     wanted = [f"Release: {_release()['VERSION_CODENAME']}", "Component: main"]
     answer = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", *wanted],
@@ -118,12 +106,12 @@ def _mirror() -> str:
     )
     found = answer.stdout.split()
     if not found:
-        raise Unavailable(f"apt has no source of its own with {', '.join(wanted)}")
+        raise Unavailable(f"apt has no source with {', '.join(wanted)}")
     return found[0]
 
 
 def _release() -> dict[str, str]:
-    """Return what the system says of itself; nothing where it is no Linux."""
+    """Return the fields of os-release, empty if there is none."""
     try:
         return platform.freedesktop_os_release()
     except OSError:
@@ -131,14 +119,14 @@ def _release() -> dict[str, str]:
 
 
 def _obstacle() -> str | None:
-    """Return why the packages cannot be had on a machine like this one, or None."""
+    """Return why the packages cannot be fetched on this machine, or None."""
     if _release().get("ID") != "debian" or not shutil.which("apt-get") or not _KEYRING.exists():
-        return "it needs Debian, with apt-get and debian-archive-keyring"
+        return "requires Debian with apt-get and debian-archive-keyring"
     return None
 
 
 def main() -> int:
-    """Return 0 when it is there, or can never be there; 2 when it is missing."""
+    """Return 0 if the server is there or cannot be fetched, 2 if it is missing."""
     parser = argparse.ArgumentParser(prog="python -m tests.engines.mysql.debian")
     parser.add_argument("server", choices=sorted(ALL))
     parser.add_argument("--fetch", action="store_true", help="download and unpack it")
@@ -149,7 +137,7 @@ def main() -> int:
             unpacked.fetch()
         subprocess.run([*unpacked.command(), "--no-defaults", "--version"], check=True)
     except (Unavailable, subprocess.CalledProcessError) as reason:
-        named = f"{unpacked.name} of Debian's {unpacked.suite}"
+        named = f"{unpacked.name} from Debian {unpacked.suite}"
         print(f"{named} will not be tested: {reason}", file=sys.stderr)
         return 0 if options.fetch and _obstacle() else 2
     return 0

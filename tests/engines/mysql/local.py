@@ -1,8 +1,7 @@
-"""A private MariaDB or MySQL in a temporary directory, from programs of a package, for a test run.
+"""A private MariaDB or MySQL in a temporary directory, for a test run.
 
-It has its own data, socket, port on the loopback address and account, and reads no configuration
-file; the system's server and its data are never touched. It ends with the process that started it,
-even a killed one: see keeper.py.
+It has its own data, socket, loopback port and account, and reads no configuration file. It ends
+with the process that started it, even a killed one: see watchdog.py.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from pathlib import Path
 import pymysql
 
 from tests.engines.base import Unavailable, free_port, wait_until
-from tests.engines.mysql import debian, keeper
+from tests.engines.mysql import debian, watchdog
 
 _FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 _SECONDS = 60.0
@@ -36,10 +35,7 @@ _SCRIPTS = ("system_tables", "performance_tables", "system_tables_data", "sys_sc
 class Programs:
     """A MariaDB or MySQL that can be started here.
 
-    Attributes:
-        command: the words that start the server.
-        share: the folder of its messages, and of MariaDB's scripts that make its system tables.
-        version: such as "10.11.19".
+    share: the folder of its messages, and of MariaDB's scripts for its system tables.
     """
 
     command: tuple[str, ...]
@@ -53,7 +49,7 @@ class Programs:
 
     @property
     def places(self) -> dict[str, str]:
-        """The options by which the server finds its own files."""
+        """The options that name the server's own folders."""
         return {
             "basedir": str(self.share.parent.parent),
             "lc-messages-dir": str(self.share),
@@ -61,12 +57,12 @@ class Programs:
         }
 
     def scripts(self) -> list[Path]:
-        """Return the scripts of MariaDB's system tables, whose names begin with either brand."""
+        """Return the scripts of MariaDB's system tables, under their old or new names."""
         return [next(self.share.glob(f"m*_{name}.sql")) for name in _SCRIPTS]
 
 
 def all_programs() -> list[Programs]:
-    """Return every MariaDB that can be started here: the system's own first, then Debian 13's."""
+    """Return every MariaDB that can be started here: the system's first, then Debian 13's."""
     found: dict[str, Programs] = {}
     for command in (_system_command, debian.MARIADB.command):
         with contextlib.suppress(Unavailable):
@@ -76,17 +72,13 @@ def all_programs() -> list[Programs]:
 
 
 def find_programs(series: str | None = None) -> Programs:
-    """Return the MariaDB of a series, such as "11.8", or the first one that is here.
-
-    Raises:
-        Unavailable: there is none.
-    """
-    there = all_programs()
-    for programs in there:
+    """Return the MariaDB of a series, such as "11.8", or the first one; raise Unavailable."""
+    found = all_programs()
+    for programs in found:
         if series in (None, programs.series):
             return programs
-    if there:
-        raise Unavailable(f"here is {', '.join(programs.version for programs in there)}")
+    if found:
+        raise Unavailable(f"found {', '.join(programs.version for programs in found)}")
     return _programs(_system_command())
 
 
@@ -98,20 +90,16 @@ def _system_command() -> tuple[str, ...]:
 
 
 def find_mysql(series: str | None = None) -> Programs:
-    """Return the MySQL that is here; series, such as "9.7" or "9", is what it must be.
-
-    Raises:
-        Unavailable: there is none, or another one.
-    """
+    """Return the MySQL of a series, such as "9.7" or "9", or any; raise Unavailable."""
     command = debian.MYSQL.command()
     version = _version(command)
     if series is not None and not f"{version}.".startswith(f"{series}."):
-        raise Unavailable(f"here is {version}")
+        raise Unavailable(f"found {version}")
     return Programs(command, _root(command) / "share" / "mysql", version)
 
 
 def _version(command: tuple[str, ...]) -> str:
-    """Return the version of a server; raises Unavailable when it does not run."""
+    """Return the version of a server; raise Unavailable if it does not run."""
     answer = subprocess.run(
         [*command, "--no-defaults", "--version"], capture_output=True, text=True, check=False
     )
@@ -122,12 +110,12 @@ def _version(command: tuple[str, ...]) -> str:
 
 
 def _root(command: tuple[str, ...]) -> Path:
-    """Return the folder below which all files of a server are."""
+    """Return the root folder of a server."""
     return Path(command[-1]).resolve().parent.parent
 
 
 def _programs(command: tuple[str, ...]) -> Programs:
-    """Return what belongs to a MariaDB; raises Unavailable when it does not run."""
+    """Return the programs of a MariaDB; raise Unavailable if it does not run."""
     version, root = _version(command), _root(command)
     for share in (root / "share" / "mysql", root / "share" / "mariadb"):
         if any(share.glob(f"m*_{_SCRIPTS[0]}.sql")):
@@ -136,12 +124,12 @@ def _programs(command: tuple[str, ...]) -> Programs:
 
 
 class LocalServer(ABC):
-    """One server, up from the start; `settings` are its options by name."""
+    """A server that starts when it is created; `settings` are its options by name."""
 
     scheme: str
 
     def __init__(self, programs: Programs, settings: Mapping[str, str]) -> None:
-        """Make the data directory and start; raises Unavailable when that fails."""
+        """Create the data directory and start; raise Unavailable if that fails."""
         self.home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
         if len(str(self.home)) > _LONGEST_SOCKET:
             self.home.rmdir()
@@ -149,7 +137,7 @@ class LocalServer(ABC):
         self.user, self.password = "rowq_test_admin", secrets.token_hex(16)
         self.port = free_port()
         self._programs = programs
-        self._keeper: subprocess.Popen[str] | None = None
+        self._watchdog: subprocess.Popen[str] | None = None
         words = {
             **programs.places,
             "user": getpass.getuser(),
@@ -173,16 +161,15 @@ class LocalServer(ABC):
 
     @property
     def url(self) -> str:
-        """The URL of an account that may do everything."""
-        # There is no TLS, because PyMySQL would read all the system's certificates at each
-        # connection, 20 ms of work.
+        """The URL of the administrator."""
+        # No TLS: PyMySQL would read all system certificates at each connection, which takes 20 ms.
         return (
             f"{self.scheme}://{self.user}:{self.password}@127.0.0.1:{self.port}/?ssl_mode=disabled"
         )
 
     @property
     def log(self) -> Path:
-        """The file that the server writes to, through all its restarts."""
+        """The server's log, kept through restarts."""
         return self.home / "server.log"
 
     @property
@@ -191,50 +178,49 @@ class LocalServer(ABC):
         return str(self.home / "socket")
 
     def start(self) -> None:
-        """Start the server and wait until it answers; raises Unavailable with its last words."""
-        command = [sys.executable, "-I", keeper.__file__, str(self.home)]
-        self._keeper = subprocess.Popen(
+        """Start the server and wait until it answers; raise Unavailable with the end of its log."""
+        command = [sys.executable, "-I", watchdog.__file__, str(self.home)]
+        self._watchdog = subprocess.Popen(
             [*command, *self._programs.command, *self._options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
-        assert self._keeper.stdout is not None
-        self.pid = int(self._keeper.stdout.readline())
+        assert self._watchdog.stdout is not None
+        self.pid = int(self._watchdog.stdout.readline())
         wait_until(lambda: self._answers() or self._ended(), "the server answers or ends", _SECONDS)
         if self._ended():
-            raise Unavailable(f"{self.scheme} did not start: {self._last_words()}")
+            raise Unavailable(f"{self.scheme} did not start: {self._log_end()}")
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
-        """End the server, as a crash would unless told otherwise, and wait until it is gone."""
+        """Send the server a signal, SIGKILL by default, and wait until it is gone."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, how)
         wait_until(self._ended, "the server ends", _SECONDS)
 
     def restart(self) -> None:
-        """Stop the server if it runs, and start it again under the same URL."""
         self.kill(signal.SIGTERM)
-        if self._keeper is not None:
-            self._keeper.kill()
-            self._keeper.communicate()
+        if self._watchdog is not None:
+            self._watchdog.kill()
+            self._watchdog.communicate()
         self.start()
 
     def stop(self) -> None:
-        """Stop the server and remove everything; fails when that takes too long."""
-        if self._keeper is not None:
-            self._keeper.communicate(timeout=_SECONDS)
+        """Stop the server and remove its directory; raise TimeoutExpired."""
+        if self._watchdog is not None:
+            self._watchdog.communicate(timeout=_SECONDS)
         shutil.rmtree(self.home, ignore_errors=True)
 
     @abstractmethod
     def _make_tables(self) -> subprocess.CompletedProcess[str]:
-        """Make the system tables in the empty data directory."""
+        """Create the system tables in the empty data directory."""
 
     def _install(self) -> None:
-        """Make the system tables, and the statements that every start begins with."""
+        """Create the system tables and the init file."""
         (self.home / "data").mkdir()
         if self._make_tables().returncode:
-            raise Unavailable(f"the system tables cannot be made: {self._last_words()}")
+            raise Unavailable(f"cannot create the system tables: {self._log_end()}")
         account = f"'{self.user}'@'%'"
         (self.home / "init.sql").write_text(
             f"create user if not exists {account} identified by '{self.password}';\n"
@@ -242,7 +228,7 @@ class LocalServer(ABC):
         )
 
     def _run(self, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-        """Run the server once, without its init file, on a text; words are more options."""
+        """Run the server once with more options, without its init file, on a text."""
         options = [word for word in self._options if not word.startswith("--init-file=")]
         return subprocess.run(
             [*self._programs.command, *options, *words],
@@ -268,9 +254,9 @@ class LocalServer(ABC):
             return True
         return False
 
-    def _last_words(self) -> str:
+    def _log_end(self) -> str:
         if not self.log.exists():
-            return "it said nothing"
+            return "no log"
         return self.log.read_text(errors="replace")[-1000:]
 
 

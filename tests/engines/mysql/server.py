@@ -1,4 +1,4 @@
-"""A running MariaDB or MySQL server, as the tests need it."""
+"""MariaDB and MySQL servers for tests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.engines.base import GIVEN, Control, ControlledServer, Unavailable, wa
 
 # The callers' own database; rowq's is always called `rowq`.
 OWN = "rowq_test"
-# InnoDB shows its waits from a copy, which it makes anew only if nobody has looked for so long.
+# InnoDB refreshes its list of lock waits only if it has not been read for this long.
 _REFRESH_SECONDS = 0.105
-# Session numbers of several servers must not be taken for each other.
+# Makes the session numbers of several servers distinct.
 _STRIDE = 10**12
 
 _LOCK_WAITS = "select waiting_pid, blocking_pid from sys.innodb_lock_waits"
-# Named locks and locks on tables: whoever holds one of any name may be the one waited for.
+# Named locks and table locks: any session that holds one may be the blocker.
 _NAMED_WAITS = """
     select id from information_schema.processlist
     where state in ('User lock', 'Waiting for table metadata lock', 'Waiting for backup lock')
@@ -35,26 +35,24 @@ _MYSQL_NAMED_HOLDERS = """
     where l.lock_status = 'GRANTED' and t.processlist_id is not null
     """
 _NAPS = "select id from information_schema.processlist where id = %s and state = 'User sleep'"
-_EVERYBODY = "select id from information_schema.processlist"
+_ALL_SESSIONS = "select id from information_schema.processlist"
 
 
 class Session(pymysql.connections.Connection):
-    """PyMySQL's connection with one more method, which psycopg's has: execute."""
+    """PyMySQL's connection with psycopg's `execute`; it can be closed twice."""
 
     def execute(self, statement: str, values: Any = ()) -> pymysql.cursors.Cursor:
-        """Execute a statement and return its cursor."""
         cursor = pymysql.cursors.Cursor(self)
         cursor.execute(statement, values or None)
         return cursor
 
     def close(self) -> None:
-        """Close, harmlessly when that has happened before."""
         if self.open:
             super().close()
 
 
 def set_default_role(connection: Any, role: str, account: str) -> None:
-    """Let an account have a role from the beginning of each session."""
+    """Set an account's default role."""
     word = "for" if "mariadb" in connection.server_version.lower() else "to"
     connection.execute(f"set default role {role} {word} {account}")
 
@@ -62,8 +60,8 @@ def set_default_role(connection: Any, role: str, account: str) -> None:
 class MysqlServer(ControlledServer):
     """A MariaDB or MySQL server, however it runs.
 
-    url: of an account that may do everything. spare: starts one more server, for tests that need a
-    database `rowq` alone.
+    url: of an administrator. spare: starts another server, for tests that need a private database
+    `rowq`.
     """
 
     engine = "mysql"
@@ -82,7 +80,7 @@ class MysqlServer(ControlledServer):
         self._spare = spare
         self._spares: list[MysqlServer] = []
         self._is_taken = False
-        self._looked_at = 0.0
+        self._refreshed_at = 0.0
         self._base = next(self._numbers) * _STRIDE
         with self._admin() as connection:
             ((text,),) = connection.execute("select version()").fetchall()
@@ -110,10 +108,7 @@ class MysqlServer(ControlledServer):
         )
 
     def fresh_database(self) -> str:
-        """Return a URL where there is no rowq yet: on this server, or when in use on a spare one.
-
-        Raises Unavailable when neither can be had.
-        """
+        """Return a URL without rowq: on this server, or on a spare one if this is in use."""
         if not self._is_taken:
             self._refuse_foreign()
             self._clear()
@@ -128,34 +123,28 @@ class MysqlServer(ControlledServer):
         return self._spares[-1].fresh_database()
 
     def another(self) -> MysqlServer:
-        """Start one more server of this kind, which nobody has used; the caller closes it.
-
-        Raises Unavailable where servers are given.
-        """
+        """Start another server, which the caller closes; raise Unavailable if this is at a URL."""
         if self._spare is None:
-            raise Unavailable(f"{self.how} has one database rowq, and it is in use")
+            raise Unavailable(f"{self.how} has only one database rowq, which is in use")
         return self._spare()
 
     def drop_database(self, url: str) -> None:
-        """Give back what fresh_database returned, whoever is connected to it."""
         for server in (self, *self._spares):
             if server._own_url() == url:
                 server._clear()
                 server._is_taken = False
 
     def connect(self, url: str, *, autocommit: bool = True) -> Session:
-        """Open a session, as a caller's own: with the engine's default isolation."""
         return Session(**connection_parameters(url), autocommit=autocommit)
 
     def session_id(self, connection: Any) -> int:
-        """Return the server's number of a session, made different from other servers'."""
+        """Return a session's number, distinct among servers."""
         for server in (self, *self._spares):
             if connection_parameters(server._url)["port"] == connection.port:
                 return int(server._base + connection.thread_id())
         return int(self._base + connection.thread_id())  # through a relay
 
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
-        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
         found: dict[int, frozenset[int]] = {}
         for server in (self, *self._spares):
             for waiting, blockers in server._waits().items():
@@ -165,13 +154,11 @@ class MysqlServer(ControlledServer):
         return found
 
     def waits_for_limit(self, session: int) -> bool:
-        """Whether a dequeue tries the limit lock of a queue with limits again and again."""
         owner, number = self._owner(session)
         with owner._admin() as connection:
             return connection.execute(_NAPS, [number]).fetchone() is not None
 
     def kill_session(self, session: int) -> None:
-        """End a session from outside, and wait until the server has forgotten it."""
         owner, number = self._owner(session)
         with owner._admin() as connection:
             with contextlib.suppress(pymysql.Error):
@@ -184,7 +171,6 @@ class MysqlServer(ControlledServer):
             wait_until(gone, f"session {number} ends")
 
     def close(self) -> None:
-        """Drop what was made, and stop the server if it was started here."""
         for server in self._spares:
             server.close()
         super().close()
@@ -200,12 +186,12 @@ class MysqlServer(ControlledServer):
             self._clear()
 
     def _waits(self) -> dict[int, set[int]]:
-        time.sleep(max(0.0, self._looked_at + _REFRESH_SECONDS - time.monotonic()))
+        time.sleep(max(0.0, self._refreshed_at + _REFRESH_SECONDS - time.monotonic()))
         with self._admin() as connection:
             found: dict[int, set[int]] = {}
             for waiting, blocking in connection.execute(_LOCK_WAITS).fetchall():
                 found.setdefault(waiting, set()).add(blocking)
-            self._looked_at = time.monotonic()
+            self._refreshed_at = time.monotonic()
             for (waiting,) in connection.execute(_NAMED_WAITS).fetchall():
                 found[waiting] = self._holders(connection) - {waiting}
         return found
@@ -215,18 +201,18 @@ class MysqlServer(ControlledServer):
             holders = _NAMED_HOLDERS if self.is_mariadb else _MYSQL_NAMED_HOLDERS
             rows = connection.execute(holders).fetchall()
         except pymysql.Error:
-            rows = connection.execute(_EVERYBODY).fetchall()
+            rows = connection.execute(_ALL_SESSIONS).fetchall()
         return {int(session) for (session,) in rows}
 
     def _refuse_foreign(self) -> None:
-        """Refuse a given server on which rowq is installed already: it may be somebody's."""
+        """Refuse a server at a URL that has rowq: it may be in use."""
         with self._admin() as connection:
             there = connection.execute("show databases like 'rowq'").fetchone()
         if there and self._control.stop is None:
-            raise Unavailable(f"{self.how} has a database rowq already; the tests need one without")
+            raise Unavailable(f"{self.how} already has a database rowq; use a server without")
 
     def _clear(self) -> None:
-        """Remove rowq, its roles, and the tests' own database and accounts."""
+        """Drop rowq, its roles, and the tests' database and accounts."""
         with self._admin() as connection:
             connection.execute("drop database if exists rowq")
             connection.execute(f"drop database if exists {OWN}")

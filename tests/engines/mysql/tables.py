@@ -1,4 +1,4 @@
-"""What the engine-neutral tests read from rowq's tables on MariaDB and MySQL, and change there."""
+"""Queries on rowq's tables on MariaDB and MySQL."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ PER_QUEUE = (
     "group_slot", "deferred", "blocked", "successor", "started", "topic_binding",
     "expiry", "result", "history", "worker",
 )  # fmt: skip
-"""The tables with rows of a queue's messages."""
+"""The tables with rows per queue."""
 
-_PART = "queue_id = (select queue_id from rowq.queue where queue_name = %(queue)s)"
-# Fence rows are no messages.
+_OF_QUEUE = "queue_id = (select queue_id from rowq.queue where queue_name = %(queue)s)"
+# Leave out sentinel rows.
 _LIVE = {"ready": "message_id > 0", "delayed": "message_id > 0", "claim": "claim_id > 0"}
 _LIVE |= {"finished": "finish_id > 0", "group_waiting": "message_id > 0"}
 _LIVE |= {"deferred": "deferred_id > 0"}
@@ -25,33 +25,32 @@ _LIVE |= {"history": "message_id > 0"}
 
 _IN_A_CLAIM = (
     "json_table(coalesce(b.messages, concat('[[]', repeat(',[]', b.last_id - b.first_id), ']')),"
-    " '$[*]' columns (place for ordinality, message_id bigint path '$[0]')) m"
+    " '$[*]' columns (position for ordinality, message_id bigint path '$[0]')) m"
 )
 _IN_A_BATCH = "json_table(b.messages, '$[*]' columns (message_id bigint path '$[0]')) m"
 _CENSUS = (
-    f"select message_id, 'ready' from rowq.ready where message_id > 0 and {_PART}",
-    f"select message_id, 'delayed' from rowq.delayed where message_id > 0 and {_PART}",
-    "select coalesce(m.message_id, b.first_id + m.place - 1), 'leased'"
+    f"select message_id, 'ready' from rowq.ready where message_id > 0 and {_OF_QUEUE}",
+    f"select message_id, 'delayed' from rowq.delayed where message_id > 0 and {_OF_QUEUE}",
+    "select coalesce(m.message_id, b.first_id + m.position - 1), 'leased'"
     f" from rowq.claim b, {_IN_A_CLAIM}"
-    f" where claim_id > 0 and b.{_PART}",
-    f"select message_id, 'dead' from rowq.dead where {_PART}",
-    f"select message_id, 'blocked' from rowq.group_waiting where message_id > 0 and {_PART}",
-    f"select message_id, 'blocked' from rowq.blocked where {_PART}",
+    f" where claim_id > 0 and b.{_OF_QUEUE}",
+    f"select message_id, 'dead' from rowq.dead where {_OF_QUEUE}",
+    f"select message_id, 'blocked' from rowq.group_waiting where message_id > 0 and {_OF_QUEUE}",
+    f"select message_id, 'blocked' from rowq.blocked where {_OF_QUEUE}",
 )
 _FINISHED = (
     f"select m.message_id, b.state from rowq.finished b, {_IN_A_BATCH}"
-    f" where finish_id > 0 and b.{_PART}",
-    f"select message_id, state from rowq.archive where {_PART}",
+    f" where finish_id > 0 and b.{_OF_QUEUE}",
+    f"select message_id, state from rowq.archive where {_OF_QUEUE}",
 )
-_BODIES = f"select message_id from rowq.message where {_PART}"
+_BODIES = f"select message_id from rowq.message where {_OF_QUEUE}"
 _COUNTS = {
-    table: f"select count(*) from rowq.{table} where {_LIVE.get(table, 'true')} and {_PART}"
+    table: f"select count(*) from rowq.{table} where {_LIVE.get(table, 'true')} and {_OF_QUEUE}"
     for table in PER_QUEUE
 }
 
-# Table, its key, the rows that have a time to move, and how. Rows that others hold, or have not
-# committed, are passed over: a plain update would wait for both. A message's seq is its moment of
-# entry, which must go on agreeing with enqueued_at, and the floors of the lanes with seq.
+# Table, key, rows to move, and how. Locked and uncommitted rows are skipped: a plain update would
+# wait. A message's seq is its time of entry, so it moves with enqueued_at, and the floors with seq.
 _BACK = "- interval %(seconds)s second"
 _MICROSECONDS = "- %(seconds)s * 1000000"
 _SHIFTS = (
@@ -132,7 +131,7 @@ _CHECKS = ("lane", "queue_id, lane", "true", f"t.check_after = t.check_after {_B
 
 
 class MysqlTables(ShiftedDialect):
-    """Reads and changes rows of tables, as their owner."""
+    """Reads and changes rows as the owner of the tables."""
 
     counts = _COUNTS
     places = _CENSUS
@@ -145,42 +144,37 @@ class MysqlTables(ShiftedDialect):
     is_free_of_deadlocks = False
     row_version = "deferred_id, due_at"
     readers_wait = True
-    savepoints_give_back = False
-    expires_what_is_named = True
+    savepoints_release_locks = False
+    expires_predecessors = True
 
-    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
-        """Whether a floor is beyond a message: the moment it came is its place in a lane."""
+    def is_below_floor(self, connection: Connection, queue: str, message_id: int) -> bool:
         connection.cursor().execute("set transaction isolation level read uncommitted")
         query = (
             "select max(l.floor) > timestampdiff(microsecond, '1970-01-01', m.enqueued_at)"
             " from rowq.lane l join rowq.message m using (queue_id)"
-            f" where l.lane >= 0 and m.message_id = {int(message_id)} and m.{_PART}"
+            f" where l.lane >= 0 and m.message_id = {int(message_id)} and m.{_OF_QUEUE}"
         )
         ((passed,),) = self.rows_of(connection, query, queue)
         return bool(passed)
 
     def tables(self, connection: Connection) -> set[str]:
-        """Return the names of rowq's tables."""
         query = "select table_name from information_schema.tables where table_schema = 'rowq'"
         cursor = connection.cursor()
         cursor.execute(query)
         return {str(name) for (name,) in cursor.fetchall()}
 
     def deadlocks(self, connection: Connection) -> int:
-        """Return how many deadlocks the server has broken."""
         query = "select count from information_schema.innodb_metrics where name = 'lock_deadlocks'"
         ((count,),) = self.rows_of(connection, query, queue="")
         return int(count)
 
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
-        """Let the lease of one claim run out now."""
         connection.cursor().execute(
             "update rowq.claim set lease_until = lease_until - interval 2 day where claim_id = %s",
             (claim_id,),
         )
 
     def other_sessions(self, connection: Connection) -> int:
-        """Return how many sessions of clients there are besides this one."""
         query = (
             "select count(*) from information_schema.processlist"
             " where id <> connection_id() and user not in ('system user', 'event_scheduler')"
@@ -190,7 +184,6 @@ class MysqlTables(ShiftedDialect):
         return int(cursor.fetchone()[0])
 
     def rows_of(self, connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query about a queue."""
         cursor = connection.cursor()
         cursor.execute(query, {"queue": queue})
         return list(cursor.fetchall())
@@ -198,12 +191,11 @@ class MysqlTables(ShiftedDialect):
     def move(
         self, connection: Connection, queue: str, seconds: int, shift: tuple[str, str, str, str]
     ) -> None:
-        """Change the rows of a queue in a table that nobody else holds."""
         table, key, live, how = shift
         with _read_committed(connection) as cursor:
-            # Without a limit MySQL merges what is selected into the update, and waits.
+            # Without a limit, MySQL merges the subquery into the update and waits.
             cursor.execute(
-                f"update (select {key} from rowq.{table} where ({live}) and {_PART}"
+                f"update (select {key} from rowq.{table} where ({live}) and {_OF_QUEUE}"
                 " limit 1000000 for update skip locked) c"
                 f" straight_join rowq.{table} t force index (primary)"
                 f" using ({key}) set {how}",

@@ -1,8 +1,4 @@
-"""Time zones for a private server, whose tables of them are empty until somebody fills them.
-
-MariaDB's program for that is in no package that the tests unpack, and all zones are many rows, so
-these few are written from what Python knows.
-"""
+"""Time zones for a private server, from Python's: the server's time zone tables are empty."""
 
 from bisect import bisect_left
 from datetime import datetime
@@ -22,13 +18,13 @@ _DAY = 86_400
 _FIRST = 915_148_800
 """The beginning of 1999, in seconds since 1970."""
 _END = 2_145_916_800
-"""The end of 2037, where the files that servers are filled from end, too."""
+"""The end of 2037, where servers' time zone files end."""
 
 _Clock = tuple[int, bool, str]
 
 
 def fill(connection: Connection) -> None:
-    """Write the zones into the server's tables, and not into its binary log."""
+    """Write the zones into the server's tables, without its binary log."""
     connection.execute("set session sql_log_bin = 0")
     for name in ZONES:
         changes = _changes(name)
@@ -47,7 +43,7 @@ def fill(connection: Connection) -> None:
 
 @cache
 def _changes(name: str) -> list[tuple[int, _Clock]]:
-    """Return when the clocks of a zone were changed, in seconds since 1970, and to what."""
+    """Return the changes of a zone: seconds since 1970, and the new clock."""
     zone = ZoneInfo(name)
     changes = [(_FIRST, _clock(zone, _FIRST))]
     for second in range(_FIRST + _DAY, _END, _DAY):
@@ -58,14 +54,14 @@ def _changes(name: str) -> list[tuple[int, _Clock]]:
 
 
 def _first_second(zone: ZoneInfo, clock: _Clock, last: int) -> int:
-    """Return since when, within the day before, the clocks of a zone have been as they are."""
+    """Return the first second of a clock, within the day before `last`."""
     return bisect_left(
         range(last), True, lo=last - _DAY, key=lambda second: _clock(zone, second) == clock
     )
 
 
 def _clock(zone: ZoneInfo, second: int) -> _Clock:
-    """Return what a zone adds to UTC, whether it is summer time, and what it is called."""
+    """Return a zone's UTC offset, whether it is summer time, and its abbreviation."""
     local = datetime.fromtimestamp(second, zone)
     offset = local.utcoffset()
     assert offset is not None

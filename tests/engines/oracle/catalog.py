@@ -1,4 +1,4 @@
-"""What Oracle says about the installed routines, and has to say by the contract."""
+"""The catalog of Oracle, and the contract's expectations of it."""
 
 from contextlib import closing
 from typing import Any
@@ -40,7 +40,7 @@ _FAMILIES = {
     "text": "text",
     "json": "text",
     "binary": "bytes",
-    "timestamp": "moment",
+    "timestamp": "timestamp",
 }
 _SENT = {
     oracledb.DB_TYPE_NUMBER: "number",
@@ -49,31 +49,25 @@ _SENT = {
     oracledb.DB_TYPE_CHAR: "text",
     oracledb.DB_TYPE_CLOB: "text",
     oracledb.DB_TYPE_BLOB: "bytes",
-    oracledb.DB_TYPE_TIMESTAMP: "moment",
+    oracledb.DB_TYPE_TIMESTAMP: "timestamp",
 }
 
 
 class OracleCatalog:
-    """The routines as the server describes them."""
+    """The installed routines, tables and comments."""
 
     def routine_names(self, connection: Connection) -> list[str]:
-        """Return the name of every routine in package rowq, as often as it is there.
-
-        What only helps callers in PL/SQL, or package rowq_wait, is called private here: the
-        contract does not know it.
-        """
+        """Return the routines of package rowq; those outside the contract as internal."""
         helpers = {each.name for each in beside(sql_directory() / "oracle")}
         with closing(connection.cursor()) as cursor:
             names = [name for (name,) in cursor.execute(_NAMES)]
         return [f"internal_{name}" if name in helpers else name for name in names]
 
     def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
-        """Return name, direction, type of each parameter, and whether it has a default."""
         with closing(connection.cursor()) as cursor:
             return list(cursor.execute(_ARGUMENTS, routine=routine.name))
 
     def contract_parameters(self, routine: Routine) -> list[Any]:
-        """Return what installed_parameters should be."""
         parameters = [
             (
                 f"p_{parameter.name}",
@@ -86,12 +80,10 @@ class OracleCatalog:
         return [*parameters, ("p_rows", "OUT", "ref cursor", "N")]
 
     def comments(self, connection: Connection) -> dict[str, str]:
-        """Return what is said of tables and columns; the specification speaks for the package."""
         with closing(connection.cursor()) as cursor:
             return dict(cursor.execute(_COMMENTS).fetchall())
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
-        """Return name and family of each column of a call, which is rolled back."""
         arguments = probes(connection, queue)
         names = [parameter.name for parameter in given(routine)]
         binds = {f"p_{name}": arguments[name] for name in names if name in arguments}
@@ -109,12 +101,11 @@ class OracleCatalog:
             connection.autocommit = True
 
     def contract_columns(self, routine: Routine) -> list[Any]:
-        """Return what result_columns should be."""
         return [(column.name, _FAMILIES[column.type]) for column in routine.columns]
 
 
 def type_of(parameter: Parameter) -> str:
-    """Return the type of a parameter here: long texts are LOBs."""
+    """Return the Oracle type of a parameter: long texts are LOBs."""
     if parameter.name in _LONG_TEXTS:
         return "clob"
     return load_contract().types[parameter.type]["oracle"]

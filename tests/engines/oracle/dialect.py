@@ -1,4 +1,4 @@
-"""Oracle, as the engine-neutral tests see it: calls, errors, transactions."""
+"""The dialect of Oracle: calls, errors, transactions."""
 
 import math
 import re
@@ -20,7 +20,7 @@ from tests.helpers.rows import Rows
 
 Connection = Any
 
-# What a text bind takes; a varchar2 of PL/SQL is no longer either.
+# The longest text bind, and the longest varchar2 of PL/SQL.
 _LONGEST = 32_767
 _LARGEST_NUMBER, _SMALLEST_NUMBER = 1e125, 1e-129
 _STACK = re.compile(r"\n(?:ORA-\d{5}: |Help: ).*", re.DOTALL)
@@ -35,7 +35,6 @@ class OracleDialect(OracleCatalog, OracleTables):
     def call(
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Call a routine with these arguments by name; its rows come by p_rows."""
         with closing(connection.cursor()) as rows:
             rows.arraysize = rows.prefetchrows = _ROWS_AT_A_TIME
             rows.outputtypehandler = _undecoded
@@ -44,8 +43,8 @@ class OracleDialect(OracleCatalog, OracleTables):
             found = [tuple(map(_without_lob, row)) for row in rows.fetchall()]
             return columns, read(routine, columns, found, _KINDS)
 
-    def can_say(self, parameter: Parameter, value: Any) -> bool:
-        """Whether a call can have this value: no number is infinite, no short text empty."""
+    def can_pass(self, parameter: Parameter, value: Any) -> bool:
+        """Return whether a call can pass this value: no infinite number, no empty varchar2."""
         if isinstance(value, float):
             return value == 0 or _SMALLEST_NUMBER < abs(value) < _LARGEST_NUMBER
         if isinstance(value, str) and type_of(parameter) == "varchar2":
@@ -53,33 +52,30 @@ class OracleDialect(OracleCatalog, OracleTables):
         return is_finite(parameter, value)
 
     def short_text(self, text: str) -> str | None:
-        """Return what a text other than a body is after a round trip: an empty one is null."""
+        """Return a text that is not a body after a round trip: an empty one is null."""
         return text or None
 
     def error(self, error: Exception) -> tuple[str, str]:
-        """Return number, such as RQ701 or the engine's own, and text of an error."""
         number, text = number_of(error), str(error)
         prefix = f"ORA-{number}: RQ"
         if not text.startswith(prefix):
             return str(number), text
-        fault = _STACK.sub("", text.removeprefix(f"ORA-{number}: "))
-        assert fault[2:5] == f"{number - 20000}", f"ORA-{number} for {fault}"
-        return fault[:5], fault
+        message = _STACK.sub("", text.removeprefix(f"ORA-{number}: "))
+        assert message[2:5] == f"{number - 20000}", f"ORA-{number} for {message}"
+        return message[:5], message
 
     def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Rows:
-        """Run a statement of the tests' own, with %s for each value."""
         with closing(connection.cursor()) as cursor:
             cursor.execute(spelled(statement), list(values))
             return Rows(cursor.fetchall() if cursor.description else [])
 
     def make_table(self, connection: Connection, name: str, columns: str) -> None:
-        """Make a table of the tests' own unless it is there."""
         query = "select count(*) from user_tables where table_name = upper(%s)"
         if self.execute(connection, query, [name]).fetchone() == (0,):
             self.execute(connection, f"create table {name} ({columns})")
 
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
-        """Open a transaction, which the server knows of before anything is written in it."""
+        """Open a transaction and give it an id before its first write."""
         connection.autocommit = False
         level = "read committed" if isolation == "read committed" else "serializable"
         self.execute(connection, f"set transaction isolation level {level}")
@@ -88,34 +84,27 @@ class OracleDialect(OracleCatalog, OracleTables):
             cursor.execute(statement, id=cursor.var(str))
 
     def commit(self, connection: Connection) -> None:
-        """Commit it."""
         connection.commit()
         connection.autocommit = True
 
     def rollback(self, connection: Connection) -> None:
-        """Roll it back."""
         connection.rollback()
         connection.autocommit = True
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
-        """Let a call of a session last no longer than this."""
         connection.call_timeout = seconds * 1000
 
-    def hold_table(self, connection: Connection, table: str) -> None:
-        """Let nobody else write a table of rowq's until give_table; a reader needs no lock."""
+    def lock_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else write a table of rowq's until unlock_table; a reader needs no lock."""
         self.begin(connection)
         self.execute(connection, f"lock table rowq_{table} in exclusive mode")
 
     def interrupt(self, connection: Connection, other: Connection) -> None:
-        """End the statement that another session is executing, and not that session."""
         del connection
         other.cancel()
 
     def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
-        """Return topics with the queues that are bound to them: messages went there, until now.
-
-        The helper is private to the package.
-        """
+        """Return the queues bound to topics, from a publish that is rolled back."""
         routine = load_contract().of("oracle")["publish_batch"]
         messages = [{"topic": topic} for topic in topics]
         self.begin(connection)
@@ -129,21 +118,17 @@ class OracleDialect(OracleCatalog, OracleTables):
         return set(pairs)
 
     def begin_prepared(self, connection: Connection, name: str) -> None:
-        """Open a branch of a distributed transaction."""
         connection.autocommit = False
         connection.tpc_begin(_branch(connection, name))
 
     def prepare(self, connection: Connection, name: str) -> None:
-        """Prepare it."""
         del name
         assert connection.tpc_prepare(), "there was nothing to prepare"
 
     def commit_prepared(self, connection: Connection, name: str) -> None:
-        """Commit it, in another session."""
         connection.tpc_commit(_branch(connection, name))
 
     def allows_prepared(self, connection: Connection) -> bool:
-        """Whether the server allows such transactions: always."""
         del connection
         return True
 
@@ -151,7 +136,7 @@ class OracleDialect(OracleCatalog, OracleTables):
 def execute_named(
     connection: Connection, routine: Routine, arguments: Mapping[str, Any], rows: Any
 ) -> None:
-    """Call a routine with arguments by name; its rows are to be fetched from the cursor `rows`."""
+    """Call a routine with arguments by name; the cursor `rows` has its rows."""
     parameters = {parameter.name: parameter for parameter in routine.parameters}
     given = "".join(f"p_{name} => :p_{name}, " for name in arguments)
     with closing(connection.cursor()) as cursor:
@@ -167,19 +152,19 @@ def execute_named(
 
 
 def _branch(connection: Connection, name: str) -> Any:
-    """Return the name of a branch: at most 64 bytes."""
+    """Return a branch id of at most 64 bytes."""
     return connection.xid(1, uuid.uuid5(uuid.NAMESPACE_OID, name).hex, "rowq")
 
 
 def _undecoded(cursor: Any, metadata: Any) -> Any:
-    """Fetch a LOB as one, also where the driver would read its JSON by itself."""
+    """Fetch a LOB as a LOB, even if the driver would decode its JSON."""
     if metadata.type_code in (oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_BLOB):
         return cursor.var(metadata.type_code, arraysize=cursor.arraysize)
     return None
 
 
 def _value(connection: Connection, parameter: Parameter, value: Any) -> Any:
-    """Return an argument as the driver binds it; a LOB is sent to the server here."""
+    """Return an argument as the driver binds it; send a LOB to the server."""
     if value is None:
         return None
     match type_of(parameter):
@@ -194,7 +179,7 @@ def _value(connection: Connection, parameter: Parameter, value: Any) -> Any:
 
 
 def _kind(parameter: Parameter, value: Any) -> Any:
-    """Return the driver's type of a bind; a LOB has it already."""
+    """Return the driver's type of a bind, None for a LOB."""
     kinds = {
         "number": oracledb.DB_TYPE_NUMBER,
         "timestamp": oracledb.DB_TYPE_TIMESTAMP,

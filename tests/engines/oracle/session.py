@@ -1,4 +1,4 @@
-"""The tests' own sessions on Oracle, and the few words that SQL has to be spelled with there."""
+"""The tests' sessions on Oracle, and the translation of their SQL."""
 
 from __future__ import annotations
 
@@ -24,29 +24,27 @@ _TYPES = {"bigint": "number(19)", "varchar(": "varchar2("}
 
 
 class Session(oracledb.Connection):
-    """The driver's connection with what psycopg's has besides: execute, and to be closed twice.
+    """The driver's connection with psycopg's `execute`; it can be closed twice.
 
-    server: where it was opened, for what only an administrator is told.
+    server: where it was opened, for an administrator's queries.
     """
 
     server: OracleServer
     closed = False
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> oracledb.Cursor:
-        """Execute a statement with %s for each value and return its cursor."""
         cursor = self.cursor()
         cursor.execute(spelled(statement), list(values))
         return cursor
 
     def close(self) -> None:
-        """Close, harmlessly when that has happened before."""
         if not self.closed:
             self.closed = True
             super().close()
 
 
 def open_session(url: str, *, autocommit: bool) -> Session:
-    """Open a session; raises CannotConnect."""
+    """Open a session; raise CannotConnect."""
     try:
         session = oracledb.connect(
             **connection_parameters(url), conn_class=Session, program="rowq_tests"
@@ -59,12 +57,7 @@ def open_session(url: str, *, autocommit: bool) -> Session:
 
 
 def spelled(statement: str) -> str:
-    """Return a statement of the tests as Oracle 19c takes it.
-
-    A mark for a value is :1 and so on, a select without a table is one from dual, several rows of
-    an insert are selects, two types have other names in `create table`, and rowq's tables are in no
-    schema of that name.
-    """
+    """Translate a statement of the tests for Oracle 19c: binds, dual, inserts, types, tables."""
     statement = _TABLE.sub(r"\1 rowq_", statement)
     if _NO_TABLE.fullmatch(statement):
         statement += " from dual"
@@ -85,17 +78,17 @@ def as_account(url: str, name: str, password: str) -> str:
 
 
 def owner_in(url: str) -> str:
-    """Return the account of a URL, as Oracle keeps names."""
+    """Return the account of a URL in upper case."""
     return (urlsplit(url).username or "").upper()
 
 
 def number_of(error: Exception) -> int:
-    """Return the server's number of an error, 0 for one of the driver's own."""
+    """Return the server's number of an error, 0 for a driver error."""
     return int(getattr(error.args[0], "code", 0) or 0) if error.args else 0
 
 
 def is_alive(session: Session) -> bool:
-    """Return whether a session still answers."""
+    """Return whether a session answers."""
     try:
         session.ping()
     except (oracledb.Error, OSError):
@@ -104,7 +97,7 @@ def is_alive(session: Session) -> bool:
 
 
 def accepts(url: str) -> bool:
-    """Return whether the server takes a session."""
+    """Return whether the server accepts a session."""
     try:
         open_session(url, autocommit=True).close()
     except CannotConnect:
@@ -113,5 +106,5 @@ def accepts(url: str) -> bool:
 
 
 def new_password() -> str:
-    """Return a password for the administrator of a server of this run."""
+    """Return a new administrator's password."""
     return f"Aa1_{secrets.token_hex(12)}"

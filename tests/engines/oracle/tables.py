@@ -1,4 +1,4 @@
-"""What the engine-neutral tests read from rowq's tables on Oracle, and change there."""
+"""Queries on rowq's tables on Oracle."""
 
 from contextlib import closing
 from typing import Any
@@ -12,23 +12,23 @@ PER_QUEUE = (
     "group_waiting", "group_slot", "deferred", "blocked", "successor", "started", "topic_binding",
     "expiry", "result", "history", "worker",
 )  # fmt: skip
-"""The tables with rows of a queue's messages, without what they all begin with."""
+"""The tables with rows per queue, without their prefix."""
 
-_PART = (
+_OF_QUEUE = (
     "queue_id = (select q.queue_id from rowq_queue q"
     " where q.queue_key = utl_raw.cast_to_raw(:queue))"
 )
-_COUNTS = {table: f"select count(*) from rowq_{table} where {_PART}" for table in PER_QUEUE}
-_BODIES = f"select message_id from rowq_message where {_PART}"
-_PLACES = {place: place for place in ("ready", "delayed", "leased", "dead", "blocked")} | {
+_COUNTS = {table: f"select count(*) from rowq_{table} where {_OF_QUEUE}" for table in PER_QUEUE}
+_BODIES = f"select message_id from rowq_message where {_OF_QUEUE}"
+_STATES = {state: state for state in ("ready", "delayed", "leased", "dead", "blocked")} | {
     "group_waiting": "blocked"
 }
 _CENSUS = tuple(
-    f"select message_id, '{state}' from rowq_{table} where {_PART}"
-    for table, state in _PLACES.items()
+    f"select message_id, '{state}' from rowq_{table} where {_OF_QUEUE}"
+    for table, state in _STATES.items()
 )
 _FINISHED = tuple(
-    f"select message_id, state from {table} where {_PART}"
+    f"select message_id, state from {table} where {_OF_QUEUE}"
     for table in ("rowq_finished", "rowq_archive")
 )
 _NOW = """
@@ -38,9 +38,8 @@ _NOW = """
     s
     """
 
-# Table, the rows to move, and how. A message's seq is its moment of entry, which must go on
-# agreeing with enqueued_at, and so must the floors of the lanes: moments in microseconds, but for
-# lanes -1 and -3, which are of claim_id and finish_id.
+# Table, rows to move, and how. A message's seq is its time of entry in microseconds, so it moves
+# with enqueued_at, and so do the floors, except lanes -1 (claim_id) and -3 (finish_id).
 _BACK = "t.{0} = t.{0} - numtodsinterval(:seconds, 'second')"
 _EARLIER = "t.{0} = greatest(t.{0} - :seconds * 1000000, 0)"
 _CHECKS = ("lane", "1 = 1", _BACK.format("check_after"))
@@ -69,7 +68,7 @@ _SHIFTS = (
     ("ready", "1 = 1", _EARLIER.format("seq")),
     ("lane", "t.lane >= 0 or t.lane in (-2, -4, -5, -6, -7, -8)", _EARLIER.format("floor_seq")),
 )
-# A plain update would wait for rows that others hold; a row may have a logical address.
+# A plain update would wait for locked rows; a row may have a logical address.
 _MOVE = """
 declare
     type t_addresses is table of urowid index by pls_integer;
@@ -87,7 +86,7 @@ end;
 
 
 class OracleTables(ShiftedDialect):
-    """Reads and changes rows of tables, as their owner."""
+    """Reads and changes rows as the owner of the tables."""
 
     counts = _COUNTS
     places = _CENSUS
@@ -100,26 +99,25 @@ class OracleTables(ShiftedDialect):
     is_free_of_deadlocks = False
     row_version = "deferred_id, due_at"
     readers_wait = False
-    savepoints_give_back = True
+    savepoints_release_locks = True
     expires_in_transactions = True
 
     def __init__(self) -> None:
-        self._asked_at: dict[int, int] = {}
+        self._called_at: dict[int, int] = {}
 
-    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
-        """Whether a floor is beyond a message.
+    def is_below_floor(self, connection: Connection, queue: str, message_id: int) -> bool:
+        """Return whether a floor has passed an uncommitted message.
 
-        Nobody can see a row that is not committed. But the message came before it is asked for, and
-        its moment is its place: so the floor is beyond it when it is beyond the first question.
+        The row is invisible, but its position is its time of entry, which is before the first call
+        of this method: compare the floor with that.
         """
         ((now,),) = _rows(connection, _NOW)
-        asked_at = self._asked_at.setdefault(message_id, int(now))
-        query = f"select max(l.floor_seq) from rowq_lane l where l.lane >= 0 and l.{_PART}"
+        called_at = self._called_at.setdefault(message_id, int(now))
+        query = f"select max(l.floor_seq) from rowq_lane l where l.lane >= 0 and l.{_OF_QUEUE}"
         ((floor,),) = self.rows_of(connection, query, queue)
-        return bool(floor > asked_at)
+        return bool(floor > called_at)
 
     def tables(self, connection: Connection) -> set[str]:
-        """Return the names of rowq's tables, without what they all begin with."""
         query = (
             "select lower(substr(table_name, 6)) from user_tables"
             " where substr(table_name, 1, 5) = 'ROWQ_'"
@@ -127,11 +125,9 @@ class OracleTables(ShiftedDialect):
         return {name for (name,) in _rows(connection, query)}
 
     def deadlocks(self, connection: Connection) -> int:
-        """Return how many deadlocks the server has broken."""
         return int(connection.server.deadlocks())
 
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
-        """Let the lease of one claim run out now."""
         _run(
             connection,
             "update rowq_claim set lease_until = lease_until - interval '2' day"
@@ -140,19 +136,16 @@ class OracleTables(ShiftedDialect):
         )
 
     def other_sessions(self, connection: Connection) -> int:
-        """Return how many sessions of this account there are besides this one."""
         return int(connection.server.sessions_of(connection.username.upper())) - 1
 
     def rows_of(self, connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query about a queue."""
         return _rows(connection, query, queue=queue)
 
     def move(
         self, connection: Connection, queue: str, seconds: int, shift: tuple[str, str, str]
     ) -> None:
-        """Change the rows of a queue in a table that nobody else holds."""
         table, which, how = shift
-        block = _MOVE.format(table=table, part=_PART, which=which, how=how)
+        block = _MOVE.format(table=table, part=_OF_QUEUE, which=which, how=how)
         _run(connection, block, queue=queue, seconds=int(seconds))
 
 

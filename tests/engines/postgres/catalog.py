@@ -1,4 +1,4 @@
-"""What PostgreSQL says about the installed routines, and what it has to say by the contract."""
+"""The catalog of PostgreSQL, and the contract's expectations of it."""
 
 from typing import Any
 
@@ -63,22 +63,19 @@ _SHOWN = {
 
 
 class PostgresCatalog:
-    """The routines as the server describes them."""
+    """The installed routines, tables and comments."""
 
     def routine_names(self, connection: Connection) -> list[str]:
-        """Return the name of every routine, as often as it is there."""
         query = "select proname from pg_proc where pronamespace = 'rowq'::regnamespace"
         return [name for (name,) in connection.execute(query)]
 
     def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
-        """Return mode, name, type and default of each parameter, overload behind overload."""
         forms: dict[str, list[Any]] = {}
         for form, *parameter in connection.execute(_ARGUMENTS, [routine.name]):
             forms.setdefault(form, []).append(tuple(parameter))
         return sorted(forms.values(), key=repr)
 
     def contract_parameters(self, routine: Routine) -> list[Any]:
-        """Return what installed_parameters should be."""
         main = self._main_form(routine)
         forms = [main] if main else []
         for overload in routine.overloads_on("postgres"):
@@ -99,13 +96,11 @@ class PostgresCatalog:
         return wanted
 
     def comments(self, connection: Connection) -> dict[str, str]:
-        """Return what is said of routines, tables and columns; overloads are said the same of."""
         rows = connection.execute(_COMMENTS).fetchall()
         assert len({what for what, _ in rows}) == len(rows), "an overload has another comment"
         return {what: comment for what, comment in rows if comment}
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
-        """Return name and type of each column of a call; `queue` exists."""
         if routine.kind == "procedure":
             values = ", ".join(
                 "%s" if parameter.name == "queue_name" else _PROBES[parameter.name]
@@ -127,7 +122,6 @@ class PostgresCatalog:
         ]
 
     def contract_columns(self, routine: Routine) -> list[Any]:
-        """Return what result_columns should be."""
         spelled = ((column.name, _spelled(column.type)) for column in routine.columns)
         return [(name, _SHOWN.get(type_, type_)) for name, type_ in spelled]
 

@@ -1,4 +1,4 @@
-"""PostgreSQL, as the engine-neutral tests see it: calls, errors, transactions."""
+"""The dialect of PostgreSQL: calls, errors, transactions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,6 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
     def call(
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Call a routine with these arguments by name; return column names and rows."""
         types = {parameter.name: parameter.type for parameter in routine.parameters}
         spelled = load_contract().types
         given = ", ".join(
@@ -35,72 +34,57 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
             columns = [column.name.removeprefix("p_") for column in cursor.description or ()]
             return columns, cursor.fetchall()
 
-    def can_say(self, parameter: Parameter, value: Any) -> bool:
-        """Whether a call can have this value as an argument: any."""
+    def can_pass(self, parameter: Parameter, value: Any) -> bool:
         del parameter, value
         return True
 
     def error(self, error: Exception) -> tuple[str, str]:
-        """Return SQLSTATE and first line of an error."""
         assert isinstance(error, psycopg.Error)
         return error.sqlstate or "", error.diag.message_primary or str(error)
 
     def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement of the tests' own, with %s for each value; return its cursor."""
         return connection.execute(statement.encode(), values or None)
 
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
-        """Open a transaction."""
         connection.execute(f"begin isolation level {isolation}".encode())
 
     def commit(self, connection: Connection) -> None:
-        """Commit it."""
         connection.execute("commit")
 
     def rollback(self, connection: Connection) -> None:
-        """Roll it back."""
         connection.execute("rollback")
 
     def reset(self, connection: Connection) -> None:
-        """End an open transaction, and give the session the settings of a new one."""
         super().reset(connection)
         self.execute(connection, "reset all")
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
-        """Let a session wait no longer than this for a lock; then a statement of it fails."""
         connection.execute(f"set lock_timeout = '{seconds}s'".encode())
 
-    def hold_table(self, connection: Connection, table: str) -> None:
-        """Let nobody else read or write a table of rowq's until give_table."""
+    def lock_table(self, connection: Connection, table: str) -> None:
         self.begin(connection)
         self.execute(connection, f"lock table rowq.{table} in access exclusive mode")
 
     def interrupt(self, connection: Connection, other: Connection) -> None:
-        """End the statement that another session is executing, and not that session."""
         self.execute(connection, "select pg_cancel_backend(%s)", [other.info.backend_pid])
 
     def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
-        """Return topics with the queues that are bound to them, by one call of the helper."""
         query = "select b.topic, b.queue_name from rowq.internal_bound_queues(%s::text[]) b"
         rows = connection.execute(query, [list(topics)]).fetchall()
         assert len(set(rows)) == len(rows)
         return set(rows)
 
     def begin_prepared(self, connection: Connection, name: str) -> None:
-        """Open a transaction that can be prepared under a name."""
         del name
         self.begin(connection)
 
     def prepare(self, connection: Connection, name: str) -> None:
-        """Prepare it: from now on it outlives its session, and the server."""
         connection.execute(f"prepare transaction '{name}'".encode())
 
     def commit_prepared(self, connection: Connection, name: str) -> None:
-        """Commit it, in another session."""
         connection.execute(f"commit prepared '{name}'".encode())
 
     def allows_prepared(self, connection: Connection) -> bool:
-        """Whether the server allows such transactions."""
         return connection.execute("show max_prepared_transactions").fetchone() != ("0",)
 
 

@@ -1,4 +1,4 @@
-"""PgBouncer before a server: sessions that change with every transaction."""
+"""PgBouncer: sessions that change with every transaction."""
 
 import os
 import shutil
@@ -14,23 +14,20 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.engines.base import free_port, wait_until
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-TO_RUN = "there is no pgbouncer; to run it: apt-get install pgbouncer"
+TO_RUN = "no pgbouncer; to run it: apt-get install pgbouncer"
 
 
 @contextmanager
 def pooled(database_url: str, sessions: int, clients: int = 100) -> Iterator[tuple[str, int]]:
-    """Yield a URL of a database through a pool of so many sessions, and the pooler's pid.
-
-    clients: so many may be connected.
-    """
-    there = conninfo_to_dict(database_url)
+    """Yield the URL of a database through a pool of sessions, and the pooler's pid."""
+    target_of = conninfo_to_dict(database_url)
     target = " ".join(
-        f"{name}={there[name]}"
+        f"{name}={target_of[name]}"
         for name in ("host", "port", "dbname", "user", "password")
-        if there.get(name)
+        if target_of.get(name)
     )
     port = free_port()
-    user = _account(Path(str(there["host"])))
+    user = _account(Path(str(target_of["host"])))
     with tempfile.TemporaryDirectory() as room:
         settings = Path(room, "pgbouncer.ini")
         settings.write_text(
@@ -39,7 +36,7 @@ def pooled(database_url: str, sessions: int, clients: int = 100) -> Iterator[tup
         for path in (Path(room), settings):
             os.chown(path, user, -1)
         with _running([str(PROGRAM), "-q", str(settings)], user) as pid:
-            url = f"postgresql://anybody@127.0.0.1:{port}/pooled"
+            url = f"postgresql://user@127.0.0.1:{port}/pooled"
             wait_until(lambda: _answers(url), "pgbouncer answers")
             yield url, pid
 
@@ -59,13 +56,13 @@ max_client_conn = {clients}
 
 
 def _account(host: Path) -> int:
-    """Return the user id that may open the server's socket; PgBouncer refuses to run as root."""
+    """Return a user id that may open the server's socket: PgBouncer refuses to run as root."""
     return host.stat().st_uid if host.is_absolute() else os.getuid()
 
 
 @contextmanager
 def _running(command: list[str], user: int) -> Iterator[int]:
-    """Run the pooler as a user; as root, it runs in a namespace where root has another number."""
+    """Run the pooler as a user; as root, in a user namespace."""
     if user == 0:
         command = ["unshare", "--user", "--map-user=1000", *command]
     as_user: int | None = user if os.getuid() == 0 and user else None

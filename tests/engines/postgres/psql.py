@@ -1,4 +1,4 @@
-"""Where the tests find psql: beside the server's binaries, else on the PATH."""
+"""psql for tests: the server's own, else the one on PATH."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from tests.engines.base import Server
 
 
 def psql_program(server: Server) -> str:
-    """Return the path of psql; the test is skipped where there is none."""
+    """Return the path of psql; skip the test if there is none."""
     try:
         program = choose_binaries(int(server.name.removeprefix("postgres"))).bin_dir / "psql"
     except (LocalPostgresError, ValueError):

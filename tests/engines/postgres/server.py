@@ -1,4 +1,4 @@
-"""A running PostgreSQL server, as the tests need it."""
+"""PostgreSQL servers for tests."""
 
 import contextlib
 import uuid
@@ -47,11 +47,10 @@ class PostgresServer(ControlledServer):
         )
 
     def fresh_database(self) -> str:
-        """Make an empty database and return its URL."""
         return self._create("template0")
 
     def copy_of(self, url: str) -> str:
-        """Make a database like another one, to which nobody is connected, and return its URL."""
+        """Copy a database that has no sessions, and return the URL of the copy."""
         return self._create(str(conninfo_to_dict(url)["dbname"]))
 
     def _create(self, template: str) -> str:
@@ -63,7 +62,6 @@ class PostgresServer(ControlledServer):
         return with_database(self._url, name)
 
     def drop_database(self, url: str) -> None:
-        """Drop a database made by fresh_database, whoever is connected to it."""
         name = str(conninfo_to_dict(url)["dbname"])
         with self._admin() as connection:
             drop = sql.SQL("drop database if exists {} with (force)")
@@ -71,15 +69,12 @@ class PostgresServer(ControlledServer):
         self._databases.remove(name)
 
     def connect(self, url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
-        """Open a session."""
         return psycopg.connect(url, autocommit=autocommit)
 
     def session_id(self, connection: psycopg.Connection[Any]) -> int:
-        """Return the backend's pid."""
         return connection.info.backend_pid
 
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
-        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
         query = """
             select pid, pg_blocking_pids(pid) from pg_stat_activity
             where wait_event_type = 'Lock' and pid <> pg_backend_pid()
@@ -88,13 +83,11 @@ class PostgresServer(ControlledServer):
             return {pid: frozenset(blockers) for pid, blockers in connection.execute(query)}
 
     def waits_for_limit(self, session: int) -> bool:
-        """Whether a dequeue tries the limit lock of a queue with limits again and again."""
         query = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
         with self._admin() as connection:
             return connection.execute(query, [session]).fetchone() is not None
 
     def kill_session(self, session: int) -> None:
-        """End a session from outside, and wait until the server has forgotten it."""
         with self._admin() as connection:
             connection.execute("select pg_terminate_backend(%s)", [session])
 

@@ -1,7 +1,6 @@
-"""Tests that fail on a Babelfish by a fault or a lack of its own, and what that is.
+"""Tests that fail on Babelfish, with the reason.
 
-They run there all the same and are reported as "xfailed", with these words; one that passes is a
-failure, so that nothing stays here for longer than there is a reason.
+They run and are reported as "xfailed". One that passes is a failure, so that no entry is outdated.
 """
 
 import re
@@ -10,11 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that Babelfish does differently: what, and the tests that show it.
+    """A difference of Babelfish, and the tests that fail because of it.
 
-    tests: file below tests/, name, and in brackets what the parameters' id contains, if not all of
-    a test's cases fail. always: whether it shows with any driver and on any machine, so that a
-    pass is news.
+    tests: file below tests/, name, and in brackets a part of the parameters' id if not all cases
+    fail. always: whether they fail with any driver on any machine, so that a pass is an error.
     """
 
     what: str
@@ -24,7 +22,7 @@ class Fault:
 
 FAULTS = (
     Fault(
-        "OPENJSON does not undo escapes in the short texts of a message",
+        "OPENJSON does not decode escapes in the short texts of a message",
         ("contract/test_enqueue_batch.py::test_batch_returns_texts_unchanged",),
     ),
     Fault(
@@ -39,14 +37,14 @@ FAULTS = (
         ),
     ),
     Fault(
-        "LEFT counts a pair of surrogates once, and the length of a column counts it twice",
+        "LEFT counts a surrogate pair once, but the length of a column counts it twice",
         (
             "contract/test_enqueue_batch.py::"
             "test_enqueue_batch_refuses_an_invalid_message_by_position[f418]",
         ),
     ),
     Fault(
-        "OPENJSON writes out a number that has an exponent",
+        "OPENJSON expands a number with an exponent",
         (
             "contract/test_headers.py::"
             "test_numbers_at_the_limits_are_returned_by_every_routine[e200]",
@@ -57,7 +55,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "partitions of the archive are neither split nor truncated",
+        "archive partitions are neither split nor truncated",
         (
             "contract/test_purge_archive.py::"
             "test_a_partition_is_dropped_only_when_no_queue_needs_it",
@@ -67,7 +65,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "a procedure called twice in a session with two table-valued arguments sees the first one",
+        "a second call of a procedure with a table-valued argument sees the first argument",
         (
             "contract/test_reap.py::test_messages_without_an_attempt_left_are_dead",
             "contract/test_expiry.py::test_one_that_comes_back_from_a_lease_expires_then[retry_now",
@@ -76,7 +74,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "a login offers no session recovery, with which Microsoft's driver mends a connection",
+        "no session recovery, which Microsoft's driver needs to reconnect",
         (
             "client/test_connection_loss.py::"
             "test_a_connection_that_died_while_idle_is_replaced_before_anything_is_sent",
@@ -85,19 +83,18 @@ FAULTS = (
         always=False,
     ),
     Fault(
-        "names of procedures are in lower case, so that all of them seem to be unknown",
+        "procedure names are in lower case, so all of them seem unknown",
         ("cli/test_migrate.py::test_a_database_is_installed_looked_at_and_left_as_it_was",),
     ),
     Fault(
-        "a delete joined with a table variable scans the other table for each row of it: the time"
-        " for 20,000 messages, which grows with the square, is more than a test has",
+        "a delete joined with a table variable scans the other table for each row: 20,000 messages"
+        " take longer than the test's timeout",
         ("contract/test_purge_queue.py::test_more_than_one_step_is_purged_in_one_call",),
         always=False,
     ),
     Fault(
-        "a session needs seconds to compile what it calls first: twenty threads, five children that"
-        " die as they begin, the first heartbeat for a lease of a second, or a look one second"
-        " before a delay is over, are not there in time",
+        "a session needs seconds to compile its first call, which breaks tests with many new"
+        " sessions or a lease or delay of 1 second",
         (
             "contract/test_limits.py::test_no_more_than_rate_limit_begin_within_rate_seconds",
             "contract/test_enqueue.py::test_delayed_message_is_ready_after_its_delay",
@@ -108,7 +105,7 @@ FAULTS = (
         always=False,
     ),
     Fault(
-        "it says that it is SQL Server 2014, at which the doctor stops before the rights",
+        "it reports SQL Server 2014, so the doctor stops before the rights",
         (
             "cli/test_doctor.py::test_an_installation_that_is_as_it_should_be_passes",
             "cli/test_doctor.py::test_the_rights_of_an_account_are_told_by_role",
@@ -116,7 +113,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "lock hints are ignored, so that sessions wait, or do not, where SQL Server does otherwise",
+        "lock hints are ignored, so sessions wait differently",
         (
             "cli/test_doctor.py::"
             "test_a_step_that_disagrees_fails_and_spoils_no_other[disjoint_batches]",
@@ -125,7 +122,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "DATALENGTH of a value out of OPENJSON counts the bytes of UTF-8",
+        "DATALENGTH of a value from OPENJSON counts UTF-8 bytes",
         (
             "contract/test_body_length.py::"
             "test_enqueue_batch_refuses_a_too_long_body_by_position[binary]",
@@ -135,7 +132,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "transactions are neither REPEATABLE READ nor SERIALIZABLE, unless the server is told to",
+        "no REPEATABLE READ or SERIALIZABLE by default",
         (
             "contract/test_limits.py::"
             "test_a_limited_queue_counts_what_is_committed_or_refuses_an_old_snapshot[repeatable",
@@ -144,7 +141,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "a text has no NUL",
+        "a text cannot contain NUL",
         ("contract/test_round_trip.py::test_nul_in_a_text_is_refused_or_stored",),
     ),
 )
@@ -153,7 +150,7 @@ _TEST = re.compile(r"(?P<test>[^\[]+)(?:\[(?P<case>.*)\])?$", re.DOTALL)
 
 
 def fault_of(node: str) -> Fault | None:
-    """Return why a test fails on a Babelfish, from its name in a report; None if it should pass."""
+    """Return the known reason why a test fails on Babelfish, by its node id, or None."""
     found = _TEST.match(node.removeprefix("tests/"))
     if found is None:
         return None

@@ -1,9 +1,7 @@
-"""What Babelfish, a PostgreSQL that speaks T-SQL, cannot execute as it is written for SQL Server.
+"""Rewrite T-SQL that Babelfish cannot execute.
 
-The product is written for SQL Server and never bent for Babelfish. Here a batch becomes one that
-Babelfish executes with the same outcome for one session after the other. Locks are not kept:
-Babelfish ignores every hint, so that nothing which runs there shows how sessions meet on SQL
-Server.
+rowq is written for SQL Server only. Rewritten batches have the same result for one session at a
+time. Babelfish ignores lock hints, so tests there show nothing about concurrent sessions.
 """
 
 import re
@@ -15,7 +13,7 @@ Replacement = str | Callable[[re.Match[str]], str]
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that is not executed: what it is, where it stands, what is put there."""
+    """An unsupported construct, its pattern, and the replacement."""
 
     what: str
     pattern: re.Pattern[str]
@@ -34,7 +32,7 @@ def rule(
 
 
 def applied(rules: Iterable[Rule], text: str) -> str:
-    """Return what the rules, one after the other, make of a text."""
+    """Apply rules to a text in order."""
     for each in rules:
         text = each.pattern.sub(each.replacement, text)
     return text
@@ -47,7 +45,7 @@ _CTE = (
     r"\s*delete from head(?P<output>\n\s*output .*?)?(?:\n\s*option \([^;]*\))?;"
 )
 _NO_KEYS = {"attempt", "group_key", "holds_slot"}
-"""Columns that a delete takes out and that are in no key of its table; null equals nothing."""
+"""Output columns of deletes that are in no key; they may be null."""
 
 _DAYS = (
     r"alter partition scheme rowq_day next used \[PRIMARY\];\s*"
@@ -56,7 +54,7 @@ _DAYS = (
     r"alter partition function rowq_day\(\) merge range \(@first\);"
 )
 
-_REFUSED_LOCKS = "sp_getapplock, which ends the whole server when a session is refused five times"
+_REFUSED_LOCKS = "sp_getapplock, which crashes the server if a session is refused five times"
 _TURN = (
     r"select @turn = l\.lane\s+from rowq\.lane l with \([^)]*\)\s+where l\.queue_id = @queue_id\s+"
     r"and l\.lane = -21 /\* election \*/;"
@@ -75,11 +73,11 @@ _OPENED = (
     " from openjson(e.value) with (headers nvarchar(max) '$.headers' as json,"
     " text nvarchar(max) '$.body_base64') g) b"
 )
-"""A message of a batch: PostgreSQL's own functions undo base64, and escapes in a text."""
+"""A message of a batch, decoded by PostgreSQL's functions."""
 
 
 def _joined(found: re.Match[str]) -> str:
-    """Return a delete from an ordered CTE as a delete from the table, joined with that query."""
+    """Rewrite a delete from an ordered CTE as a delete joined with the query."""
     alias = found["alias"]
     names = [one.strip().removeprefix(f"{alias}.") for one in found["columns"].split(",")]
     keys = [name for name in names if name not in _NO_KEYS]
@@ -92,7 +90,7 @@ def _joined(found: re.Match[str]) -> str:
 
 
 def _read_first(found: re.Match[str]) -> str:
-    """Return a delete that says what it has read elsewhere as that read, and the delete."""
+    """Rewrite a delete that outputs joined columns as a select and a delete."""
     return (
         f"insert into @links ({found['columns']})\n"
         f"select {found['what'].replace('deleted.', 'm.')}\n{found['source']};\n"
@@ -138,7 +136,7 @@ RULES = (
         r"cast(right(@\1, 6) as float)) as slept) s where s.slept is null;",
     ),
     rule(
-        "a row that is locked and passed over",
+        "a locked row that is skipped",
         _TURN,
         f"select @turn = -5 where cast({_TRY_TURN} as int) = 1;",
     ),
@@ -178,7 +176,7 @@ RULES = (
     rule("CREATE USER WITHOUT LOGIN: dbo is the owner", r"N'rowq_owner'", "N'dbo'"),
     rule("owners of roles", r" or u\.owning_principal_id <> user_id\(N'dbo'\)", ""),
     rule(
-        "what a user may do as another user",
+        "rights of a user to act as another user",
         r"(?s)\s+union all\s+select 4, N'rowq_owner is .*?(?=\s+union all\s+select 6)",
         "",
     ),
@@ -192,7 +190,7 @@ RULES = (
     rule("GRANT ON TYPE", r"grant execute on type::[^;]*;\s*", ""),
     rule("days of the archive", _DAYS, "break;"),
     rule(
-        "a collation that counts a pair of surrogates once, as all collations there do",
+        "a collation that counts a surrogate pair once, as all collations there do",
         r"Latin1_General_100_CI_AS_SC",
         "Latin1_General_CI_AS",
     ),
@@ -201,7 +199,7 @@ RULES = (
         "CONVERT of a float", r"convert\(nvarchar\(40\), @value\)", "cast(@value as nvarchar(40))"
     ),
     rule(
-        "DATALENGTH counts two bytes a character",
+        "DATALENGTH counts 2 bytes per character",
         r"datalength\((@\w+)\) / 2",
         r"len(\1 + N'.') - 1",
     ),
@@ -217,7 +215,7 @@ RULES = (
         _OPENED,
     ),
     rule(
-        "NEXT VALUE FOR in an order of its own",
+        "NEXT VALUE FOR with an order",
         r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)([^;]*);",
         r"\1\norder by p.position;",
     ),
@@ -227,7 +225,7 @@ RULES = (
         "",
     ),
     rule(
-        "TRY_CAST, which leaves a transaction open when it fails",
+        "TRY_CAST, which leaves a transaction open if it fails",
         r"(?s)try_cast\((?P<text>\s+stuff\(.*?\)\s+as datetime2\(6\)\s+)\)",
         r"case when p.[key] = N'run_at' then try_cast(\g<text>) end",
     ),
@@ -242,7 +240,7 @@ RULES = (
         "",
     ),
     rule(
-        "the version it says it is",
+        "the reported version",
         r"(?:d\.compatibility_level|cast\(serverproperty\('ProductMajorVersion'\) as int\))"
         r" < 1\d+",
         "1 = 0",

@@ -1,4 +1,4 @@
-"""What SQL Server says about the installed routines, and has to say by the contract."""
+"""The catalog of SQL Server, and the contract's expectations of it."""
 
 import re
 from collections.abc import Mapping
@@ -46,10 +46,9 @@ _FAMILIES: dict[str, type] = {
 
 
 class SqlserverCatalog:
-    """The routines as the server describes them."""
+    """The installed routines, tables and comments."""
 
     def routine_names(self, connection: Connection) -> list[str]:
-        """Return the name of every routine as the contract spells it, as often as it is there."""
         with closing(connection.cursor()) as cursor:
             names = cursor.execute(_NAMES).fetchall()
         # Babelfish shows names in lower case.
@@ -59,13 +58,11 @@ class SqlserverCatalog:
         return [known.get(name.lower(), _private(name.lower())) for (name,) in names]
 
     def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
-        """Return name and type of each parameter; the server does not tell the defaults."""
         with closing(connection.cursor()) as cursor:
             cursor.execute(_PARAMETERS, f"rowq.{procedure_name(routine.name)}")
             return [(name, _spelled(*type_)) for name, *type_ in cursor.fetchall()]
 
     def contract_parameters(self, routine: Routine) -> list[Any]:
-        """Return what installed_parameters should be: what goes in; results are result sets."""
         types = load_contract().types
         return [
             (f"@{parameter.name}", types[parameter.type]["sqlserver"])
@@ -73,7 +70,6 @@ class SqlserverCatalog:
         ]
 
     def comments(self, connection: Connection) -> dict[str, str]:
-        """Return what is said of procedures, by the contract's names, of tables and columns."""
         spelled = {procedure_name(name): name for name in load_contract().of("sqlserver")}
         said = {}
         with closing(connection.cursor()) as cursor:
@@ -83,7 +79,6 @@ class SqlserverCatalog:
         return said
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
-        """Return name and Python type of each column of a call, which is rolled back."""
         arguments = probes(connection, queue) | {"wait_seconds": 0.0, "force": True}
         names = {parameter.name for parameter in given(routine)}
         values = {name: value for name, value in arguments.items() if name in names}
@@ -98,14 +93,13 @@ class SqlserverCatalog:
                 cursor.execute("if @@trancount > 0 rollback transaction")
 
     def contract_columns(self, routine: Routine) -> list[Any]:
-        """Return what result_columns should be."""
         return [(column.name, _FAMILIES[column.type]) for column in routine.columns]
 
 
 def execute_named(
     connection: Connection, cursor: Any, routine: str, values: Mapping[str, Any]
 ) -> None:
-    """Call a routine with arguments by name, each sent as the client sends it."""
+    """Call a routine with arguments by name, each bound as by the client."""
     call = call_of(routine)
     bindings = call.freetds_bindings if is_by_freetds(connection) else call.bindings
     by_name = dict(zip((name for name, _ in call.parameters), bindings, strict=True))
@@ -119,12 +113,12 @@ def execute_named(
 
 
 def _private(name: str) -> str:
-    """Return the name of a private helper as the contract's tests know such names."""
+    """Return the snake_case name of a private helper."""
     return re.sub(r"^internal", "internal_", name)
 
 
 def _spelled(name: str, length: int, scale: int) -> str:
-    """Return a type as a declaration has it."""
+    """Return a type as in a declaration."""
     if name in {"nvarchar", "varbinary"}:
         half = length // 2 if name == "nvarchar" else length
         return f"{name}({'max' if length == -1 else half})"

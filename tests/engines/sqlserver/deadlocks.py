@@ -1,8 +1,8 @@
-"""The deadlock graphs that SQL Server keeps by itself, for the report of a test that failed."""
+"""SQL Server's deadlock graphs, for the reports of failed tests."""
 
 from typing import Any
 
-# The session system_health is always there and keeps the newest few megabytes of events.
+# The session system_health always exists and keeps the last few megabytes of events.
 GRAPHS = """
 select e.event.value('(@timestamp)[1]', 'datetime2(3)') as happened_at,
        cast(e.event.query('(data/value/deadlock)[1]') as nvarchar(max)) as graph
@@ -19,7 +19,7 @@ order by happened_at
 """
 
 
-def graphs_since(connection: Any, moment: Any) -> list[str]:
-    """Return the graphs of the deadlocks that happened since a moment, in UTC, oldest first."""
-    rows = connection.execute(GRAPHS, moment).fetchall()
+def graphs_since(connection: Any, since: Any) -> list[str]:
+    """Return the deadlock graphs since a time in UTC, oldest first."""
+    rows = connection.execute(GRAPHS, since).fetchall()
     return [f"{happened_at}\n{graph}" for happened_at, graph in rows]

@@ -1,4 +1,4 @@
-"""SQL Server, as the engine-neutral tests see it: calls, errors, transactions."""
+"""The dialect of SQL Server: calls, errors, transactions."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,20 +18,18 @@ Connection = Any
 class SqlserverDialect(SqlserverCatalog, SqlserverTables):
     """SQL Server and Azure SQL through pyodbc, connections in autocommit.
 
-    A statement is ended by its own client or with its session, and a transaction is prepared by the
-    operating system's coordinator only: it neither interrupts nor prepares.
+    It cannot interrupt a statement of another session, nor prepare a transaction.
     """
 
     @property
     def database_error(self) -> type[Exception]:
-        """The driver's class of errors, loaded when it is first asked for."""
+        """The driver's class of errors, loaded on first use."""
         error: type[Exception] = load_driver().Error
         return error
 
     def call(
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Call a routine with these arguments by name; there must be one set of rows."""
         types = {parameter.name: parameter.type for parameter in routine.parameters}
         values = {name: spelled(types[name], value) for name, value in arguments.items()}
         with closing(connection.cursor()) as cursor:
@@ -39,19 +37,16 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
             columns, rows = _only_rows(cursor, routine.name)
         return columns, read(routine, columns, rows)
 
-    def can_say(self, parameter: Parameter, value: Any) -> bool:
-        """Whether a call can have this value as an argument: nothing is infinite."""
+    def can_pass(self, parameter: Parameter, value: Any) -> bool:
         return is_finite(parameter, value)
 
     def error(self, error: Exception) -> tuple[str, str]:
-        """Return number, such as RQ701 or the engine's own, and text of an error."""
         if fault := rowq_error_of(error):
             return fault[:5], fault
         numbers = sorted(numbers_of(error))
         return (str(numbers[0]) if numbers else ""), text_of(error)
 
     def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Rows:
-        """Run a statement of the tests' own, with %s for each value."""
         with closing(connection.cursor()) as cursor:
             cursor.execute(statement.replace("%s", "?"), list(values))
             rows = [tuple(row) for row in cursor.fetchall()] if cursor.description else []
@@ -60,7 +55,6 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         return Rows(rows)
 
     def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
-        """Return topics with the queues that are bound to them, by one call of the helper."""
         messages = json.dumps([{"topic": topic} for topic in topics])
         statement = (
             "set nocount on; declare @queues nvarchar(max);"
@@ -68,44 +62,37 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         )
         [(queues,)] = self.execute(connection, statement, [messages]).fetchall()
         found = [
-            (topics[place - 1], str(queue["queue_name"]))
+            (topics[position - 1], str(queue["queue_name"]))
             for queue in json.loads(queues)
-            for place in queue["places"]
+            for position in queue["places"]
         ]
         assert len(set(found)) == len(found)
         return set(found)
 
     def make_table(self, connection: Connection, name: str, columns: str) -> None:
-        """Make a table of the tests' own unless it is there."""
         self.execute(connection, f"if object_id(N'{name}') is null create table {name} ({columns})")
 
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
-        """Open a transaction."""
         self.execute(connection, f"set transaction isolation level {isolation}")
         self.execute(connection, "begin transaction")
 
     def commit(self, connection: Connection) -> None:
-        """Commit it."""
         self.execute(connection, "commit transaction")
 
     def rollback(self, connection: Connection) -> None:
-        """Roll it back, unless an error has done that."""
         self.execute(connection, "if @@trancount > 0 rollback transaction")
 
     def savepoint(self, connection: Connection, name: str) -> None:
-        """Set a savepoint."""
         self.execute(connection, f"save transaction {name}")
 
     def back_to(self, connection: Connection, name: str) -> None:
-        """Roll back to a savepoint."""
         self.execute(connection, f"rollback transaction {name}")
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
-        """Let a session wait no longer than this for a lock; then a statement of it fails."""
         self.execute(connection, f"set lock_timeout {int(seconds * 1000)}")
 
-    def hold_table(self, connection: Connection, table: str) -> None:
-        """Let nobody else read or write a table of rowq's until give_table.
+    def lock_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else read or write a table of rowq's until unlock_table.
 
         Only a lock on the table's schema stops readers too, where they read row versions.
         """
@@ -114,7 +101,7 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
 
 
 def _only_rows(cursor: Any, routine: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return columns and rows of the one set of rows; a message may come before it."""
+    """Return columns and rows of the only result set; messages may precede it."""
     columns: list[str] = []
     rows: list[tuple[Any, ...]] = []
     while True:

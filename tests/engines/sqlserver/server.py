@@ -1,4 +1,4 @@
-"""A running SQL Server, or Babelfish, as the tests need it."""
+"""SQL Server and Babelfish servers for tests."""
 
 import contextlib
 import re
@@ -38,7 +38,7 @@ _PAUSES = """
     """
 _DATA_FILES = "select f.name, f.size from sys.database_files f where f.type_desc = 'ROWS'"
 _PAGE_BYTES, _MEGABYTE = 8192, 1 << 20
-# A session of Babelfish is a process of PostgreSQL, which knows more than its T-SQL side tells.
+# Babelfish shows waits only in PostgreSQL's views.
 _BABELFISH_WAITS = """
     select a.pid, array_to_string(pg_blocking_pids(a.pid), ',')
     from pg_catalog.pg_stat_activity a
@@ -48,10 +48,7 @@ _BABELFISH_WAITS = """
 
 @dataclass(frozen=True)
 class Setting:
-    """How the databases of a server are made: what stands in `create database`, and after it.
-
-    before: what the server itself needs for that.
-    """
+    """How to create databases: clauses and options of the database, and server settings."""
 
     words: str
     create: str = "collate Latin1_General_100_CS_AS"
@@ -59,17 +56,17 @@ class Setting:
     before: tuple[str, ...] = ()
 
 
-# A case-sensitive database finds names that are spelled in two ways; row versions and snapshots are
-# what Azure SQL begins with, and ask more of a queue than locks do.
+# A case-sensitive collation reveals names spelled in two ways. Row versions are Azure SQL's
+# default, and harder for a queue than locks.
 _PLAIN = Setting("")
 _OPTIONS = ("set allow_snapshot_isolation on", "set recovery simple")
 SETTINGS = {
-    "locks": Setting("without row versions, as a server begins with", options=()),
+    "locks": Setting("without row versions, a server's default", options=()),
     "american": Setting("in the collation of most servers", "collate SQL_Latin1_General_CP1_CI_AS"),
     "turkish": Setting("in Turkish, whose i and I differ", "collate Turkish_100_CI_AS"),
     "utf": Setting("in UTF-8", "collate Latin1_General_100_CI_AS_SC_UTF8"),
     "contained": Setting(
-        "contained, whose catalog has a collation of its own",
+        "contained, whose catalog has its own collation",
         "containment = partial collate Latin1_General_100_CS_AS",
         before=("exec sys.sp_configure N'contained database authentication', 1", "reconfigure"),
     ),
@@ -78,15 +75,14 @@ SETTINGS = {
         options=(*_PLAIN.options, "set compatibility_level = 140"),
     ),
 }
-"""By the word in a server's name, such as sqlserver_turkish2022."""
+"""Settings by the word in a server's name, such as sqlserver_turkish2022."""
 
 
 class SqlserverServer(ControlledServer):
     """A server that speaks T-SQL, however it runs.
 
-    url: of a login that may create databases. made: the names of all databases made here, of those
-    that are gone too. A server that is not Microsoft's says so in `name` and `how`, and lacks the
-    capabilities that only the engine itself has.
+    url: of a login that may create databases. made: the names of all databases created here,
+    including dropped ones.
     """
 
     engine = "sqlserver"
@@ -128,7 +124,6 @@ class SqlserverServer(ControlledServer):
         )
 
     def fresh_database(self) -> str:
-        """Make an empty database and return its URL."""
         name = f"rowq_test_{uuid.uuid4().hex[:12]}"
         setting = self._setting
         with self._admin() as connection:
@@ -147,7 +142,6 @@ class SqlserverServer(ControlledServer):
         return url
 
     def drop_database(self, url: str) -> None:
-        """Drop a database made by fresh_database, whoever is connected to it."""
         name = urlsplit(url).path.lstrip("/")
         with self._admin() as connection:
             if not self.is_babelfish:
@@ -156,7 +150,6 @@ class SqlserverServer(ControlledServer):
         self._databases.remove(name)
 
     def connect(self, url: str, *, autocommit: bool = True) -> Any:
-        """Open a session."""
         connection = ENGINE.connect(url)
         self._sessions = [pair for pair in self._sessions if not pair[0].closed]
         self._sessions.append((connection, _number(connection)))
@@ -164,12 +157,11 @@ class SqlserverServer(ControlledServer):
         return connection
 
     def session_id(self, connection: Any) -> int:
-        """Return the server's number of a session; one that is not opened here must be idle."""
+        """Return a session's number; a session not opened here must be idle."""
         known = (number for session, number in self._sessions if session is connection)
         return next(known, None) or _number(connection)
 
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
-        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
         found: dict[int, set[int]] = {}
         with self._admin() as connection:
             if self.is_babelfish:
@@ -180,21 +172,19 @@ class SqlserverServer(ControlledServer):
         return {waiting: frozenset(blockers) for waiting, blockers in found.items()}
 
     def waits_for_limit(self, session: int) -> bool:
-        """Whether a dequeue tries the limit lock of a queue with limits again and again."""
         if self.is_babelfish:
             return session in self.waiting_sessions()
         with self._admin() as connection:
             return connection.execute(_PAUSES, session).fetchone() is not None
 
-    def deadlocks_since(self, moment: datetime) -> list[str]:
-        """Return the graphs of the deadlocks since a moment."""
+    def deadlocks_since(self, since: datetime) -> list[str]:
+        """Return the deadlock graphs since a time."""
         if self.is_babelfish:
             return []
         with self._admin() as connection:
-            return graphs_since(connection, moment)
+            return graphs_since(connection, since)
 
     def kill_session(self, session: int) -> None:
-        """End a session from outside, and wait until the server has forgotten it."""
         with self._admin() as connection:
             with contextlib.suppress(Exception):
                 connection.execute(f"kill {int(session)}")
@@ -206,13 +196,12 @@ class SqlserverServer(ControlledServer):
             wait_until(gone, f"session {session} ends")
 
     def limit_space(self, url: str, spare_bytes: int | None) -> None:
-        """Let the data files of a database grow by so much and no more, or without end with None.
+        """Limit the growth of a database's data files, None for no limit.
 
-        A file may have as much room inside as it last grew by, so it is made to grow in small steps
-        while there is a limit.
+        Files grow in small steps, so that their free space does not exceed the limit.
         """
         if self.is_babelfish:
-            raise Unavailable("a database of Babelfish has no files of its own")
+            raise Unavailable("a Babelfish database has no data files")
         with contextlib.closing(ENGINE.connect(url)) as connection:
             for name, pages in connection.execute(_DATA_FILES).fetchall():
                 limit = "unlimited"
@@ -223,7 +212,7 @@ class SqlserverServer(ControlledServer):
                 try:
                     connection.execute(f"alter database current modify file ({options})")
                 except Exception as error:
-                    raise Unavailable(f"its files cannot be limited: {error}") from None
+                    raise Unavailable(f"cannot limit the data files: {error}") from None
 
     def _drop_all(self) -> None:
         for name in list(self._databases):
@@ -244,7 +233,7 @@ def with_database(url: str, name: str) -> str:
 
 
 def _shim() -> ModuleType:
-    """Return what rewrites for Babelfish; it loads the driver, which is not everywhere."""
+    """Return the Babelfish module, which loads the driver."""
     return import_module("tests.engines.sqlserver.babelfish")
 
 
@@ -262,13 +251,13 @@ def accepts(url: str) -> bool:
 
 
 def babelfish_words(text: str) -> str:
-    """Return what a server that is not SQL Server is, from its @@version."""
+    """Return a description of a Babelfish from its @@version."""
     found = re.search(r"PostgreSQL [\d.]+", text)
     return f"Babelfish {_babelfish(text)} ({found[0] if found else 'unknown'}), not SQL Server"
 
 
 def _babelfish(text: str) -> str:
-    """Return the version of Babelfish in its @@version."""
+    """Return Babelfish's version from its @@version."""
     found = re.search(r"Babelfish (\d+\.\d+)", text)
     return found[1] if found else "0"
 

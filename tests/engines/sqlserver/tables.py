@@ -1,4 +1,4 @@
-"""What the engine-neutral tests read from rowq's tables on SQL Server, and change there."""
+"""Queries on rowq's tables on SQL Server."""
 
 from contextlib import closing
 from typing import Any
@@ -13,19 +13,20 @@ _TABLES = (
     "result", "history", "worker",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
-"""The tables with rows of a queue's messages, by what they hold."""
+"""The tables with rows per queue, by the contract's name."""
 
-# Names compare by their bytes, as the routines compare them: trailing blanks count.
-_PART = (
+# Compare names by bytes, as the routines do: trailing blanks count.
+_OF_QUEUE = (
     "queue_id = (select q.queue_id from rowq.queue q"
     " where q.queue_key = convert(varbinary(402), cast(? as nvarchar(200)) + N'.'))"
 )
 _COUNTS = {
-    what: f"select count(*) from rowq.{table} where {_PART}" for what, table in PER_QUEUE.items()
+    name: f"select count(*) from rowq.{table} where {_OF_QUEUE}"
+    for name, table in PER_QUEUE.items()
 }
-_BODIES = f"select message_id from rowq.message where {_PART}"
+_BODIES = f"select message_id from rowq.message where {_OF_QUEUE}"
 _CENSUS = tuple(
-    f"select message_id, '{state}' from rowq.{table} where {_PART}"
+    f"select message_id, '{state}' from rowq.{table} where {_OF_QUEUE}"
     for state, table in (
         ("ready", "ready"),
         ("delayed", "delayed"),
@@ -36,13 +37,13 @@ _CENSUS = tuple(
     )
 )
 _FINISHED = tuple(
-    f"select message_id, state from rowq.{table} where {_PART}"
+    f"select message_id, state from rowq.{table} where {_OF_QUEUE}"
     for table in ("finished", "archived")
 )
 
-# Table and what to move in it. Rows that others hold, or have not committed, are passed over. A
-# message's seq is its moment of entry, which must go on agreeing with enqueued_at, and the floors
-# of the lanes with what they are floors of: moments in microseconds, but for lane -1, claim_id.
+# Table and column to move. Locked and uncommitted rows are skipped. A message's seq is its time of
+# entry in microseconds, so it moves with enqueued_at, and so do the floors, except lane -1
+# (claim_id).
 _BACK = "dateadd(second, -{seconds}, {column})"
 _EARLIER = "iif({column} > {seconds}000000, {column} - {seconds}000000, 0)"
 _SHIFTS = (
@@ -75,7 +76,7 @@ _CHECKS = ("lane", "check_after", _BACK, "")
 
 
 class SqlserverTables(ShiftedDialect):
-    """Reads and changes rows of tables, as their owner."""
+    """Reads and changes rows as the owner of the tables."""
 
     counts = _COUNTS
     places = _CENSUS
@@ -87,28 +88,25 @@ class SqlserverTables(ShiftedDialect):
     archive_table = "rowq.archived"
     is_free_of_deadlocks = False
     readers_wait = True
-    savepoints_give_back = False
+    savepoints_release_locks = False
     sees_newer = True
     shows_before = False
 
-    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
-        """Whether a floor is beyond a message: the moment it came is its place in a lane."""
+    def is_below_floor(self, connection: Connection, queue: str, message_id: int) -> bool:
         query = (
             "select max(l.floor), max(datediff_big(microsecond, '1970-01-01', m.enqueued_at))"
             " from rowq.lane l with (readuncommitted)"
             " join rowq.message m with (readuncommitted) on m.queue_id = l.queue_id"
-            f" where l.lane >= 0 and m.message_id = ? and m.{_PART}"
+            f" where l.lane >= 0 and m.message_id = ? and m.{_OF_QUEUE}"
         )
         ((floor, entry),) = _rows(connection, query, message_id, queue)
         return bool(floor > entry)
 
     def tables(self, connection: Connection) -> set[str]:
-        """Return the names of rowq's tables."""
         query = "select t.name from sys.tables t where schema_name(t.schema_id) = 'rowq'"
         return {name for (name,) in _rows(connection, query)}
 
     def deadlocks(self, connection: Connection) -> int:
-        """Return how many deadlocks the server has broken."""
         query = (
             "select cntr_value from sys.dm_os_performance_counters"
             " where counter_name = 'Number of Deadlocks/sec' and instance_name = '_Total'"
@@ -116,7 +114,6 @@ class SqlserverTables(ShiftedDialect):
         return sum(int(count) for (count,) in _rows(connection, query))
 
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
-        """Let the lease of one claim run out now."""
         _run(
             connection,
             "update rowq.claim set lease_until = dateadd(day, -2, lease_until) where claim_id = ?",
@@ -124,7 +121,6 @@ class SqlserverTables(ShiftedDialect):
         )
 
     def other_sessions(self, connection: Connection) -> int:
-        """Return how many sessions of clients there are in this database besides this one."""
         query = (
             "select count(*) from sys.dm_exec_sessions"
             " where is_user_process = 1 and session_id <> @@spid and database_id = db_id()"
@@ -133,17 +129,15 @@ class SqlserverTables(ShiftedDialect):
         return int(count)
 
     def rows_of(self, connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query about a queue."""
         return _rows(connection, query, queue)
 
     def move(
         self, connection: Connection, queue: str, seconds: int, shift: tuple[str, str, str, str]
     ) -> None:
-        """Change the rows of a queue in a table that nobody else holds."""
         table, column, how, also = shift
         hints = "with (rowlock, readpast, readcommittedlock)"
         change = f"{column} = {how.format(column=column, seconds=int(seconds))}"
-        _run(connection, f"update rowq.{table} {hints} set {change} where {_PART}{also}", queue)
+        _run(connection, f"update rowq.{table} {hints} set {change} where {_OF_QUEUE}{also}", queue)
 
 
 def _run(connection: Connection, statement: str, *values: Any) -> None:

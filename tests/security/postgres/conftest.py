@@ -9,8 +9,8 @@ from psycopg import sql
 
 from rowq.tools.migrate import migrate
 from tests.engines.base import Server, Unavailable
+from tests.engines.postgres.providers import PostgresProvider
 from tests.engines.postgres.server import PostgresServer
-from tests.engines.postgres.ways import PostgresProvider
 from tests.helpers.calls import call
 
 Session = psycopg.Connection[tuple[object, ...]]

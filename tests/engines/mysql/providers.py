@@ -1,4 +1,4 @@
-"""The ways to MariaDB and MySQL for the tests: a given URL, a container, or a private server."""
+"""MariaDB and MySQL for tests: at a URL, in a container, or as a private server."""
 
 import secrets
 from contextlib import closing
@@ -20,9 +20,8 @@ from tests.engines.mysql.local import (
 )
 from tests.engines.mysql.server import MysqlServer, Session
 
-# Processes are killed in the tests, machines are not: what was written survives without syncing.
-# A time zone off by a quarter of an hour finds every place that forgets about time zones. The
-# character set is left at the engine's default, so that forgetting it is found too.
+# Tests kill processes, not machines: writes survive without syncing. An odd time zone and the
+# engine's default character set reveal code that forgets them.
 SETTINGS = {
     "default-time-zone": "+05:45",
     "innodb-flush-log-at-trx-commit": "2",
@@ -45,7 +44,7 @@ LOCAL_SETTINGS = {
     "innodb-log-file-size": "32M",
     "plugin-load-add": "metadata_lock_info",
 }
-# Debian's MySQL asks for a folder of the system's own for files, and opens a second port.
+# Debian's MySQL needs a system folder for files and opens a second port.
 MYSQL_FILES = {"mysqlx": "0", "secure-file-priv": ""}
 LOCAL_MYSQL_SETTINGS = {
     **_PRIVATE_SETTINGS,
@@ -57,7 +56,7 @@ LOCAL_MYSQL_SETTINGS = {
 
 
 class MysqlProvider(DockerProvider):
-    """The ways to a MySQL server."""
+    """Starts MySQL servers."""
 
     engine = "mysql"
     product = "mysql"
@@ -65,11 +64,9 @@ class MysqlProvider(DockerProvider):
     image = "mysql:{}"
 
     def at_hand(self) -> list[str]:
-        """Return the versions that can be had: all with Docker, else that of the local programs."""
         return super().at_hand() or self._local_series()
 
     def outlook(self) -> list[str]:
-        """Say what is here: a Docker daemon or not, and which programs."""
         try:
             found = f"local programs {find_mysql().version}"
         except Unavailable as reason:
@@ -77,14 +74,12 @@ class MysqlProvider(DockerProvider):
         return [*super().outlook(), f"mysql: {found}"]
 
     def from_url(self, url: str) -> MysqlServer:
-        """Use a server that runs already; it must not have a database rowq."""
         try:
             return MysqlServer(url, "given URL,")
         except (pymysql.Error, OSError) as error:
             raise Unavailable(str(error)) from None
 
     def from_docker(self, version: str) -> MysqlServer:
-        """Start the official image."""
         require_docker()
         password = secrets.token_hex(16)
         container = DockerContainer(self.image.format(version))
@@ -101,7 +96,6 @@ class MysqlProvider(DockerProvider):
         return MysqlServer(url, how, control, spare=lambda: self.from_docker(version))
 
     def from_local(self, version: str) -> MysqlServer:
-        """Start the programs of a package in a directory of their own."""
         local = self._start_local(version)
         with closing(Session(**connection_parameters(local.url), autocommit=True)) as admin:
             zones.fill(admin)
@@ -121,22 +115,20 @@ class MysqlProvider(DockerProvider):
 
 
 class MariaDBProvider(MysqlProvider):
-    """The ways to a MariaDB server."""
+    """Starts MariaDB servers."""
 
     product = "mariadb"
     versions: tuple[str, ...] = ("10.11", "11.8", "10.6")
     image = "mariadb:{}"
 
     def at_hand(self) -> list[str]:
-        """Return the versions that can be had: those of the local programs, all with Docker."""
         return list(dict.fromkeys([*DockerProvider.at_hand(self), *self._local_series()]))
 
     def outlook(self) -> list[str]:
-        """Say what is here: a Docker daemon or not, and which programs."""
         found = [f"local programs {programs.version}" for programs in all_programs()]
-        for look in (find_programs, debian.MARIADB.command):
+        for find in (find_programs, debian.MARIADB.command):
             try:
-                look()
+                find()
             except Unavailable as reason:
                 found.append(str(reason))
         return [*DockerProvider.outlook(self), *(f"mariadb: {line}" for line in found)]
@@ -149,7 +141,7 @@ class MariaDBProvider(MysqlProvider):
 
 
 def accepts(url: str) -> bool:
-    """Return whether the server takes a session."""
+    """Return whether the server accepts a session."""
     try:
         pymysql.connect(**connection_parameters(url)).close()
     except (pymysql.Error, OSError):

@@ -1,4 +1,4 @@
-"""The ways to SQL Server for the tests: a given URL, or a container."""
+"""SQL Server for tests: at a URL, or in a container."""
 
 import secrets
 from urllib.parse import quote
@@ -24,7 +24,6 @@ class SqlserverProvider(DockerProvider):
     image = "mcr.microsoft.com/mssql/server:{}-latest"
 
     def outlook(self) -> list[str]:
-        """Say whether there is a Docker daemon, and a driver."""
         lines = super().outlook()
         try:
             load_driver()
@@ -33,16 +32,14 @@ class SqlserverProvider(DockerProvider):
         return lines
 
     def from_url(self, url: str) -> SqlserverServer:
-        """Use a server that runs already; databases are made in it and dropped."""
         try:
             return SqlserverServer(url, "given URL,", setting=self.setting)
         except RowqError as error:
             raise Unavailable(str(error)) from None
 
     def from_docker(self, version: str) -> SqlserverServer:
-        """Start the official image."""
         require_docker()
-        password = f"Aa1-{secrets.token_hex(16)}"  # the server asks for three kinds of characters
+        password = f"Aa1-{secrets.token_hex(16)}"  # three kinds of characters are required
         container = DockerContainer(self.image.format(version))
         container.with_env("ACCEPT_EULA", "Y").with_env("MSSQL_PID", "Developer")
         container.with_env("MSSQL_SA_PASSWORD", password)
@@ -58,15 +55,15 @@ class SqlserverProvider(DockerProvider):
 
 
 def _driver() -> str:
-    """Return the part of a URL that names the driver of .venv, where the system has none."""
-    there = odbc.library()
-    if there is None or any("SQL Server" in name for name in load_driver().drivers()):
+    """Return the URL option for the driver of .venv if the system has none."""
+    driver = odbc.library()
+    if driver is None or any("SQL Server" in name for name in load_driver().drivers()):
         return ""
-    return f"&driver={quote(str(there), safe='')}"
+    return f"&driver={quote(str(driver), safe='')}"
 
 
 class SettingProvider(SqlserverProvider):
-    """The same, whose databases have a setting: sqlserver_turkish2022. Its tests run when named."""
+    """Starts servers whose databases have a setting, only if named: sqlserver_turkish2022."""
 
     versions: tuple[str, ...] = ("2022",)
 
@@ -75,11 +72,9 @@ class SettingProvider(SqlserverProvider):
         self.product = f"sqlserver_{setting}"
 
     def at_hand(self) -> list[str]:
-        """Return nothing: its tests are those of the others once more."""
         return []
 
     def outlook(self) -> list[str]:
-        """Say nothing that the others have not said."""
         return []
 
 

@@ -1,4 +1,4 @@
-"""The ways to PostgreSQL for the tests: a given URL, a container, or a private server."""
+"""PostgreSQL for tests: at a URL, in a container, or as a private server."""
 
 import shutil
 import tempfile
@@ -13,9 +13,8 @@ from tests.engines.base import Control, Unavailable
 from tests.engines.docker import docker_answers, first_line, require_docker, run
 from tests.engines.postgres.server import PostgresServer
 
-# Processes are killed in the tests, machines are not: what was written survives without fsync.
-# A time zone off by a quarter of an hour finds every place that forgets about time zones; written
-# as a rule it needs no time zone database, which a bare machine may lack.
+# Tests kill processes, not machines: writes survive without fsync. An odd time zone reveals code
+# that forgets time zones; written as a rule, it needs no time zone database.
 SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -26,7 +25,7 @@ SETTINGS = {
 
 
 class PostgresProvider:
-    """The ways to a PostgreSQL server."""
+    """Starts PostgreSQL servers."""
 
     engine = "postgres"
     product = "postgres"
@@ -34,11 +33,9 @@ class PostgresProvider:
     is_large = False
 
     def at_hand(self) -> list[str]:
-        """Return all versions: where one cannot be had, the tests skip with the reason."""
         return list(self.versions)
 
     def outlook(self) -> list[str]:
-        """Say what is here: a Docker daemon or not, and which programs."""
         images = ", ".join(f"postgres:{version}" for version in self.versions)
         docker = f"tried first, {images}" if docker_answers() else "skipped: no Docker daemon"
         lines = [f"postgres (docker): {docker}"]
@@ -51,14 +48,12 @@ class PostgresProvider:
         return lines
 
     def from_url(self, url: str) -> PostgresServer:
-        """Use a server that runs already."""
         try:
             return PostgresServer(url, "given URL,")
         except psycopg.Error as error:
             raise Unavailable(str(error)) from None
 
     def from_docker(self, version: str) -> PostgresServer:
-        """Start the image postgres:<version>."""
         require_docker()
         words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
         container = PostgresContainer(f"postgres:{version}", driver=None, command=words)
@@ -72,7 +67,6 @@ class PostgresProvider:
         return PostgresServer(url, f"docker image {container.image},", control)
 
     def from_local(self, version: str) -> PostgresServer:
-        """Start programs from a wheel or a package in a directory of their own."""
         home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
         local = LocalPostgres(home, int(version), SETTINGS)
         try:
@@ -90,7 +84,7 @@ class PostgresProvider:
 
 
 def _accepts(url: str) -> bool:
-    """Return whether the server takes a session."""
+    """Return whether the server accepts a session."""
     try:
         psycopg.connect(url, connect_timeout=5).close()
     except psycopg.OperationalError:

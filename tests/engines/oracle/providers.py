@@ -1,4 +1,4 @@
-"""The ways to an Oracle Database for the tests: a given URL, or a container."""
+"""Oracle for tests: at a URL, or in a container."""
 
 import oracledb
 from testcontainers.core.container import DockerContainer
@@ -13,7 +13,7 @@ _SERVICE = "FREEPDB1"
 
 
 class OracleProvider(DockerProvider):
-    """The ways to an Oracle Database."""
+    """Starts Oracle Databases."""
 
     engine = "oracle"
     product = "oracle"
@@ -22,14 +22,12 @@ class OracleProvider(DockerProvider):
     image = "gvenzl/oracle-free:{}-slim"
 
     def from_url(self, url: str) -> OracleServer:
-        """Use a server that runs already; accounts are made in it and dropped."""
         try:
             return OracleServer(url, "given URL,")
         except (RowqError, oracledb.Error) as error:
             raise Unavailable(first_line(error)) from None
 
     def from_docker(self, version: str) -> OracleServer:
-        """Start the image."""
         require_docker()
         password = new_password()
         container = DockerContainer(self.image.format(version))

@@ -1,7 +1,7 @@
-"""Runs one program until whoever started this is gone: `python keeper.py <directory> <command>`.
+"""Run a program until the parent process ends: `python watchdog.py <directory> <command>`.
 
-It answers with the program's pid. Its standard input is a pipe that nobody writes to: when that
-ends, because the starter closed it or died, the program is stopped and the directory removed.
+It prints the program's pid. When its standard input ends, because the parent closed it or died, it
+stops the program and removes the directory.
 """
 
 import shutil
@@ -13,7 +13,7 @@ STOP_SECONDS = 20.0
 
 
 def main() -> None:
-    """Keep the program."""
+    """Run the program."""
     directory, *command = sys.argv[1:]
     program = subprocess.Popen(
         command,
@@ -23,7 +23,7 @@ def main() -> None:
         start_new_session=True,
     )
     print(program.pid, flush=True)
-    # When it ends by itself, its pid must be free: the starter looks at that.
+    # Reap the program when it ends: the parent checks whether its pid is free.
     threading.Thread(target=program.wait, daemon=True).start()
     sys.stdin.buffer.read()
     program.terminate()
