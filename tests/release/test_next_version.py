@@ -34,9 +34,9 @@ LEADING = ("tests/static/test_compatible.py", "tests/static/test_generated.py")
 STATIC = (
     *LEADING,
     *(f"tests/static/test_{name}.py" for name in ("comments", "contract", "headers", "names")),
-    "tests/static/test_frozen.py::test_the_newest_migration_leads_to_the_sources_byte_by_byte",
+    "tests/static/test_frozen.py::test_newest_migration_yields_the_sources_byte_by_byte",
     "tests/static/test_frozen.py::test_released_files_never_change",
-    "tests/static/test_release.py::test_the_version_is_the_same_wherever_it_is_written",
+    "tests/static/test_release.py::test_version_is_the_same_everywhere",
 )
 """Those that hold a routine, its table and its migration to the contract."""
 COLUMNS = (

@@ -8,5 +8,5 @@ from tests.static.required import need
 
 @pytest.fixture(scope="session")
 def grammar() -> None:
-    """Skip a test that needs the grammar of PL/SQL where that is missing; see required.py."""
+    """Skip a test if the PL/SQL grammar is missing; see required.py."""
     need(tools.missing(), "ROWQ_REQUIRE_PLSQL")

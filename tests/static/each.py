@@ -1,4 +1,4 @@
-"""A rule about each of many things is one test: thousands would take minutes to collect."""
+"""Tests of one rule on many cases: collecting thousands of tests would take minutes."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -8,16 +8,15 @@ from tests.static.sources import label
 
 
 def for_each(things: Iterable[object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make one test of a rule about each thing; it tells of all things that break the rule.
+    """Make one test that calls a rule with each thing and reports all that break it.
 
-    Args:
-        things: What the rule is called with, one after the other; a tuple is its arguments.
+    things: the argument of each call; a tuple is several arguments.
     """
-    given = [thing if isinstance(thing, tuple) else (thing,) for thing in things]
+    cases = [thing if isinstance(thing, tuple) else (thing,) for thing in things]
 
     def test_of(rule: Callable[..., None]) -> Callable[..., None]:
         def test(record_property: Record) -> None:
-            checks = ((_named(arguments), partial(rule, *arguments)) for arguments in given)
+            checks = ((_named(arguments), partial(rule, *arguments)) for arguments in cases)
             check_all(checks, record_property)
 
         test.__name__, test.__doc__ = rule.__name__, rule.__doc__
@@ -28,5 +27,5 @@ def for_each(things: Iterable[object]) -> Callable[[Callable[..., None]], Callab
 
 
 def _named(arguments: tuple[object, ...]) -> str:
-    """Return the names of a rule's arguments; of one that has a text the name is enough."""
+    """Return the names of a rule's arguments, of each its first line."""
     return " ".join(label(each).partition("\n")[0] for each in arguments)

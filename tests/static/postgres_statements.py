@@ -1,7 +1,7 @@
-"""Rules that keep each statement of the sources for PostgreSQL to the rows of one queue.
+"""Rules that limit each PostgreSQL statement to the rows of one queue.
 
-What a queue has can be on a server of its own then. A source is cut into its statements, and these
-into words: enough for SQL in the house style, where each column has its table's name before it.
+With them, each queue can be on its own server. A source is split into statements and words: enough
+for SQL in the house style, where each column is qualified.
 """
 
 import re
@@ -15,13 +15,13 @@ from tests.static.sources import code_of, object_name, sql_units
 RULES = {
     "a": "an update or delete calls only functions that are known to be immutable",
     "b": "a statement over tables calls no routine that reads tables",
-    "c": "a statement names the queue_id of each table that has one, a variable in the end",
+    "c": "a statement compares the queue_id of each table with a variable, directly or not",
     "d": "a with that writes is over one table",
     "e": "a statement over queue is over no table that has a queue_id of its own",
 }
 
 EVERYWHERE = {"queue", "meta", "topic_binding"}
-"""Tables that every server would have: what is asked for without knowing a queue_id."""
+"""Tables that every server would have, because they are read without a queue_id."""
 
 TABLES = {unit.stem for unit in sql_units("postgres", "tables") if "create table " in unit.text}
 
@@ -34,38 +34,38 @@ _BEFORE_PARENTHESIS = {
     "all", "and", "any", "array", "as", "conflict", "from", "in", "lateral", "not", "or", "select",
     "set", "then", "using", "values", "when", "where",
 }  # fmt: skip
-"""Words that are no function, though a parenthesis follows."""
+"""Words before a parenthesis that are no functions."""
 
 _BEFORE_TABLE = {",", "from", "into", "join", "update", "using"}
 _AFTER_TABLE = {
     "cross", "default", "for", "full", "group", "inner", "join", "left", "limit", "offset", "on",
     "order", "returning", "right", "select", "set", "union", "using", "values", "where", "with",
 }  # fmt: skip
-"""Words that are no table's other name."""
+"""Words after a table that are no alias."""
 
 _QUERY = {"select", "with", "insert", "update", "delete"}
 _WRITING = {"insert", "update", "delete"}
 _CUT = {"begin", "declare", "else", "elsif", "exception", "loop", "then"}
-_MOMENTS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
+_TIMES = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 _WORD = re.compile(r'"\w+"|[a-z_]\w*(?:\.\w+)*|\d[\d.]*|:=|::|=>|<=|>=|<>|\S')
 
 
 @dataclass(slots=True)
 class Query:
-    """A query, with the words in its parentheses, but without the queries that stand in these."""
+    """A query without its subqueries."""
 
     above: "Query | None" = None
     words: list[str] = field(default_factory=list)
 
     def around(self) -> Iterator["Query"]:
-        """Yield this query and those that it stands in."""
+        """Yield this query and the queries around it."""
         query: Query | None = self
         while query is not None:
             yield query
             query = query.above
 
     def tables(self) -> Iterator[tuple[str, str]]:
-        """Yield each of its tables with the name that it has here."""
+        """Yield each table and its alias."""
         for before, word, *after in zip(
             ["", *self.words], self.words, [*self.words[1:], ""], [*self.words[2:], "", ""],
             strict=False,
@@ -77,7 +77,7 @@ class Query:
                 yield table, name if is_name else table
 
     def knows(self, value: str, seen: Set[str] = frozenset()) -> bool:
-        """Return whether a value is a queue_id that is a variable in the end."""
+        """Return whether a value is a queue_id that leads to a variable."""
         if value.startswith(("p_", "v_", "o_")):
             return value.endswith("queue_id")
         name, _, column = value.partition(".")
@@ -85,11 +85,11 @@ class Query:
             return False
         for query in self.around():
             if table := {own: table for table, own in query.tables()}.get(name):
-                return table not in EVERYWHERE and query.looks_up(name, seen)
+                return table not in EVERYWHERE and query.fixes(name, seen)
         return False
 
-    def looks_up(self, name: str, seen: Set[str] = frozenset()) -> bool:
-        """Return whether the queue_id of one of its tables is given."""
+    def fixes(self, name: str, seen: Set[str] = frozenset()) -> bool:
+        """Return whether the query fixes the queue_id of one of its tables."""
         column = f"{name}.queue_id"
         return any(
             sign == "=" and self.knows(value, seen | {name})
@@ -99,7 +99,7 @@ class Query:
         )
 
     def inserted(self) -> str | None:
-        """Return what an insert gives for queue_id, its first column; null where it is none."""
+        """Return an insert's value of queue_id, its first column; None for other statements."""
         if "insert" not in self.words:
             return None
         opened = self.words.index("(", self.words.index("insert"))
@@ -112,11 +112,11 @@ class Query:
 
 
 def statements_of(text: str) -> list[list[str]]:
-    """Return the statements and conditions of a routine's body as lists of words."""
+    """Split a routine's body into statements and conditions, each a list of words."""
     body = code_of(text).partition("as $$")[2].partition("$$;")[0]
     words = _WORD.findall(body.lower())
     found: list[list[str]] = [[]]
-    cases: list[bool] = []  # Those that are open: whether each is an expression.
+    cases: list[bool] = []  # Open cases: whether each is an expression.
     for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         in_expression = bool(cases) and cases[-1]
         if before == "end" and not in_expression and word in {"case", "if", "loop"}:
@@ -153,7 +153,7 @@ def queries_of(statement: list[str]) -> list[Query]:
 
 
 def tables_of(statement: list[str]) -> set[str]:
-    """Return the tables that a statement reads or writes; to lock them is neither."""
+    """Return the tables that a statement reads or writes, except `lock table`."""
     if statement[0] == "lock":
         return set()
     return {table for query in queries_of(statement) for table, _ in query.tables()}
@@ -171,7 +171,7 @@ def calls_of(statement: list[str]) -> set[str]:
 
 @cache
 def readers() -> frozenset[str]:
-    """Return the routines that read tables, or call one that does."""
+    """Return the routines that read tables, directly or through calls."""
     reading: set[str] = set()
     calls: dict[str, set[str]] = {}
     for unit in sql_units("postgres", "internal", "routines", "overloads"):
@@ -186,7 +186,7 @@ def readers() -> frozenset[str]:
 
 
 def broken(text: str) -> set[tuple[str, str]]:
-    """Return the rules that a routine breaks, each with the name and the statement that do so."""
+    """Return the rules that a routine breaks, each with the name and the statement."""
     found: set[tuple[str, str]] = set()
     for statement in statements_of(text):
         tables = tables_of(statement)
@@ -200,13 +200,13 @@ def broken(text: str) -> set[tuple[str, str]]:
             names.add(("d", "with"))
         for query in queries:
             names |= {("a", name) for name in _called_by_change(query, queries)}
-            names |= {("c", name) for name in _without_part(query)}
+            names |= {("c", name) for name in _without_queue_id(query)}
         found |= {(rule, f"{name} in {' '.join(statement)[:200]}") for rule, name in names}
     return found
 
 
 def _called_by_change(query: Query, queries: list[Query]) -> Iterator[str]:
-    """Yield what an update or a delete calls that may not be immutable."""
+    """Yield the calls of an update or delete that may not be immutable."""
     for place, word in enumerate(query.words):
         before = query.words[place - 1] if place else ""
         if word in {"update", "delete"} and before not in {"for", "key"}:
@@ -222,15 +222,15 @@ def _called(words: list[str]) -> Iterator[str]:
     for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         # A list of columns follows a function's rows: unnest(...) u (message_id).
         is_call = after == "(" and word[0].isalpha() and before not in {")", "ordinality"}
-        if word in _MOMENTS or (is_call and word not in IMMUTABLE | _BEFORE_PARENTHESIS):
+        if word in _TIMES or (is_call and word not in IMMUTABLE | _BEFORE_PARENTHESIS):
             yield word
 
 
-def _without_part(query: Query) -> Iterator[str]:
-    """Yield the tables of a query whose queue_id it does not give."""
+def _without_queue_id(query: Query) -> Iterator[str]:
+    """Yield the tables of a query whose queue_id it does not fix."""
     given = query.inserted()
     for place, (table, name) in enumerate(query.tables()):
         is_target = place == 0 and given is not None
-        is_given = query.knows(given or "") if is_target else query.looks_up(name)
+        is_given = query.knows(given or "") if is_target else query.fixes(name)
         if table not in EVERYWHERE and not is_given:
             yield table

@@ -1,4 +1,4 @@
-"""Skips a check whose programs are missing, or fails it where they must be there."""
+"""Skip a check if its programs are missing, or fail if they are required."""
 
 import os
 
@@ -6,10 +6,9 @@ import pytest
 
 
 def need(missing: str | None, variable: str) -> None:
-    """Go on where nothing is missing; otherwise skip, or fail where the variable is set.
+    """Skip the test if a program is missing, or fail it if the environment variable is set.
 
-    missing: why the check cannot run here and what to do about it, None when it can. variable: the
-    name of the environment's variable that makes its absence a failure.
+    missing: the reason and the remedy, None if nothing is missing.
     """
     if missing is None:
         return

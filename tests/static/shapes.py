@@ -1,7 +1,7 @@
-"""Compares what must agree in number in SQL: columns and targets, columns and values, arguments.
+"""Compare counts in SQL: columns and targets, columns and values, arguments and parameters.
 
-Every dialect has these rules; each gives them what it spells differently. They take code as
-`blanked` returns it, so that a place in it is a place in the file.
+The rules are the same for every dialect. They take code from `blanked`, so that its positions are
+those of the file.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 Fault = tuple[int, str]
-"""A place in the code and what is wrong there."""
+"""A position in the code and its error."""
 
 _NO_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|q'\[.*?\]'|'(?:[^']|'')*'", re.DOTALL)
 _WORD = re.compile(r"[\w.$]+|\S")
@@ -39,7 +39,7 @@ _COLUMN = re.compile(r"(?<![\w.@])(?!(?:[pvco]|each)_)[a-z]\w*\.\w+\b(?!\s*\()")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its name, its type, its direction, and whether a call may leave it out."""
+    """A parameter of a routine."""
 
     name: str
     kind: str = ""
@@ -49,7 +49,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """The signature of a routine, which a call must fit; `returns` is a function's type."""
+    """The signature of a routine; `returns` is a function's type."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -58,7 +58,7 @@ class Signature:
 
 
 def blanked(text: str) -> str:
-    """Return a text with blanks in place of its comments and of what stands in its literals."""
+    """Return a text with comments and literals replaced by blanks."""
     return _NO_CODE.sub(_blank, text)
 
 
@@ -68,7 +68,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def split(text: str) -> list[str]:
-    """Return the parts between the commas of a list, parentheses and brackets respected."""
+    """Split a list at its commas, except inside parentheses and brackets."""
     parts, depth, start = [], 0, 0
     for place, char in enumerate(text):
         depth += (char in "([") - (char in ")]")
@@ -80,7 +80,7 @@ def split(text: str) -> list[str]:
 
 
 def inside(code: str, opening: int) -> str:
-    """Return what stands between the parenthesis at `opening` and its partner."""
+    """Return the text between the parenthesis at `opening` and its partner."""
     depth = 0
     for place in range(opening, len(code)):
         depth += (code[place] == "(") - (code[place] == ")")
@@ -90,9 +90,9 @@ def inside(code: str, opening: int) -> str:
 
 
 def end_of(code: str, start: int, ends: Collection[str] = ()) -> int:
-    """Return the place of the first of these words outside of parentheses that open after `start`.
+    """Return the position of the first of these words outside parentheses, or of the end.
 
-    Without such a word it is the end of the statement, or of the parentheses around `start`.
+    The end is that of the statement, or of the parentheses around `start`.
     """
     depth, before = 0, ""
     for word in _WORD.finditer(code, start):
@@ -106,7 +106,7 @@ def end_of(code: str, start: int, ends: Collection[str] = ()) -> int:
 
 
 def columns_at(code: str, start: int) -> tuple[list[str], int]:
-    """Return the columns of the `select` that ends at `start`, and where their list ends."""
+    """Return the columns of the `select` before `start`, and the end of their list."""
     if match := re.compile(r"\s*(?:distinct|all)\b(?:\s+on\s*(\())?").match(code, start):
         start = match.end()
         if match[1]:
@@ -116,7 +116,7 @@ def columns_at(code: str, start: int) -> tuple[list[str], int]:
 
 
 def parameters(text: str) -> tuple[Parameter, ...]:
-    """Return the parameters in a list of them, of any dialect."""
+    """Return the parameters of a parameter list, in any dialect."""
     found = (_PARAMETER.fullmatch(part) for part in split(text))
     return tuple(
         Parameter(
@@ -131,9 +131,9 @@ def parameters(text: str) -> tuple[Parameter, ...]:
 
 
 def misread(code: str, width: Callable[[str], int | None]) -> Iterator[Fault]:
-    """Yield each query, `returning` and fetch with another number of columns than of targets.
+    """Yield each query, `returning` and fetch whose columns and targets differ in number.
 
-    width: returns how many columns a target takes, None for any number.
+    width: returns the number of columns of a target, None for any number.
     """
     for match in re.finditer(r"\b(?:select|returning)\b", code):
         listed, end = columns_at(code, match.end())
@@ -148,13 +148,13 @@ def misread(code: str, width: Callable[[str], int | None]) -> Iterator[Fault]:
         if match[1] in cursors:
             yield from _compared(code, match.start(), cursors[match[1]], match.end(), width)
         elif not match[1].startswith(("v_", "p_")):
-            yield match.start(), f"there is no cursor {match[1]}"
+            yield match.start(), f"unknown cursor {match[1]}"
 
 
 def _compared(
     code: str, place: int, listed: list[str], start: int, width: Callable[[str], int | None]
 ) -> Iterator[Fault]:
-    """Compare columns with the targets whose list begins at `start`."""
+    """Compare columns with the list of targets at `start`."""
     targets = split(code[start : end_of(code, start, _LIST_ENDS | {"using", "values"})])
     widths = [width(re.sub(r"^strict\s+", "", target)) for target in targets]
     taken = sum(count for count in widths if count is not None)
@@ -164,7 +164,7 @@ def _compared(
 
 
 def misunited(code: str) -> Iterator[Fault]:
-    """Yield each query that is united with one of another number of columns."""
+    """Yield each union of queries with different numbers of columns."""
     for match in re.finditer(r"\bselect\b", code):
         listed, end = columns_at(code, match.end())
         union = end_of(code, end, _UNIONS)
@@ -189,7 +189,7 @@ def misfilled(code: str, tables: Mapping[str, Collection[str]]) -> Iterator[Faul
 
 
 def _widths(code: str, place: int) -> Iterator[int]:
-    """Yield how many values each row of an insert has; its values or its query begin at `place`."""
+    """Yield the number of values of each row of an insert, whose values begin at `place`."""
     word = _WORD.search(code, place)
     if word is not None and word.group() == "select":
         yield len(columns_at(code, word.end())[0])
@@ -202,7 +202,7 @@ def _widths(code: str, place: int) -> Iterator[int]:
 
 
 def misfits(entry: Signature, given: list[str]) -> Iterator[str]:
-    """Yield what is wrong with the number and the names of a call's arguments."""
+    """Yield errors in the number and the names of a call's arguments."""
     names = [parameter.name for parameter in entry.parameters]
     named = [match[1] for argument in given if (match := re.match(r"(\w+)\s*=>", argument))]
     reached = set(names[: len(given) - len(named)]) | set(named)
@@ -214,7 +214,7 @@ def misfits(entry: Signature, given: list[str]) -> Iterator[str]:
 
 
 def ungrouped(code: str, *, allows_subqueries: bool) -> Iterator[Fault]:
-    """Yield each query that has an aggregate beside a column, or a subquery, and no `group by`."""
+    """Yield each query without `group by` that mixes an aggregate with a column or subquery."""
     for match in re.finditer(r"\bselect\b", code):
         listed, end = columns_at(code, match.end())
         is_grouped = code.startswith("group", end_of(code, end, {"group", "union"}))
@@ -230,10 +230,9 @@ def ungrouped(code: str, *, allows_subqueries: bool) -> Iterator[Fault]:
 
 
 def _without(text: str, opening: re.Pattern[str]) -> str:
-    """Return a text without what begins with this and ends with the parenthesis it has opened.
+    """Return a text without the calls that begin with `opening`, including a filter after them.
 
-    What follows an aggregate in parentheses, such as its filter, goes with it. Over a window it is
-    no aggregate, and stays.
+    A window function is no aggregate and stays.
     """
     start = 0
     while match := opening.search(text, start):

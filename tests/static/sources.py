@@ -1,4 +1,4 @@
-"""Reads the SQL files and the contract for the static checks. No database is needed."""
+"""The SQL files and the contract, for static checks without a database."""
 
 import re
 import shutil
@@ -36,8 +36,7 @@ HEADER_DEFAULTS = {
     "errors": "none",
     "differs": "nothing",
 }
-"""What is true of a helper whose header does not say otherwise. Its name and its promises are
-left out: the one is in its first line, the others are its callers'."""
+"""The defaults of a helper's header, which has no `routine` and no `promise`."""
 
 EXAMPLES: dict[str, Any] = {
     "binary": b"\0",
@@ -50,11 +49,11 @@ EXAMPLES: dict[str, Any] = {
     "text": "x",
     "timestamp": datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=1))),
 }
-"""A value of each type of the contract."""
+"""A value for each contract type."""
 
 _CALLED = re.compile(r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)|\bexec (?:@\w+ = )?rowq\.(\w+)")
 _SENT = re.compile(r"'begin rowq\.(\w+)\(")
-"""A call that Oracle's routines that wait send by text."""
+"""A dynamic call in Oracle's waiting routines."""
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _RAISED = re.compile(
     r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'|throw 52(\d{3}),"
@@ -65,7 +64,7 @@ _FIELD = re.compile(rf"^-- ({'|'.join(HEADER_FIELDS)}) +(\S.*)$")
 
 @cache
 def files(*wanted: str) -> set[str]:
-    """Return the files of the repository, or those that git's words about files choose."""
+    """Return the files of the repository, or those that match git's pathspecs."""
     if not (shutil.which("git") and (ROOT / ".git").exists()):
         pytest.skip(f"no git, or no clone{TO_RUN}apt-get install git, and git clone")
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *wanted]
@@ -75,13 +74,9 @@ def files(*wanted: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one `create` makes: a routine, which is a file of its own, a helper or a table.
+    """The SQL of one `create`: a routine, a helper or a table.
 
-    Attributes:
-        engine: whose it is.
-        room: tables, internal, routines or overloads.
-        stem: its name in the contract, without `internal_`.
-        text: what creates it.
+    room: its folder, such as internal. stem: its name in the contract, without `internal_`.
     """
 
     engine: str
@@ -94,7 +89,7 @@ class Unit:
 
 
 def sql_files(engine: str, *rooms: str) -> Iterator[Path]:
-    """Yield an engine's files in these rooms, all rooms by default, in a fixed order."""
+    """Yield an engine's files in these folders, all by default, in a fixed order."""
     for room in rooms or ROOMS:
         if room == "tables":
             yield SQL / engine / TABLES
@@ -104,7 +99,7 @@ def sql_files(engine: str, *rooms: str) -> Iterator[Path]:
 
 @cache
 def sql_units(engine: str, *rooms: str) -> tuple[Unit, ...]:
-    """Return an engine's units in these rooms, all rooms by default, in a fixed order."""
+    """Return an engine's units in these folders, all by default, in a fixed order."""
     return tuple(_read_units(engine, *rooms))
 
 
@@ -121,17 +116,14 @@ def _read_units(engine: str, *rooms: str) -> Iterator[Unit]:
 
 
 def unit_text(engine: str, name: str) -> str:
-    """Return the text of a unit by its name, such as internal/admit or routines/enqueue.sql."""
+    """Return the text of a unit, such as internal/admit or routines/enqueue.sql."""
     room, stem = name.removesuffix(".sql").split("/")
     (text,) = (unit.text for unit in sql_units(engine, room) if unit.stem == stem)
     return text
 
 
 def migration_scripts(engine: str) -> list[Path]:
-    """Return what stands beside an engine's migrations by hand: not their scripts, once released.
-
-    These hold the sources of their day, and what is made for their clients.
-    """
+    """Return the SQL files beside an engine's migrations that are not scripts of releases."""
     found = sorted((MIGRATIONS / engine).glob("*.sql"))
     return [path for path in found if not path.with_suffix(".py").exists()]
 
@@ -147,7 +139,7 @@ def label(value: object) -> str:
 
 
 def routines_of(engine: str) -> dict[str, dict[str, Any]]:
-    """Return the contract's entries of every routine that an engine has, as it has it, by name."""
+    """Return the contract's entries of an engine's routines, reduced to that engine."""
     return {
         name: entry
         | {
@@ -180,15 +172,15 @@ def _is_on(engine: str, entry: dict[str, Any]) -> bool:
 
 
 def object_name(unit: Unit) -> str:
-    """Return the name that a routine or helper has in the database."""
+    """Return the name of a unit in the database."""
     return name_on(unit.engine, entry_name(unit))
 
 
 def entry_name(unit: Unit) -> str:
-    """Return the name that the contract has for a routine; a helper has a like one."""
+    """Return the contract's name of a routine, or a helper's name with its prefix."""
     match unit.room:
         case "internal":
-            # On Oracle a helper that is called from another package has no prefix.
+            # On Oracle, a helper that another package calls has no prefix.
             name = f"internal_{unit.stem}"
             return name if name_on(unit.engine, name) in unit.text else unit.stem
         case "overloads":
@@ -198,12 +190,12 @@ def entry_name(unit: Unit) -> str:
 
 
 def name_on(engine: str, name: str) -> str:
-    """Return the name that a routine has on an engine."""
+    """Return the name of a routine on an engine."""
     return procedure_name(name) if engine == "sqlserver" else name
 
 
 def header(text: str) -> dict[str, str]:
-    """Return the fields of a routine's header, continuation lines joined, in their order."""
+    """Return the fields of a routine's header in order, continuation lines joined."""
     fields: dict[str, str] = {}
     _, _, rest = re.split(r"\n(?=-- (routine|purpose) )", text, maxsplit=1)
     for line in rest.splitlines():
@@ -218,7 +210,7 @@ def header(text: str) -> dict[str, str]:
 
 
 def code_of(text: str) -> str:
-    """Return a text without its comments and with its literals emptied."""
+    """Return a text without comments and with empty literals."""
     return _NO_CODE.sub(lambda found: "" if found.group().startswith("--") else "''", text)
 
 
@@ -228,27 +220,27 @@ def code(unit: Unit) -> str:
 
 
 def raised(text: str) -> set[str]:
-    """Return the errors that a text raises by itself."""
+    """Return the errors that a text raises directly."""
     return {"RQ" + "".join(numbers) for numbers in _RAISED.findall(text)}
 
 
 def errors_of(engine: str, name: str) -> set[str]:
-    """Return the errors that a routine or helper raises, through what it calls as well."""
+    """Return the errors that a routine or helper raises, directly or through calls."""
     found = _errors_and_calls_of(engine)
     waiting, seen, errors = [name], set[str](), set[str]()
     while waiting:
         dialect = waiting.pop()
         if dialect not in seen:
             seen.add(dialect)
-            by_itself, called = found.get(dialect, (set(), []))
-            errors |= by_itself
+            own, called = found.get(dialect, (set(), []))
+            errors |= own
             waiting += called
     return errors
 
 
 @cache
 def _errors_and_calls_of(engine: str) -> dict[str, tuple[set[str], list[str]]]:
-    """Return what each routine and helper of an engine raises by itself, and whom it calls."""
+    """Return the direct errors and the calls of each routine and helper of an engine."""
     texts: dict[str, str] = {}
     for unit in sql_units(engine):
         name = object_name(unit)
@@ -263,5 +255,5 @@ def _errors_and_calls_of(engine: str) -> dict[str, tuple[set[str], list[str]]]:
 
 
 def words(field: str) -> list[str]:
-    """Return the words of a header field that holds a list, where "none" means empty."""
+    """Return the words of a header field; "none" means empty."""
     return [] if field == "none" else field.split()

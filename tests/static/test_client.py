@@ -20,20 +20,20 @@ CONTRACT = load_contract()
 ROUTINES = list(CONTRACT.routines.values())
 QUEUES = [rowq.Queue, rowq.AsyncQueue]
 
-# A Python caller gives or gets these in another shape than SQL's.
-GIVEN_OTHERWISE = {
+# Differences between Python and SQL.
+DATA_AFTER = {
     "enqueue": "queue_name",
     "publish": "topic",
     "create_schedule": "schedule_name",
     "alter_schedule": "schedule_name",
 }
-"""Routines with a body, which is `data` or `text` in Python, and behind what `data` stands."""
+"""Routines whose body is `data` or `text` in Python, and the parameter before `data`."""
 ANY_VALUE = {"result"}
-"""JSON columns that hold more than objects."""
-MOMENTS = {"next_ticks"}
-"""Routines that return moments, and no rows of a class."""
+"""JSON columns with any value, not only objects."""
+TIMES = {"next_ticks"}
+"""Routines that return times instead of rows."""
 ANSWERS = {"dequeue_wait": "dequeue_fast", "wait_for_result": "get_result"}
-"""Routines that return their rows in one JSON value, and those that return the same as rows."""
+"""Routines that return rows as one JSON value, and the routine with the same rows."""
 
 PYTHON_TYPES: dict[str, Any] = {
     "boolean": bool,
@@ -54,10 +54,10 @@ def name_of(value: object) -> str:
 
 def expected_names(routine: Routine) -> list[str]:
     names = [parameter.name for parameter in routine.parameters if parameter.direction == "in"]
-    if routine.name in GIVEN_OTHERWISE:
+    if routine.name in DATA_AFTER:
         names = [name for name in names if name not in {"body", "body_binary"}]
-        place = names.index(GIVEN_OTHERWISE[routine.name]) + 1
-        names[place:place] = ["data", "text"]
+        position = names.index(DATA_AFTER[routine.name]) + 1
+        names[position:position] = ["data", "text"]
     return names
 
 
@@ -73,7 +73,7 @@ def default_in_python(parameter: Parameter) -> object:
 
 
 def result_class(method: Callable[..., Any]) -> type:
-    """Return the dataclass in a method's return annotation, list and None taken off."""
+    """Return the dataclass in a method's return annotation, without list and None."""
     annotation = typing.get_type_hints(method)["return"]
     candidates = [
         candidate for candidate in typing.get_args(annotation) if candidate is not type(None)
@@ -82,13 +82,13 @@ def result_class(method: Callable[..., Any]) -> type:
 
 
 @pytest.mark.parametrize("queue", QUEUES, ids=name_of)
-def test_there_is_one_method_per_routine_and_none_besides(queue: type) -> None:
+def test_client_has_exactly_one_method_per_routine(queue: type) -> None:
     public = {name for name, _ in inspect.getmembers(queue, inspect.isfunction) if name[0] != "_"}
     assert public - {"close"} == set(CONTRACT.routines)
 
 
 @for_each(product(QUEUES, ROUTINES))
-def test_a_method_has_the_routines_parameters_and_defaults(queue: type, routine: Routine) -> None:
+def test_method_has_the_routines_parameters_and_defaults(queue: type, routine: Routine) -> None:
     parameters = dict(inspect.signature(getattr(queue, routine.name)).parameters)
     del parameters["self"]
     assert list(parameters) == expected_names(routine)
@@ -100,7 +100,7 @@ def test_a_method_has_the_routines_parameters_and_defaults(queue: type, routine:
 
 
 @for_each(ROUTINES)
-def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
+def test_method_takes_queue_first_and_options_by_keyword(routine: Routine) -> None:
     positional = [
         name
         for name, parameter in inspect.signature(
@@ -118,9 +118,9 @@ def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
 
 
 @for_each(ROUTINES)
-def test_a_result_has_the_routines_columns_in_order(routine: Routine) -> None:
+def test_result_has_the_routines_columns_in_order(routine: Routine) -> None:
     result = result_class(getattr(rowq.Queue, routine.name))
-    if routine.name in MOMENTS:
+    if routine.name in TIMES:
         assert result is datetime
         assert [column.type for column in routine.columns] == ["timestamp"]
         return
@@ -131,8 +131,8 @@ def test_a_result_has_the_routines_columns_in_order(routine: Routine) -> None:
 
 
 @for_each(ROUTINES)
-def test_a_results_fields_have_the_contracts_types(routine: Routine) -> None:
-    if routine.name in MOMENTS:
+def test_result_fields_have_the_contracts_types(routine: Routine) -> None:
+    if routine.name in TIMES:
         return
     routine = CONTRACT.routines[ANSWERS.get(routine.name, routine.name)]
     hints = typing.get_type_hints(result_class(getattr(rowq.Queue, routine.name)))
@@ -147,7 +147,7 @@ def test_both_queues_return_the_same(routine: Routine) -> None:
     assert results[0] == results[1]
 
 
-def test_there_is_one_class_per_error_and_none_besides() -> None:
+def test_client_has_exactly_one_class_per_error() -> None:
     assert errors.REFUSALS.keys() == CONTRACT.errors.keys()
     for number, entry in CONTRACT.errors.items():
         refusal = errors.REFUSALS[number]
@@ -157,14 +157,14 @@ def test_there_is_one_class_per_error_and_none_besides() -> None:
         assert refusal.__name__ in rowq.__all__
 
 
-def test_the_drawn_tree_of_errors_names_every_class() -> None:
+def test_tree_of_errors_names_every_class() -> None:
     drawn = errors.__doc__ or ""
     for name, value in vars(errors).items():
         if inspect.isclass(value) and issubclass(value, rowq.RowqError):
             assert f" {name} " in drawn.replace("\n", " "), name
 
 
-def test_what_may_be_repeated_is_a_routine_that_adds_and_removes_nothing_twice() -> None:
+def test_repeatable_routines_change_nothing_twice() -> None:
     repeatable = {name for name, routine in CONTRACT.routines.items() if routine.repeatable}
     assert repeatable >= {"dequeue_fast", "complete", "extend_lease", "maintain"}
     assert not repeatable & {"enqueue", "enqueue_batch", "purge_queue", "drop_queue", "reset"}
@@ -178,5 +178,5 @@ def test_every_class_of_message_is_public() -> None:
             assert name in rowq.__all__
 
 
-def test_the_version_is_the_packages() -> None:
+def test_version_is_the_packages() -> None:
     assert rowq.__version__ == importlib.metadata.version("rowq")

@@ -1,4 +1,4 @@
-"""The contract describes every table and column that there is, and nothing else."""
+"""The contract describes exactly the existing tables and columns."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.static.sources import CONTRACT, ENGINES, SQL, sql_units
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_table_and_column_has_a_description(engine: str) -> None:
+def test_contract_describes_every_table_and_column(engine: str) -> None:
     made = {unit.stem for unit in sql_units(engine, "tables") if "\ncreate table " in unit.text}
     assert comments.tables(SQL / engine).keys() == made
     described = comments.columns(SQL / engine)
@@ -17,15 +17,15 @@ def test_every_table_and_column_has_a_description(engine: str) -> None:
     assert all(described.values())
 
 
-def test_the_contract_describes_no_table_or_column_that_is_nowhere() -> None:
+def test_contract_describes_only_existing_tables_and_columns() -> None:
     tables = {table for engine in ENGINES for table in comments.tables(SQL / engine)}
     assert tables == CONTRACT["tables"].keys()
-    places = [place for engine in ENGINES for place in comments.columns(SQL / engine)]
-    known = {column for _, column in places} | {".".join(place) for place in places}
+    columns = [column for engine in ENGINES for column in comments.columns(SQL / engine)]
+    known = {name for _, name in columns} | {".".join(column) for column in columns}
     assert set(CONTRACT["table_columns"]) <= known
 
 
-def test_a_description_has_the_length_and_the_characters_that_every_engine_takes() -> None:
+def test_descriptions_fit_every_engine() -> None:
     texts = [
         *(entry["purpose"] for entry in CONTRACT["routine"].values()),
         *CONTRACT["tables"].values(),
@@ -37,7 +37,7 @@ def test_a_description_has_the_length_and_the_characters_that_every_engine_takes
         assert "\\" not in text
 
 
-def test_oracle_s_specifications_say_what_each_routine_does() -> None:
+def test_oracle_specifications_have_the_purposes() -> None:
     for name, text in packages(SQL / "oracle"):
         for routine, entry in CONTRACT["routine"].items():
             if not name.endswith("_body.sql") and f"    procedure {routine}(" in text:

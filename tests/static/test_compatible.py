@@ -1,4 +1,4 @@
-"""What a next version may not do is found in the texts, before anybody runs them."""
+"""Incompatible changes of a version are found in the SQL text."""
 
 from pathlib import Path
 
@@ -33,18 +33,17 @@ OTHER_PARAMETERS = {
     "sqlserver": ("@include_dead bit = 0", "@include_dead bit = 1"),
     "oracle": ("p_include_dead in number default 0", "p_include_dead in number default 1"),
 }
-"""By engine, a parameter of purge_queue and what must not become of it."""
+"""By engine, a parameter of purge_queue and an incompatible change of it."""
 
 
 OF_UNITS = [engine for engine in ENGINES if engine != "oracle"]
-"""The engines whose routines and helpers are units of a release; Oracle's are in packages, which
-are made anew as a whole when no call is in them."""
+"""The engines that replace single routines; on Oracle, an upgrade replaces whole packages."""
 UNITS = [unit for unit in code_units() if unit.engine in OF_UNITS]
 
 
 @pytest.fixture(params=ENGINES)
 def migrations(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """An engine's migrations in a copy, the first one released and the second one begun."""
+    """A copy of an engine's migrations, the first one released and the second one begun."""
     made = copied_without_history(tmp_path, str(request.param))
     release(made)
     begin_next(made, "more")
@@ -52,14 +51,14 @@ def migrations(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def edit(file: Path, old: str, new: str) -> None:
-    """Replace a part of a file that is there once or more."""
+    """Replace all occurrences of a text in a file."""
     text = file.read_text(encoding="utf-8")
     assert old in text, f"{file} has no {old}"
     file.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def remove(migrations: Path, name: str) -> None:
-    """Remove a unit from its file, or a file of its own and its line in install.sql."""
+    """Remove a unit from its file, or a file and its line in install.sql."""
     folder = sources_of(migrations)
     if not name.endswith(".sql"):
         remove_unit(folder, name)
@@ -73,16 +72,16 @@ def remove(migrations: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_next_version_does_nothing_that_it_may_not(engine: str) -> None:
+def test_next_version_is_compatible(engine: str) -> None:
     assert faults_of_next(MIGRATIONS / engine) == []
 
 
 @for_each(UNITS)
-def test_every_routine_has_a_signature(unit: Unit) -> None:
+def test_signature_is_found_in_every_unit(unit: Unit) -> None:
     assert object_name(unit) in signatures(unit.engine, unit.text)
 
 
-def test_the_signatures_of_oracle_are_those_of_its_packages() -> None:
+def test_oracle_signatures_are_those_of_its_packages() -> None:
     declared = signatures("oracle", sources(SQL / "oracle")["packages/rowq.sql"])
     files = (SQL / "oracle" / "routines").glob("*.sql")
     assert {path.stem for path in files} <= declared.keys()
@@ -90,7 +89,7 @@ def test_the_signatures_of_oracle_are_those_of_its_packages() -> None:
     assert "p_rows out sys_refcursor" in declared["enqueue"]
 
 
-def test_a_version_may_change_texts_and_add_a_column_and_a_helper(tmp_path: Path) -> None:
+def test_version_may_change_texts_and_add_column_and_helper(tmp_path: Path) -> None:
     for engine in ENGINES:
         migrations = copied_without_history(tmp_path / engine, engine)
         release(migrations)
@@ -99,7 +98,7 @@ def test_a_version_may_change_texts_and_add_a_column_and_a_helper(tmp_path: Path
         assert faults_of_next(migrations) == []
 
 
-def test_parameters_that_are_not_as_released_are_found(migrations: Path) -> None:
+def test_changed_parameters_are_incompatible(migrations: Path) -> None:
     old, new = OTHER_PARAMETERS[migrations.name]
     edit(sources_of(migrations) / "routines" / "purge_queue.sql", old, new)
     faults = faults_of_next(migrations)
@@ -110,7 +109,7 @@ def test_parameters_that_are_not_as_released_are_found(migrations: Path) -> None
 
 
 @pytest.mark.parametrize("migrations", OF_UNITS, indirect=True)
-def test_a_routine_that_is_gone_is_found(migrations: Path) -> None:
+def test_removed_routine_is_incompatible(migrations: Path) -> None:
     remove(migrations, "routines/peek.sql")
     (fault,) = faults_of_next(migrations)
     assert fault.startswith("routines/peek.sql of ")
@@ -118,7 +117,7 @@ def test_a_routine_that_is_gone_is_found(migrations: Path) -> None:
 
 
 @pytest.mark.parametrize("migrations", OF_UNITS, indirect=True)
-def test_a_helper_that_the_version_before_calls_is_missed(migrations: Path) -> None:
+def test_removed_helper_of_last_version_is_incompatible(migrations: Path) -> None:
     remove(migrations, "internal/push_delayed")
     (fault,) = faults_of_next(migrations)
     assert fault.startswith("internal/push_delayed is gone, but ")
@@ -126,13 +125,13 @@ def test_a_helper_that_the_version_before_calls_is_missed(migrations: Path) -> N
 
 
 @pytest.mark.parametrize("migrations", OF_UNITS, indirect=True)
-def test_a_helper_that_an_earlier_version_called_is_missed_for_ever(migrations: Path) -> None:
-    """A database of the first release gets both upgrades within a second, with calls under way."""
+def test_removed_helper_of_old_version_is_incompatible(migrations: Path) -> None:
+    """A database of the first release can get both upgrades while calls are running."""
     change_sources(migrations)
     helper = name_on(migrations.name, "internal_second")
     routine = sources_of(migrations) / "routines" / "peek.sql"
     without = routine.read_text(encoding="utf-8")
-    # A name is taken for a call, wherever it stands.
+    # Any occurrence of the name counts as a call.
     routine.write_text(f"-- {helper}\n{without}", encoding="utf-8")
     calling = release(migrations)
     assert calling is not None
@@ -146,7 +145,7 @@ def test_a_helper_that_an_earlier_version_called_is_missed_for_ever(migrations: 
     assert fault.startswith(f"internal/second is gone, but routines/peek.sql of {calling.stem}")
 
 
-def test_a_table_that_changes_needs_a_statement(migrations: Path) -> None:
+def test_changed_table_requires_a_statement(migrations: Path) -> None:
     table = sources_of(migrations) / "tables.sql"
     edit(table, "-- ", "-- (more to say) ")
     assert faults_of_next(migrations) == []
@@ -159,7 +158,7 @@ def test_a_table_that_changes_needs_a_statement(migrations: Path) -> None:
     assert faults_of_next(migrations) == []
 
 
-def test_a_table_that_is_gone_needs_a_statement(migrations: Path) -> None:
+def test_removed_table_requires_a_statement(migrations: Path) -> None:
     remove(migrations, "tables/limit_lock")
     (fault,) = faults_of_next(migrations)
     assert fault.startswith("tables/limit_lock is not as it was")

@@ -20,30 +20,30 @@ from tests.static.sources import (
 )
 
 LONG_TEXTS = {"body", "error", "header_value", "progress"}
-"""Texts that may be longer than Oracle's varchar2."""
+"""Texts that may exceed Oracle's varchar2."""
 
 UNREACHABLE = {
-    # It gives back of its own new claim.
+    # It releases messages of its own new claim.
     ("mysql", "dequeue_wait"): {"RQ721"},
     ("postgres", "dequeue_wait"): {"RQ721"},
     ("sqlserver", "dequeue_wait"): {"RQ721"},
-    # They name a queue only if they were given one.
+    # They require a queue only if one is passed.
     **{(engine, "list_schedules"): {"RQ711"} for engine in ENGINES},
     **{(engine, "list_workers"): {"RQ711"} for engine in ENGINES},
     ("mysql", "list_topics"): {"RQ711"},
     ("oracle", "list_topics"): {"RQ711"},
     ("postgres", "list_topics"): {"RQ711"},
     ("sqlserver", "list_topics"): {"RQ711"},
-    # It enqueues where it has found a queue that nobody can drop meanwhile. On Oracle one that was
-    # dropped since a serializable transaction began is its ORA-08177.
+    # It enqueues into a queue that cannot be dropped now; in a serializable transaction on Oracle,
+    # a dropped one raises ORA-08177.
     ("oracle", "publish"): {"RQ701"},
     ("oracle", "publish_batch"): {"RQ701"},
     ("postgres", "publish"): {"RQ701"},
     ("postgres", "publish_batch"): {"RQ701"},
-    # It shares a helper with enqueue_batch, but names no queue.
+    # It shares a helper with enqueue_batch but has no queue.
     ("sqlserver", "publish_batch"): {"RQ701"},
 }
-"""Errors of what a routine calls that cannot happen there."""
+"""Errors of called helpers that cannot occur in a routine."""
 
 ROUTINES = [(engine, name) for engine in ENGINES for name in routines_of(engine)]
 
@@ -86,12 +86,12 @@ def routine_file(engine: str, name: str) -> str:
 
 
 def signature(engine: str, name: str) -> tuple[str, str, str]:
-    """Return kind, parameters and columns as the file spells them."""
+    """Return kind, parameters and columns from a routine's file."""
     return signature_in(routine_file(engine, name), engine, name)
 
 
 def signature_in(text: str, engine: str, name: str) -> tuple[str, str, str]:
-    """Return the same of a routine's text."""
+    """Return kind, parameters and columns from a routine's text."""
     match = _SIGNATURES[engine].search(text)
     assert match, f"{name}: the signature is not in the house style"
     assert match.group(2) == name_on(engine, name)
@@ -107,13 +107,13 @@ def spelled(engine: str, kind: str) -> str:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_has_a_file_for_each_routine_and_no_other(engine: str) -> None:
+def test_engine_has_exactly_one_file_per_routine(engine: str) -> None:
     files = {path.stem for path in sql_files(engine, "routines")}
     assert files == routines_of(engine).keys()
 
 
 def overloads_of(engine: str) -> list[tuple[str, str, str]]:
-    """Return routine, parameter and type of every overload that the contract has for an engine."""
+    """Return routine, parameter and type of an engine's overloads."""
     return [
         (name, parameter, type_)
         for name, entry in routines_of(engine).items()
@@ -123,13 +123,13 @@ def overloads_of(engine: str) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_overload_has_a_file_and_no_other_has_one(engine: str) -> None:
+def test_engine_has_exactly_one_file_per_overload(engine: str) -> None:
     files = [path.stem for path in sql_files(engine, "overloads")]
     assert files == sorted(f"{name}_{type_}" for name, _, type_ in overloads_of(engine))
 
 
 @pytest.mark.parametrize(("name", "parameter", "type_"), overloads_of("postgres"))
-def test_an_overload_differs_from_its_routine_by_the_type_of_one_parameter_that_is_required(
+def test_overload_differs_by_type_of_one_required_parameter(
     name: str, parameter: str, type_: str
 ) -> None:
     path = SQL / "postgres" / "overloads" / f"{name}_{type_}.sql"
@@ -143,7 +143,7 @@ def test_an_overload_differs_from_its_routine_by_the_type_of_one_parameter_that_
     assert (kind, columns) == (first_kind, first_columns)
 
 
-def test_a_short_form_has_the_first_parameters_and_everything_else_of_its_routine() -> None:
+def test_short_form_has_the_first_parameters_of_its_routine() -> None:
     short = {name: entry for name, entry in CONTRACT["routine"].items() if "short_form_of" in entry}
     assert short
     for entry in short.values():
@@ -160,12 +160,12 @@ def test_a_short_form_has_the_first_parameters_and_everything_else_of_its_routin
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_install_sql_names_every_file_once(engine: str) -> None:
+def test_install_sql_includes_every_file_once(engine: str) -> None:
     text = (SQL / engine / "install.sql").read_text(encoding="utf-8")
     named = re.findall(rf"{_INCLUDE[engine]}|^-- source (comments\.sql)$", text, re.MULTILINE)
     named = ["".join(found) if isinstance(found, tuple) else found for found in named]
-    # Oracle's subprograms come in packages, which raise only later what did not compile. A file
-    # beside the folders is run by every migration.
+    # Oracle's subprograms are in packages, whose compile errors compiled.sql raises. Every
+    # migration runs the files beside the folders.
     is_oracle = engine == "oracle"
     rooms = ("tables",) if is_oracle else ()
     files = [path.relative_to(SQL / engine).as_posix() for path in sql_files(engine, *rooms)]
@@ -178,11 +178,10 @@ def test_install_sql_names_every_file_once(engine: str) -> None:
 
 
 @for_each(ROUTINES)
-def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
+def test_parameters_have_contract_order_types_and_defaults(engine: str, name: str) -> None:
     entry = routines_of(engine)[name]
     kind, parameters, _ = signature(engine, name)
-    # On the other engines a procedure's results are a result set or cursor, and a procedure of
-    # MySQL has no defaults.
+    # Elsewhere a result set or cursor returns the columns, and MySQL has no defaults.
     is_postgres = engine == "postgres"
     wanted = [
         (
@@ -203,28 +202,28 @@ def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, na
 
 
 def spelled_for(engine: str, parameter: str) -> str:
-    """Return how an engine spells the type of a parameter."""
+    """Return an engine's type of a parameter."""
     if engine == "oracle" and parameter in LONG_TEXTS:
         return "clob"
     return spelled(engine, CONTRACT["parameters"][parameter]["type"])
 
 
 def default_on(engine: str, given: dict[str, str]) -> str:
-    """Return a parameter's default as an engine spells it, empty when it has none."""
+    """Return a parameter's default on an engine, empty if it has none."""
     default = given.get("default", "")
     has_numbers = engine in {"oracle", "sqlserver"}
     return {"true": "1", "false": "0"}.get(default, default) if has_numbers else default
 
 
 @for_each(routines_of("oracle"))
-def test_oracle_columns_have_the_contract_s_order(name: str) -> None:
+def test_oracle_columns_have_contract_order(name: str) -> None:
     for listed in _SELECTED.findall(routine_file("oracle", name)):
         columns = [part.split()[-1].rpartition(".")[2] for part in top_level(listed)]
         assert columns == routines_of("oracle")[name]["columns"]
 
 
 def top_level(text: str) -> list[str]:
-    """Return the parts between commas that stand in no parenthesis."""
+    """Split a text at the commas outside parentheses."""
     depths = [text[:place].count("(") - text[:place].count(")") for place in range(len(text))]
     marked = "".join(
         "\0" if character == "," and not depths[at] else character
@@ -234,7 +233,7 @@ def top_level(text: str) -> list[str]:
 
 
 @for_each(routines_of("postgres"))
-def test_postgres_columns_have_the_contract_s_order_and_types(name: str) -> None:
+def test_postgres_columns_have_contract_order_and_types(name: str) -> None:
     engine, entry = "postgres", routines_of("postgres")[name]
     kind, _, columns = signature(engine, name)
     if kind == "procedure":
@@ -250,13 +249,13 @@ def type_of(column: str) -> str:
 
 
 @for_each(ROUTINES)
-def test_a_routine_raises_the_errors_it_declares_and_no_others(engine: str, name: str) -> None:
+def test_routine_raises_exactly_its_declared_errors(engine: str, name: str) -> None:
     possible = errors_of(engine, name_on(engine, name)) - UNREACHABLE.get((engine, name), set())
     assert possible == set(routines_of(engine)[name]["errors"])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_error_text_begins_with_its_number_and_name(engine: str) -> None:
+def test_error_text_begins_with_number_and_name(engine: str) -> None:
     for path in sql_files(engine, "internal", "routines", "overloads"):
         text = path.read_text(encoding="utf-8")
         said = _MESSAGE.findall(text)
@@ -268,9 +267,9 @@ def test_every_error_text_begins_with_its_number_and_name(engine: str) -> None:
             assert CONTRACT["errors"][number]["name"] == name, path.name
 
 
-def test_every_error_and_every_outcome_word_is_used() -> None:
+def test_every_error_and_outcome_is_used() -> None:
     routines: list[dict[str, Any]] = list(CONTRACT["routine"].values())
-    # Those with `nodes` are raised by what carries a call, and not by the routines.
+    # Errors with `nodes` are raised by forwarders, not by routines.
     of_routines = {number for number, e in CONTRACT["errors"].items() if "nodes" not in e}
     assert {number for entry in routines for number in entry["errors"]} == of_routines
     sources = {
@@ -283,7 +282,7 @@ def test_every_error_and_every_outcome_word_is_used() -> None:
             assert f"'{outcome}'" in texts, f"{name} never says {outcome}"
 
 
-def test_contract_names_only_what_it_describes_and_describes_only_what_it_names() -> None:
+def test_contract_describes_exactly_the_names_it_uses() -> None:
     routines: list[dict[str, Any]] = list(CONTRACT["routine"].values())
     parameters = {given["name"] for entry in routines for given in entry["parameters"]}
     columns = {column for entry in routines for column in entry["columns"]}
@@ -293,7 +292,7 @@ def test_contract_names_only_what_it_describes_and_describes_only_what_it_names(
     assert {described_type["type"] for described_type in described} == CONTRACT["types"].keys()
 
 
-def test_what_only_some_engines_have_names_engines_that_there_are() -> None:
+def test_contract_limits_entries_to_known_engines() -> None:
     entries = [
         entry for kind in ("routine", "parameters", "columns") for entry in CONTRACT[kind].values()
     ]
@@ -311,7 +310,7 @@ def test_what_only_some_engines_have_names_engines_that_there_are() -> None:
     assert named <= set(CONTRACT["types"]["text"])
 
 
-def test_every_promise_is_held_by_a_routine_or_by_all_of_them() -> None:
+def test_every_promise_belongs_to_a_routine() -> None:
     cited = {number for entry in CONTRACT["routine"].values() for number in entry["promises"]}
     assert cited <= CONTRACT["promises"].keys()
     assert CONTRACT["promises"].keys() - cited <= {"P16"}, "P16 is about every routine"
@@ -322,7 +321,7 @@ def promises_cited(path: Path) -> set[str]:
     return {number for call in _PROMISES.findall(text) for number in re.findall(r"P\d\d", call)}
 
 
-def test_every_promise_is_cited_by_a_test_and_every_cited_promise_exists() -> None:
+def test_tests_cite_exactly_the_promises() -> None:
     cited = {
         number for path in (ROOT / "tests").rglob("test_*.py") for number in promises_cited(path)
     }
@@ -345,31 +344,7 @@ def test_oracle_grants_give_each_role_its_package() -> None:
     assert given == kept == {*ROLES.items(), ("admin", "rowq"), *lists}
 
 
-HELPERS = {
-    "dequeue_wait": ("internal_poll", "internal_require_autocommit", "internal_wait_until"),
-    "wait_for_result": (
-        "internal_poll_result", "internal_require_autocommit", "internal_wait_until",
-    ),
-}  # fmt: skip
-"""What the procedures that run with their callers' rights call."""
-
-
-def test_postgres_grants_give_each_role_its_routines_and_nothing_else() -> None:
-    text = (SQL / "postgres" / "grants.sql").read_text(encoding="utf-8")
-    given = re.findall(r"\('rowq_(\w+)', '(\w+)'\)", text)
-    wanted = [
-        (role, name) for name, entry in routines_of("postgres").items() for role in entry["roles"]
-    ]
-    helpers = {
-        (role, name)
-        for waits, names in HELPERS.items()
-        for role in CONTRACT["routine"][waits]["roles"]
-        for name in names
-    }
-    assert sorted(given) == sorted([*wanted, *helpers])
-
-
-def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None:
+def test_sqlserver_grants_give_each_role_only_its_routines() -> None:
     text = (SQL / "sqlserver" / "grants.sql").read_text(encoding="utf-8")
     given = re.findall(r"^grant (\w+) on (\S+) to rowq_(\w+);$", text, re.MULTILINE)
     wanted = [
@@ -377,7 +352,7 @@ def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None
         for name, entry in routines_of("sqlserver").items()
         for role in entry["roles"]
     ]
-    # A caller of a procedure that declares a variable of a table type needs a right on the type.
+    # A procedure with a variable of a table type requires a right on the type from its caller.
     types = re.findall(r"^create type (\S+) as table", tsql_types(), re.MULTILINE)
     roles = {role for _, _, role in wanted}
     wanted += [("execute", f"type::{name}", role) for name in types for role in roles]
@@ -388,8 +363,8 @@ def tsql_types() -> str:
     return (SQL / "sqlserver" / "tables.sql").read_text(encoding="utf-8")
 
 
-def test_the_groups_are_those_that_code_asks_for() -> None:
-    """sql/generate/typescript.py, tests/chaos and the add-on for Citus compare with these words."""
+def test_groups_are_those_used_in_code() -> None:
+    """sql/generate/typescript.py, tests/chaos and the Citus add-on use these words."""
     assert {entry["group"] for entry in CONTRACT["routine"].values()} == {
         *("admin", "consume", "finish", "inspect", "maintenance", "produce", "schedule"),
     }

@@ -1,4 +1,4 @@
-"""The files of a release, as far as nothing is built."""
+"""The files of a release that need no build."""
 
 import re
 import tomllib
@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
-def test_a_script_is_what_rowq_sql_prints_below_a_line_for_who_has_only_the_file() -> None:
+def test_script_is_output_of_rowq_sql_below_a_first_line() -> None:
     written = scripts()
     assert len(written) == 2 * len(HOW_TO_RUN)
     for engine in HOW_TO_RUN:
@@ -35,7 +35,7 @@ def test_a_script_is_what_rowq_sql_prints_below_a_line_for_who_has_only_the_file
             assert rest == made
 
 
-def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
+def test_sums_are_those_of_the_files(tmp_path: Path) -> None:
     write_scripts(tmp_path)
     names = [path.name for path in tmp_path.iterdir()]
     (tmp_path / "rowq-notes.txt").write_text("not of a release", encoding="utf-8")
@@ -45,7 +45,7 @@ def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
     assert sums == {name: digest_of(tmp_path / name) for name in names} == read_sums(tmp_path)
 
 
-def test_links_lead_to_the_files_of_the_version() -> None:
+def test_absolute_links_point_to_files_of_the_tag() -> None:
     page = "[a](sql/README.md#b) [c](#d) [e](https://f/g) ![h](i.svg) [j](mailto:k@l)"
     assert with_absolute_links(page, "https://host/rowq/", "1.2") == (
         "[a](https://host/rowq/blob/v1.2/sql/README.md#b) [c](#d) [e](https://f/g)"
@@ -53,7 +53,7 @@ def test_links_lead_to_the_files_of_the_version() -> None:
     )
 
 
-def test_the_long_description_is_the_readme_with_links_once_there_is_a_repository() -> None:
+def test_long_description_is_readme_with_repository_links() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     metadata = {"version": "1.2", **PROJECT}
     metadata.pop("urls", None)
@@ -71,5 +71,5 @@ def test_the_long_description_is_the_readme_with_links_once_there_is_a_repositor
             assert (ROOT / link.removeprefix(base).partition("#")[0]).exists(), link
 
 
-def test_every_classifier_is_one_of_a_package_index_s() -> None:
+def test_classifiers_are_known() -> None:
     assert set(PROJECT["classifiers"]) <= classifiers

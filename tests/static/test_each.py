@@ -1,4 +1,4 @@
-"""What tests a rule about many things tells of each that breaks it."""
+"""Reports of rules on many cases."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.helpers.together import SKIPPED_CASE, Record
 from tests.static.each import for_each
 
 
-def test_all_that_break_a_rule_are_told_with_their_names(record_property: Record) -> None:
+def test_rule_reports_all_broken_cases_by_name(record_property: Record) -> None:
     @for_each([("one", 1), ("two", 2), ("three", 3)])
     def test_a_number_is_odd(word: str, number: int) -> None:
         assert number % 2, word
@@ -23,7 +23,7 @@ def test_all_that_break_a_rule_are_told_with_their_names(record_property: Record
     assert len(both.value.exceptions) == 2
 
 
-def test_a_skip_hides_no_other_case(record_property: Record) -> None:
+def test_skip_hides_no_other_case(record_property: Record) -> None:
     @for_each(["skipped", "broken", "kept"])
     def test_a_word_is_kept(word: str) -> None:
         if word == "skipped":
@@ -41,7 +41,7 @@ def test_a_skip_hides_no_other_case(record_property: Record) -> None:
         test_a_word_is_skipped(record_property)
 
 
-def test_the_reasons_of_skipped_cases_are_recorded() -> None:
+def test_skip_reasons_are_recorded() -> None:
     @for_each(["skipped", "kept"])
     def test_a_word_is_kept(word: str) -> None:
         if word == "skipped":
@@ -52,7 +52,7 @@ def test_the_reasons_of_skipped_cases_are_recorded() -> None:
     assert recorded == [(SKIPPED_CASE, "no skipped")]
 
 
-def test_a_rule_about_nothing_fails(record_property: Record) -> None:
+def test_rule_without_cases_fails(record_property: Record) -> None:
     @for_each([])
     def test_nothing_is_wrong() -> None:
         """Never called."""

@@ -1,10 +1,11 @@
-"""Every engine has each piece that docs/contributing.md names; only rowq.engines imports it."""
+"""Every engine has each piece that docs/contributing.md names, and its packages for the tests."""
 
 import ast
 import inspect
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +17,24 @@ from rowq.tools.doctor.check import EngineChecks
 from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
 from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.installer import BaseInstaller
+from tests.engines.provide import PROVIDERS
+from tests.helpers.dialects import DIALECTS
 from tests.static.sources import ROOT, SQL
 
 PACKAGE = ROOT / "python_client" / "rowq"
 HALVES = (PACKAGE / "engines", PACKAGE / "tools" / "engines")
-"""What a client needs of the engines, and what tools need of them; a package each."""
+"""The packages with the engines' modules for clients, and for tools."""
 NAMES = [engine.name for engine in engines()]
 
 
 def section() -> str:
-    """Return what docs/contributing.md says about adding an engine."""
+    """Return the section of docs/contributing.md about adding an engine."""
     text = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
     return text.partition("\n## Add an engine\n")[2].partition("\n## ")[0]
 
 
 def pieces() -> list[str]:
-    """Return the paths that the section names, with the engine's name left open."""
+    """Return the paths in the section, with the placeholder <engine>."""
     return [piece for piece in re.findall(r"`([^`]+)`", section()) if "<engine>" in piece]
 
 
@@ -41,7 +44,7 @@ def files() -> list[Path]:
 
 
 def imported(module: Path) -> Iterator[str]:
-    """Yield the names of the modules that a file imports, or names in a text to import."""
+    """Yield the modules that a file imports, also by name in a text."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         match node:
             case ast.Import(names):
@@ -54,14 +57,14 @@ def imported(module: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("engine", NAMES)
-def test_an_engine_has_every_piece_that_the_readme_names(engine: str) -> None:
+def test_engine_has_every_piece_in_the_readme(engine: str) -> None:
     paths = [piece for piece in pieces() if "/" in piece]
     assert len(paths) > 20
     named = {path: path.replace("<engine>", engine) for path in paths}
     assert [path for path, place in named.items() if not list(ROOT.glob(place))] == []
 
 
-def test_the_readme_names_every_module_that_all_engines_have() -> None:
+def test_readme_names_every_module_of_all_engines() -> None:
     for half in HALVES:
         modules = [{path.stem for path in (half / name).glob("*.py")} for name in NAMES]
         place = f"{half.relative_to(ROOT).as_posix()}/<engine>/"
@@ -69,19 +72,19 @@ def test_the_readme_names_every_module_that_all_engines_have() -> None:
         assert set.intersection(*modules) - {"__init__"} == named
 
 
-def test_the_folders_of_sql_and_migrations_are_those_of_the_engines() -> None:
+def test_sql_and_migrations_have_one_folder_per_engine() -> None:
     for folder, others in ((SQL, {"generate"}), (ROOT / "migrations", set())):
         found = {path.name for path in folder.iterdir() if path.is_dir()}
         assert found - others == set(NAMES)
 
 
-def test_the_contract_has_a_type_for_every_engine() -> None:
+def test_contract_has_a_type_for_every_engine() -> None:
     types = tomllib.loads((SQL / "contract.toml").read_text(encoding="utf-8"))["types"]
     assert types
     assert {kind: sorted(names) for kind, names in types.items()} == dict.fromkeys(types, NAMES)
 
 
-def test_the_package_has_both_extras_of_every_engine() -> None:
+def test_package_has_both_extras_of_every_engine() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = {piece for piece in pieces() if "/" not in piece}
     assert wanted == {"<engine>", "<engine>-driver"}
@@ -101,7 +104,7 @@ def test_the_package_has_both_extras_of_every_engine() -> None:
         ("doctor", "CHECKS", EngineChecks),
     ],
 )
-def test_what_others_ask_an_engine_for_is_whole(
+def test_engine_modules_implement_their_interfaces(
     engine: str, part: str, name: str, kind: type[Any]
 ) -> None:
     assert f"`{name}`" in section()
@@ -118,27 +121,45 @@ def test_what_others_ask_an_engine_for_is_whole(
 
 
 def engine_of(module: str) -> str | None:
-    """Return the engine that a module of rowq is of, None where it is of none."""
+    """Return the engine of a module, or None."""
     found = re.match(rf"rowq\.(?:\w+\.)*({'|'.join(NAMES)})(?=\.|$)", module)
     return found[1] if found else None
 
 
 def module_of(path: Path) -> str:
-    """Return the name of the module that a file of the package is."""
+    """Return the module name of a file of the package."""
     return ".".join(("rowq", *path.relative_to(PACKAGE).with_suffix("").parts))
 
 
-def test_nobody_else_imports_a_module_of_an_engine() -> None:
-    strangers = [
+def test_engine_modules_are_imported_by_their_engine_only() -> None:
+    others = [
         f"{module_of(path)} imports {name}"
         for path in files()
         for name in imported(path)
         if engine_of(name) not in {None, engine_of(module_of(path))}
     ]
-    assert strangers == []
+    assert others == []
 
 
-def test_every_engine_has_modules_of_its_own_in_every_ring() -> None:
+def test_every_engine_has_modules_in_every_layer() -> None:
     found = {(module_of(path).split(".")[1], engine_of(module_of(path))) for path in files()}
     assert {ring for ring, engine in found if engine} == {"engines", "worker", "tools", "contrib"}
     assert {(ring, name) for ring in ("engines", "worker", "tools") for name in NAMES} <= found
+
+
+@pytest.mark.parametrize("engine", NAMES)
+def test_engine_has_its_packages_for_tests(engine: str) -> None:
+    folder = ROOT / "tests" / "engines" / engine
+    pieces = ("server", "providers", "dialect", "catalog", "tables")
+    assert [piece for piece in pieces if not (folder / f"{piece}.py").is_file()] == []
+    for name in ("engine_only", "security"):
+        assert list((ROOT / "tests" / name / engine).glob("test_*.py"))
+    providers = import_module(f"tests.engines.{engine}.providers").PROVIDERS
+    assert {provider.engine for provider in providers} == {engine}
+    assert set(providers) <= set(PROVIDERS)
+    assert DIALECTS[engine] is import_module(f"tests.engines.{engine}.dialect").DIALECT
+
+
+def test_tests_have_no_package_of_another_engine() -> None:
+    folders = {path.name for path in (ROOT / "tests" / "engines").iterdir() if path.is_dir()}
+    assert folders - {"__pycache__"} == set(NAMES)

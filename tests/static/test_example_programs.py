@@ -16,7 +16,7 @@ MOST_LINES = 150
 MOST_LINES_OF_A_PAGE = 45
 
 
-def test_the_page_has_twelve_steps_and_every_language() -> None:
+def test_page_has_12_steps_and_every_language() -> None:
     assert list(range(1, 13)) == STEPS
     assert [name for name in languages() if f"({name}/README.md)" not in PAGE] == []
     folders = {path.parent.name for path in EXAMPLES.glob("*/README.md")}
@@ -24,14 +24,14 @@ def test_the_page_has_twelve_steps_and_every_language() -> None:
 
 
 @pytest.mark.parametrize("name", languages())
-def test_a_worker_has_all_steps_in_their_order(name: str) -> None:
+def test_worker_has_all_steps_in_order(name: str) -> None:
     (worker,) = (path for path in (EXAMPLES / name).glob("[wW]orker.*") if path.is_file())
     text = worker.read_text(encoding="utf-8")
     assert [int(number) for number in re.findall(r"\bstep (\d+):", text)] == STEPS
 
 
 @pytest.mark.parametrize("name", languages())
-def test_programs_and_page_of_a_language_are_short(name: str) -> None:
+def test_programs_and_page_of_language_are_short(name: str) -> None:
     programs = [path for path in (EXAMPLES / name).glob("[eEwW]*.*") if path.is_file()]
     assert {path.stem.lower() for path in programs} >= {"enqueue", "worker"}
     for path in programs:
@@ -41,7 +41,7 @@ def test_programs_and_page_of_a_language_are_short(name: str) -> None:
     assert "../README.md" in page
 
 
-def test_the_readme_leads_to_the_examples() -> None:
+def test_readme_links_to_the_examples() -> None:
     assert "(docs/examples/README.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -52,7 +52,7 @@ def test_shellcheck_finds_no_fault(script: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_node_gives_the_routines_of_mysql_their_parameters_in_the_order_of_the_contract() -> None:
+def test_node_passes_mysql_parameters_in_contract_order() -> None:
     text = (EXAMPLES / "node" / "mysql.js").read_text(encoding="utf-8")
     table = text.partition("const parameters = {")[2].partition("\n};")[0]
     entries = re.findall(r'(\w+):\s*((?:"[^"]*"[\s+]*)+),', table)
@@ -63,7 +63,7 @@ def test_node_gives_the_routines_of_mysql_their_parameters_in_the_order_of_the_c
         assert names == [parameter.name for parameter in entry.parameters]
 
 
-def test_make_lint_types_the_examples_in_python() -> None:
+def test_make_lint_checks_types_of_python_examples() -> None:
     found = {
         path.parent.parent.name for path in (ROOT / "docs" / "examples").glob("*/*/__init__.py")
     }

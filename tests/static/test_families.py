@@ -1,4 +1,4 @@
-"""Helpers stand in families, the same on every engine, and the head of a file is about them all."""
+"""Helpers are in families, the same on every engine, and the head of a file describes them."""
 
 import re
 from collections import defaultdict
@@ -20,7 +20,7 @@ FILES = [
 
 
 def head(path: Path) -> str:
-    """Return the comment with which a file begins."""
+    """Return the comment at the start of a file."""
     return path.read_text(encoding="utf-8").partition("\n\n")[0]
 
 
@@ -31,14 +31,14 @@ def helpers(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_engine_has_every_family_and_no_other_file(engine: str) -> None:
+def test_engine_has_exactly_the_families(engine: str) -> None:
     beside = ["types"] if engine == "oracle" else []
     found = [path.stem for path in sql_files(engine, "internal")]
     assert found == sorted([*FAMILIES, *beside])
     assert not (SQL / engine / "tables").exists()
 
 
-def test_a_helper_is_in_one_family_on_all_engines() -> None:
+def test_helper_is_in_same_family_on_all_engines() -> None:
     families: dict[str, set[str]] = defaultdict(set)
     for _, path in FILES:
         for name in helpers(path):
@@ -47,13 +47,13 @@ def test_a_helper_is_in_one_family_on_all_engines() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_unit_has_a_name_of_its_own(engine: str) -> None:
+def test_unit_names_are_unique(engine: str) -> None:
     names = [str(unit) for unit in sql_units(engine)]
     assert len(set(names)) == len(names)
 
 
 @for_each(FILES)
-def test_a_family_begins_with_its_idea_and_its_calls(engine: str, path: Path) -> None:
+def test_family_begins_with_idea_and_calls(engine: str, path: Path) -> None:
     lines = head(path).splitlines()
     assert all(line.startswith("--") for line in lines), engine
     assert re.match(rf"-- {path.stem.capitalize()}: .+\.$", lines[0])
@@ -61,14 +61,14 @@ def test_a_family_begins_with_its_idea_and_its_calls(engine: str, path: Path) ->
 
 
 @for_each(FILES)
-def test_the_head_of_a_family_names_all_of_its_helpers(engine: str, path: Path) -> None:
+def test_head_of_family_names_all_its_helpers(engine: str, path: Path) -> None:
     named = set(re.findall(r"\w+", head(path)))
     assert set(helpers(path)) <= named, engine
 
 
 @for_each(FILES)
-def test_the_calls_in_a_head_are_of_helpers_that_are_there(engine: str, path: Path) -> None:
-    """After an arrow stands a helper of the family."""
+def test_calls_in_head_name_existing_helpers(engine: str, path: Path) -> None:
+    """Each name after an arrow is a helper of the family."""
     calls = "\n".join(line for line in head(path).splitlines() if line.startswith("--   "))
     calls = re.sub(r"\n-- {7,}", " ", calls)
     after = [names for line in calls.splitlines() for names in line.split(" -> ")[1:]]

@@ -1,4 +1,4 @@
-"""The plain scripts and the files for Flyway and Alembic hold what the client's script holds."""
+"""The plain scripts and the files for Flyway and Alembic have the client script's statements."""
 
 import ast
 import re
@@ -23,14 +23,14 @@ _PLSQL = ("begin", "declare", "create or replace package", "create or replace ty
 
 
 def plain_statements(engine: str) -> list[str]:
-    """Return the statements of a plain script, cut as its first lines say, without comments."""
+    """Return the statements of a plain script, without comments."""
     return [whole(text) for text in migrate.plain_script(engine).split(SEPARATOR)]
 
 
 def whole(text: str) -> str:
     """Return a statement without the comments before it."""
     lines = text.strip().splitlines()
-    first = next(place for place, line in enumerate(lines) if not line.startswith("--"))
+    first = next(at for at, line in enumerate(lines) if not line.startswith("--"))
     return "\n".join(lines[first:])
 
 
@@ -49,14 +49,14 @@ def flyway_text(engine: str) -> str:
 
 
 @pytest.mark.parametrize("engine", SEPARATED)
-def test_a_plain_script_has_the_statements_that_the_client_sends(engine: str) -> None:
+def test_plain_script_has_the_clients_statements(engine: str) -> None:
     plain = plain_statements(engine)
     settings = 0 if engine == "oracle" else 1
     closing = 2 if engine == "mysql" else 0
     assert plain[settings : len(plain) - closing] == client_statements(engine)
 
 
-def test_on_postgres_the_plain_script_has_the_parts_of_the_client_s() -> None:
+def test_postgres_plain_script_has_the_clients_sections() -> None:
     _, parts = split(migrate.plain_script("postgres"))
     _, given = split(migrate.script("postgres"))
     bare = [Section(part.kind, part.name, part.text.strip()) for part in parts]
@@ -65,7 +65,7 @@ def test_on_postgres_the_plain_script_has_the_parts_of_the_client_s() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_plain_script_has_no_command_of_a_client(engine: str) -> None:
+def test_plain_script_has_no_client_command(engine: str) -> None:
     text = migrate.plain_script(engine)
     commands = re.compile(r"\\|:\w|delimiter\b|source\b|go\b|@|/$|begin;|commit;", re.IGNORECASE)
     assert [line for line in text.splitlines() if commands.match(line)] == []
@@ -74,13 +74,13 @@ def test_a_plain_script_has_no_command_of_a_client(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", SEPARATED)
-def test_no_line_of_the_sources_looks_like_a_separator(engine: str) -> None:
+def test_no_source_line_looks_like_a_separator(engine: str) -> None:
     assert SEPARATOR not in migrate.script(engine)
     assert f"{SEPARATOR}{SEPARATOR}" not in migrate.plain_script(engine)
     assert "[end of statement]" in migrate.plain_script(engine).split("-- [before", 1)[0]
 
 
-def test_every_setting_that_a_script_changes_on_postgres_is_set_back() -> None:
+def test_postgres_script_restores_every_setting() -> None:
     text = migrate.plain_script("postgres")
     outside = re.sub(
         r"^create or replace .*?^as \$\$.*?^\$\$;", "", text, flags=re.MULTILINE | re.DOTALL
@@ -93,8 +93,8 @@ def test_every_setting_that_a_script_changes_on_postgres_is_set_back() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_flyway_finds_the_statements_of_the_plain_script(engine: str) -> None:
-    """By the delimiters of its parsers, which are told in its documentation; it was not run."""
+def test_flyway_file_has_the_plain_scripts_statements(engine: str) -> None:
+    """Split as Flyway's documentation describes; Flyway itself is not run."""
     text = flyway_text(engine)
     assert list(migrate.flyway_files(engine)) == ["V0001__rowq_0_1_0.sql"]
     assert "${" not in text
@@ -112,7 +112,7 @@ def test_flyway_finds_the_statements_of_the_plain_script(engine: str) -> None:
 
 
 def flyway_units(text: str) -> list[str]:
-    """Cut a script for Oracle: PL/SQL ends with a line of /, other SQL with a semicolon."""
+    """Split a script for Oracle: PL/SQL ends with a line of /, other SQL with a semicolon."""
     found: list[str] = []
     lines: list[str] = []
     for line in text.splitlines():
@@ -132,7 +132,7 @@ def flyway_units(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_flyway_runs_the_file_in_its_transaction(engine: str) -> None:
+def test_flyway_file_fits_into_a_transaction(engine: str) -> None:
     never = r"\b(create|drop|alter) (database|tablespace|subscription|system|fulltext)\b"
     alone = r"^(vacuum|reindex|discard|backup|restore|reconfigure)\b|index concurrently"
     text = _COMMENT.sub("", flyway_text(engine))
@@ -142,7 +142,7 @@ def test_flyway_runs_the_file_in_its_transaction(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_alembic_gets_a_branch_of_revisions(
+def test_alembic_files_form_a_branch_of_revisions(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     releases = use_released(copied_without_history(tmp_path, engine), monkeypatch)
@@ -177,7 +177,7 @@ def assigned(source: str) -> dict[str, object]:
     }
 
 
-def test_a_file_that_is_there_is_never_changed(tmp_path: Path) -> None:
+def test_write_files_never_changes_an_existing_file(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     assert migrate.write_files(folder, {"a": "1\n"}) == [folder / "a"]
     assert migrate.write_files(folder, {"a": "1\n", "b": "2\n"}) == [folder / "b"]

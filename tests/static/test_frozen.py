@@ -1,4 +1,4 @@
-"""A release is one script for each engine: it holds the sources of its day and never changes."""
+"""A release is one script per engine that contains the sources and never changes."""
 
 import re
 from pathlib import Path
@@ -44,17 +44,17 @@ CHANGED = {
     "sqlserver": [SECOND, "routines/version.sql", "comments.sql"],
     "oracle": ["statistics.sql", "packages/rowq_body.sql", "compiled.sql", "comments.sql"],
 }
-"""The files that the second release of a test holds, beside the rights."""
+"""The files in a test's second release, besides the rights."""
 
 
 @pytest.fixture(params=ENGINES)
 def migrations(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """An engine's migrations, of which nothing is released, in a copy that may be changed."""
+    """A copy of an engine's unreleased migrations."""
     return copied_without_history(tmp_path, str(request.param))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_newest_migration_leads_to_the_sources_byte_by_byte(engine: str) -> None:
+def test_newest_migration_yields_the_sources_byte_by_byte(engine: str) -> None:
     require_migration(MIGRATIONS / engine)
     newest = release_for(engine).newest
     assert files_after(MIGRATIONS / engine, newest) == sources(SQL / engine)
@@ -66,18 +66,18 @@ def test_released_files_never_change(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_released_migration_has_the_sums_of_both_its_files(engine: str) -> None:
+def test_released_migration_has_sums_of_both_files(engine: str) -> None:
     files = [path for path in migration_files(MIGRATIONS / engine) if is_released(path)]
     names = {file.name for path in files for file in (path, script_of(path))}
     assert read_sums(MIGRATIONS / engine).keys() == names
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_only_the_newest_migration_may_wait_for_its_release(engine: str) -> None:
+def test_only_the_newest_migration_may_be_unreleased(engine: str) -> None:
     assert all(is_released(path) for path in migration_files(MIGRATIONS / engine)[:-1])
 
 
-def test_all_engines_have_the_same_numbers_and_slugs() -> None:
+def test_engines_have_the_same_migration_names() -> None:
     slugs = {
         engine: [
             path.stem.split("-", 1)[1] for path in sorted((MIGRATIONS / engine).glob("*-*.py"))
@@ -88,22 +88,22 @@ def test_all_engines_have_the_same_numbers_and_slugs() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_migration_is_one_transaction_and_names_its_version(engine: str) -> None:
+def test_migration_is_one_transaction_and_names_its_version(engine: str) -> None:
     for numbered in release_for(engine).migrations:
         assert numbered.migration.use_transactions
         assert re.fullmatch(r"\d+\.\d+\.\d+", numbered.rowq_version)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_rollback_knows_everything_that_a_file_creates(engine: str) -> None:
-    # An index goes with its table; partitions of SQL Server are in remove.sql.
+def test_rollback_knows_every_created_object(engine: str) -> None:
+    # An index is dropped with its table; remove.sql drops SQL Server's partitions.
     kept = ("schema", "database", "index", "role", "partition", "unique", "nonclustered")
     for text in files_after(MIGRATIONS / engine, 9999).values():
         lines = re.findall(r"^create (?:or replace |or alter )?(\w+)", text, re.MULTILINE)
         assert len(list(created(text))) == len([kind for kind in lines if kind not in kept])
 
 
-def test_a_script_gives_every_source_back_byte_by_byte(migrations: Path) -> None:
+def test_script_yields_every_source_byte_by_byte(migrations: Path) -> None:
     release(migrations)
     newest = migration_files(migrations)[-1]
     assert is_released(newest)
@@ -120,13 +120,13 @@ def test_a_script_gives_every_source_back_byte_by_byte(migrations: Path) -> None
         file = folder / name
         wanted = file.read_bytes() if file.exists() else text.encode()
         assert held[name].encode() == wanted, name
-    # Two engines write some files in another form for their clients; the others write none.
+    # Only two engines write files in another form for their clients.
     texts = [part.text for part in split(read(script_of(newest)))[1] if part.kind == "file"]
     is_other = texts != list(today.values())
     assert is_other == (migrations.name in ("mysql", "oracle"))
 
 
-def test_a_script_is_what_is_printed_before_and_after_the_release(migrations: Path) -> None:
+def test_released_script_is_the_printed_one(migrations: Path) -> None:
     before = read_release(migrations).script(1)
     script = release(migrations)
     assert script is not None
@@ -135,7 +135,7 @@ def test_a_script_is_what_is_printed_before_and_after_the_release(migrations: Pa
     assert read_release(migrations).script(1) == before
 
 
-def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
+def test_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
     release(migrations)
     change_everything(migrations)
     release(migrations)
@@ -151,7 +151,7 @@ def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
         ] == own[:-1]
 
 
-def test_a_later_release_holds_what_differs_and_its_statements(migrations: Path) -> None:
+def test_later_release_has_changed_files_and_its_statements(migrations: Path) -> None:
     first = release(migrations)
     assert first is not None
     was = first.read_bytes()
@@ -168,7 +168,7 @@ def test_a_later_release_holds_what_differs_and_its_statements(migrations: Path)
     assert first.read_bytes() == was
 
 
-def test_what_is_gone_from_the_sources_is_dropped_and_a_rollback_brings_it_back(
+def test_removed_source_is_dropped(
     migrations: Path,
 ) -> None:
     release(migrations)
@@ -182,7 +182,7 @@ def test_what_is_gone_from_the_sources_is_dropped_and_a_rollback_brings_it_back(
     steps = recorded(read_release(migrations).get(3).migration)
     gone = [step for step in steps if step.kind == "gone"]
     if migrations.name == "oracle":
-        # On Oracle a package is made anew without the routine.
+        # Oracle replaces the package.
         assert gone == []
     else:
         (part,) = gone
@@ -190,7 +190,7 @@ def test_what_is_gone_from_the_sources_is_dropped_and_a_rollback_brings_it_back(
         assert re.fullmatch(rf"drop \w+ if exists rowq\.{name}(\(\))?;\n(go\n)?", part.text)
 
 
-def test_a_released_file_that_is_changed_or_missing_or_was_added_is_found(
+def test_changed_missing_or_added_released_file_is_found(
     migrations: Path,
 ) -> None:
     release(migrations)
@@ -231,14 +231,14 @@ def test_a_released_file_that_is_changed_or_missing_or_was_added_is_found(
     assert len(faults_of_released(migrations)) == 2
 
 
-def test_a_source_that_changes_after_the_release_asks_for_a_new_migration(migrations: Path) -> None:
+def test_source_change_after_release_requires_new_migration(migrations: Path) -> None:
     release(migrations)
     sums = (migrations / SUMS).read_bytes()
     assert release(migrations) is None
     require_migration(migrations)
 
     change_sources(migrations)
-    # A file outside of the folders is run by every migration, so it tells nothing.
+    # Every migration runs the files outside the folders, so they do not count.
     changed = next(name for name in CHANGED[migrations.name] if "/" in name)
     with pytest.raises(ReleasedError, match=rf"begin the next migration for .*{changed}"):
         require_migration(migrations)
@@ -252,7 +252,7 @@ def test_a_source_that_changes_after_the_release_asks_for_a_new_migration(migrat
     assert faults_of_released(migrations) == []
 
 
-def test_no_migration_is_released_before_the_one_that_it_follows(migrations: Path) -> None:
+def test_migration_is_released_after_its_predecessor(migrations: Path) -> None:
     begin_next(migrations, "more")
     with pytest.raises(ValueError, match=r"first-release\.py must be released before"):
         release(migrations)
@@ -260,6 +260,6 @@ def test_no_migration_is_released_before_the_one_that_it_follows(migrations: Pat
 
 
 @pytest.mark.parametrize("text", ["select 1;", "select 1;\n-- [file a.sql]\nselect 2;\n"])
-def test_what_could_not_be_read_back_is_no_part_of_a_script(text: str) -> None:
+def test_script_refuses_unreadable_sections(text: str) -> None:
     with pytest.raises(ValueError, match=r"file x\.sql cannot be a part of a script"):
         joined("-- head\n", [Section("file", "x.sql", text)])

@@ -1,4 +1,4 @@
-"""A file that a program writes is fresh, says so in its first line, and .gitattributes marks it."""
+"""Generated files are current, have a note in their first line, and are in .gitattributes."""
 
 import re
 import subprocess
@@ -11,15 +11,15 @@ from sql.generate.markers import fresh
 from tests.static.each import for_each
 from tests.static.sources import ROOT, files
 
-SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
-# JSON and sums have no comments, and a release's script begins with what its client reads first.
-CANNOT_SAY_SO = re.compile(r".*\.json|migrations/.*|.*/SHA256SUMS")
+NOTE = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
+# JSON and sums have no comments, and a release's script begins with client commands.
+WITHOUT_NOTE = re.compile(r".*\.json|migrations/.*|.*/SHA256SUMS")
 
 
-def says_so(name: str) -> bool:
-    """Return whether the first line of a file tells from what it is made, and how."""
+def has_note(name: str) -> bool:
+    """Return whether the first line of a file names its source and its generator."""
     with (ROOT / name).open("rb") as file:
-        return SAYS_SO.search(file.readline().decode("utf-8", "replace")) is not None
+        return NOTE.search(file.readline().decode("utf-8", "replace")) is not None
 
 
 def marked() -> set[str]:
@@ -28,16 +28,16 @@ def marked() -> set[str]:
 
 
 @for_each(FILES.keys() - TWINS)
-def test_a_generated_file_is_what_make_generate_writes(name: str) -> None:
+def test_generated_file_is_fresh(name: str) -> None:
     assert is_fresh(name), "run: make generate"
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_a_twin_is_what_make_generate_writes(name: str) -> None:
+def test_twin_is_fresh(name: str) -> None:
     assert is_fresh(name), "run: make generate"
 
 
-def test_a_part_is_written_between_its_marks_and_indented_like_them(tmp_path: Path) -> None:
+def test_generated_part_is_indented_like_its_markers(tmp_path: Path) -> None:
     file = tmp_path / "list.sql"
     file.write_text("a\n  -- names: generated\n  old\n  -- end of names\nb\n", encoding="utf-8")
     text = fresh(file, {"names": lambda: "new\n\n  more\n"})
@@ -46,19 +46,19 @@ def test_a_part_is_written_between_its_marks_and_indented_like_them(tmp_path: Pa
         fresh(file, {"nams": str})
 
 
-def test_every_file_that_is_marked_as_generated_says_so() -> None:
+def test_file_marked_as_generated_has_the_note() -> None:
     assert {"sql/CONTRACT.md", "python_client/rowq/queue.py", "benchmarks/RESULTS.md"} <= marked()
-    able = {name for name in marked() if not CANNOT_SAY_SO.fullmatch(name)}
-    assert [name for name in sorted(able) if not says_so(name)] == []
+    able = {name for name in marked() if not WITHOUT_NOTE.fullmatch(name)}
+    assert [name for name in sorted(able) if not has_note(name)] == []
 
 
 @pytest.mark.parametrize("name", [*BUILT, "build/citus/carry.sql"])
-def test_a_file_that_is_built_where_it_is_needed_is_in_no_commit(name: str) -> None:
+def test_built_file_is_not_committed(name: str) -> None:
     assert name not in files()
     assert not files("--", name)
     ignored = subprocess.run(["git", "check-ignore", "--quiet", name], cwd=ROOT, check=False)
     assert ignored.returncode == 0
 
 
-def test_every_file_that_says_it_is_generated_is_marked() -> None:
-    assert [name for name in sorted(files() - marked()) if says_so(name)] == []
+def test_file_with_the_note_is_marked_as_generated() -> None:
+    assert [name for name in sorted(files() - marked()) if has_note(name)] == []

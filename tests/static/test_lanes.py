@@ -1,4 +1,4 @@
-"""A lane below 0 means one table on every engine, and its name is written behind its number."""
+"""A lane below 0 means the same table on every engine, and code names it after its number."""
 
 import re
 
@@ -29,7 +29,7 @@ _NOT_A_TABLE = re.compile(
 )
 
 
-def test_a_lane_below_0_is_written_with_its_name() -> None:
+def test_table_lane_is_written_with_its_name() -> None:
     assert _NAMES[-1] == "claim"
     wrong = []
     for unit in code_units():

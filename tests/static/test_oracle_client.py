@@ -1,4 +1,4 @@
-"""Calls of the client fit the specification of Oracle's package, and errors are understood."""
+"""The client's calls fit Oracle's package, and it recognizes errors."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -34,7 +34,7 @@ def kind_of(parameter: str) -> str:
 
 
 def values_of(routine: str, **given: Any) -> dict[str, Any]:
-    """Return the binds of a call whose other arguments are null."""
+    """Return the binds of a call; other arguments are null."""
     empty = {name: None for name, _ in call_of(routine).parameters}
     return call_of(routine).values({**empty, **given})
 
@@ -45,7 +45,7 @@ def database_error(number: int, text: str) -> oracledb.DatabaseError:
 
 
 @for_each(routines_of("oracle"))
-def test_a_call_gives_every_parameter_of_the_specification_by_name(routine: str) -> None:
+def test_call_passes_every_parameter_by_name(routine: str) -> None:
     text = call_of(routine).text
     given = re.findall(r"(p_\w+) => :(\w+)", text)
     assert text.startswith(f"begin rowq.{routine}(")
@@ -55,7 +55,7 @@ def test_a_call_gives_every_parameter_of_the_specification_by_name(routine: str)
 
 
 @for_each(routines_of("oracle"))
-def test_binds_have_names_and_types_that_the_specification_takes(routine: str) -> None:
+def test_binds_match_the_specification(routine: str) -> None:
     call = call_of(routine)
     values = call.values({name: EXAMPLES[kind_of(name)] for name, _ in call.parameters})
     assert (*values, "p_rows") == ROUTINES[routine].parameters
@@ -63,15 +63,15 @@ def test_binds_have_names_and_types_that_the_specification_takes(routine: str) -
     assert kinds_of(call, values) == {name: kind for name, kind in wanted.items() if kind}
 
 
-def test_a_bind_has_the_form_that_the_server_takes() -> None:
-    moment = datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=1)))
-    assert values_of("enqueue", run_at=moment)["p_run_at"] == datetime(2026, 1, 1, 1)  # noqa: DTZ001
+def test_bind_values_are_converted() -> None:
+    time = datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=1)))
+    assert values_of("enqueue", run_at=time)["p_run_at"] == datetime(2026, 1, 1, 1)  # noqa: DTZ001
     assert values_of("enqueue", headers={"a": "é"})["p_headers"] == '{"a":"é"}'
     assert values_of("complete", message_ids=[1, 2])["p_message_ids"] == "[1, 2]"
     assert values_of("drop_queue", force=True)["p_force"] == 1
 
 
-def test_what_is_empty_or_long_goes_as_a_lob() -> None:
+def test_empty_and_long_texts_are_lobs() -> None:
     assert values_of("enqueue", body="")["p_body"] == Lob("")
     assert values_of("enqueue", body_binary=b"")["p_body_binary"] == Lob(b"")
     assert values_of("enqueue", body="x" * 32_767)["p_body"] == "x" * 32_767
@@ -80,30 +80,30 @@ def test_what_is_empty_or_long_goes_as_a_lob() -> None:
     assert values_of("complete", message_ids=[])["p_message_ids"] == "[]"
 
 
-def test_what_oracle_would_take_for_nothing_or_cut_is_refused() -> None:
+def test_value_that_oracle_would_change_is_refused() -> None:
     for given in ({"dedup_key": ""}, {"queue_name": "x" * 40_000}, {"delay_seconds": float("nan")}):
         with pytest.raises(rowq.InvalidArgument):
             values_of("enqueue", **given)
 
 
 @pytest.mark.parametrize("routine", ["cancel_many", "reset", "list_dead", "discard_dead"])
-def test_an_empty_filter_is_refused_and_never_none(routine: str) -> None:
+def test_empty_filter_is_refused(routine: str) -> None:
     with pytest.raises(rowq.InvalidArgument, match="message_type"):
         values_of(routine, message_type="")
     assert values_of(routine, message_type="mail")["p_message_type"] == "mail"
     assert values_of("enqueue", message_type="")["p_message_type"] == ""
 
 
-def test_rows_become_the_contract_s_types() -> None:
-    moment = datetime(2026, 1, 1)  # noqa: DTZ001
-    row = (7, 8, 1, None, '{"a":1}', "body", None, moment, moment, None)
+def test_rows_have_the_contracts_types() -> None:
+    time = datetime(2026, 1, 1)  # noqa: DTZ001
+    row = (7, 8, 1, None, '{"a":1}', "body", None, time, time, None)
     (read,) = call_of("dequeue_fast").rows([row])
-    at = moment.replace(tzinfo=UTC)
+    at = time.replace(tzinfo=UTC)
     assert read == (7, 8, 1, None, {"a": 1}, "body", None, at, at, None)
 
 
 @pytest.mark.pitfall("oracle 11")
-def test_a_refusal_is_known_by_the_number_in_its_text() -> None:
+def test_refusal_is_recognized_by_its_number() -> None:
     text = 'RQ701 queue_not_found: x\nORA-06512: at "Q.ROWQ", line 12\nORA-06512: at line 1'
     refusal = ENGINE.refusal(database_error(20701, text))
     assert isinstance(refusal, rowq.QueueNotFound)
@@ -112,17 +112,17 @@ def test_a_refusal_is_known_by_the_number_in_its_text() -> None:
 
 
 @pytest.mark.parametrize("number", [3113, 28, 12541])
-def test_a_lost_connection_is_known_by_its_number(number: int) -> None:
+def test_lost_connection_is_recognized_by_its_number(number: int) -> None:
     assert ENGINE.is_connection_lost(database_error(number, "x"))
 
 
 @pytest.mark.parametrize("number", [60, 8177, 1653, 4068])
-def test_what_passes_is_known_by_its_number(number: int) -> None:
+def test_transient_error_is_recognized_by_its_number(number: int) -> None:
     assert ENGINE.is_transient(database_error(number, "x"))
     assert not ENGINE.is_connection_lost(database_error(number, "x"))
 
 
-def test_other_errors_neither_pass_nor_end_the_connection() -> None:
+def test_other_error_is_permanent() -> None:
     error = database_error(942, "table or view does not exist")
     assert not ENGINE.is_transient(error)
     assert not ENGINE.is_connection_lost(error)

@@ -1,4 +1,4 @@
-"""The tests' way to an Oracle Database, as far as it can be seen without one."""
+"""The test dialect of Oracle, without a database."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ URL = "oracle://system:secret@host:1522/service?protocol=tcps"
         ("commit", "commit"),
     ],
 )
-def test_a_statement_of_the_tests_is_spelled_as_19c_takes_it(statement: str, here: str) -> None:
+def test_statement_is_translated_for_19c(statement: str, here: str) -> None:
     assert spelled(statement) == here
 
 
-def test_another_account_has_the_same_database_and_options() -> None:
+def test_url_of_other_account_keeps_database_and_options() -> None:
     url = as_account(URL, "ROWQ_TEST_A", "b")
     assert url == "oracle://ROWQ_TEST_A:b@host:1522/service?protocol=tcps"
     assert owner_in(url) == "ROWQ_TEST_A"
 
 
-def test_a_server_that_does_not_answer_is_told_without_the_password() -> None:
+def test_connection_error_hides_the_password() -> None:
     url = f"oracle://system:secret@127.0.0.1:{free_port()}/service?connect_timeout=5"
     with pytest.raises(CannotConnect, match=r"^Oracle: DPY-6005") as caught:
         open_session(url, autocommit=True)
@@ -80,19 +80,17 @@ def test_a_server_that_does_not_answer_is_told_without_the_password() -> None:
         ("run_at", "timestamp", "infinity", False),
     ],
 )
-def test_what_a_call_cannot_say_here_is_known(
-    name: str, kind: str, value: object, can: bool
-) -> None:
+def test_can_pass_knows_oracles_limits(name: str, kind: str, value: object, can: bool) -> None:
     assert OracleDialect().can_pass(Parameter(name, kind, None, "in"), value) is can
 
 
-def test_long_texts_are_lobs_and_others_are_not() -> None:
+def test_only_long_texts_are_lobs() -> None:
     kinds = {name: type_of(Parameter(name, "text", None, "in")) for name in (*LONG_TEXTS, "x")}
     assert kinds == {**dict.fromkeys(LONG_TEXTS, "clob"), "x": "varchar2"}
 
 
 class Recorder:
-    """A connection and its cursors, which write down what they are given and do nothing."""
+    """A connection and its cursors that only record calls."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -100,22 +98,21 @@ class Recorder:
         self.sizes: dict[str, Any] = {}
 
     def cursor(self) -> Recorder:
-        """Return a cursor."""
         return self
 
     def close(self) -> None:
         """Close it."""
 
     def setinputsizes(self, **sizes: Any) -> None:
-        """Write down the types of binds."""
+        """Record the types of binds."""
         self.sizes = sizes
 
     def execute(self, text: str, binds: dict[str, Any]) -> None:
-        """Write down a call."""
+        """Record a call."""
         self.text, self.binds = text, binds
 
     def createlob(self, kind: Any, data: Any) -> tuple[Any, Any]:
-        """Return what would be sent as a LOB."""
+        """Return a LOB's type and data."""
         return kind, data
 
 
@@ -137,7 +134,7 @@ SIGNATURES = {
 
 
 @for_each(load_contract().of("oracle").values())
-def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
+def test_tests_call_routines_as_specified(routine: Routine) -> None:
     parameters = given(routine)
     recorder = Recorder()
     examples = {parameter.name: EXAMPLES[parameter.type] for parameter in parameters}
@@ -155,7 +152,7 @@ def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
     }
 
 
-def test_a_null_has_a_type_so_that_the_server_does_not_guess_one() -> None:
+def test_null_bind_has_a_type() -> None:
     recorder, routine = Recorder(), load_contract().routines["enqueue"]
     nothing = {parameter.name: None for parameter in given(routine)}
     execute_named(recorder, routine, nothing, "rows")

@@ -1,4 +1,4 @@
-"""The script for SQL*Plus and SQLcl: whole units, each of which may be run again."""
+"""The script for SQL*Plus and SQLcl: whole units that can be rerun."""
 
 import re
 from pathlib import Path
@@ -36,14 +36,14 @@ NAMING = (
 
 
 def plain(script: str) -> list[str]:
-    """Return the units of a script without its lines for SQL*Plus itself."""
+    """Return the units of a script without SQL*Plus commands."""
     return list(units("\n".join(line for line in script.splitlines() if not is_client(line))))
 
 
 UNITS = plain(SCRIPT)
 
 
-def test_a_unit_that_makes_something_may_be_run_again() -> None:
+def test_creating_unit_can_be_rerun() -> None:
     assert [unit for unit in UNITS if unit.startswith("create ") and forgiven(unit)] == []
     wrapped = [unit for unit in UNITS if unit.startswith("begin\n    execute")]
     made = re.findall(r"^create (?:unique )?(?:table|sequence|index) (\w+)", SCRIPT, re.MULTILINE)
@@ -51,7 +51,7 @@ def test_a_unit_that_makes_something_may_be_run_again() -> None:
     assert all(unit.count("]'") == 1 for unit in wrapped)
 
 
-def test_a_script_installs_and_remembers_everything() -> None:
+def test_script_installs_and_records_everything() -> None:
     for relative, text in FILES.items():
         for kind, name in created(text):
             assert re.search(rf"\bcreate (?:or replace )?{kind} {name}\b", SCRIPT), relative
@@ -59,13 +59,13 @@ def test_a_script_installs_and_remembers_everything() -> None:
     assert SCRIPT.rstrip().endswith("commit\n/")
 
 
-def test_a_script_stops_at_the_first_error_and_takes_no_word_for_a_variable() -> None:
+def test_script_stops_at_first_error_and_has_no_variables() -> None:
     head = SCRIPT[: SCRIPT.index("declare")]
     assert "whenever sqlerror exit failure rollback\n" in head
     assert "set define off\n" in head
 
 
-def test_the_list_of_the_sources_ends_before_sqlplus_reads_a_file() -> None:
+def test_install_sql_exits_before_it_includes_a_file() -> None:
     lines = read(sql_directory() / "oracle" / "install.sql").splitlines()
     before = [line for line in lines if not line.startswith(("--", "@@"))]
     assert before[0].startswith("prompt Nothing was done: run the script")
@@ -73,7 +73,7 @@ def test_the_list_of_the_sources_ends_before_sqlplus_reads_a_file() -> None:
     assert lines.index("exit failure") < min(map(lines.index, (x for x in lines if x[:2] == "@@")))
 
 
-def test_the_unit_that_finds_compile_errors_comes_after_all_packages() -> None:
+def test_compile_check_comes_after_all_packages() -> None:
     bodies = [
         place for place, unit in enumerate(UNITS) if unit.startswith("create or replace pack")
     ]
@@ -81,14 +81,14 @@ def test_the_unit_that_finds_compile_errors_comes_after_all_packages() -> None:
     assert max(bodies) < check
 
 
-def test_a_rollback_drops_what_was_made_and_minds_nothing_that_is_gone() -> None:
+def test_rollback_drops_every_object_that_exists() -> None:
     for text in FILES.values():
         dropped = list(units(drops(text)))
         assert len(dropped) == len(list(created(text)))
         assert all(forgiven(unit) for unit in dropped)
 
 
-def test_packages_are_compared_with_what_the_catalog_shows() -> None:
+def test_shipped_packages_have_the_catalogs_form() -> None:
     shipped = shipped_routines(release_for("oracle").files(1))
     assert shipped.keys() == {
         f"{package} {kind}"
@@ -99,8 +99,8 @@ def test_packages_are_compared_with_what_the_catalog_shows() -> None:
 
 
 @pytest.mark.parametrize("name", ["wakeup_off.sql", "maintain_job.sql"])
-def test_a_rollback_to_nothing_removes_what_optional_scripts_have_made(name: str) -> None:
-    """Word for word as they do it themselves: SQL*Plus has the one, the migrations the other."""
+def test_rollback_to_0_removes_objects_of_optional_scripts(name: str) -> None:
+    """remove.sql has the same text as the optional scripts."""
     text = (sql_directory() / "oracle" / name).read_text(encoding="utf-8")
     removals = re.findall(r"    select count.*?^    end if;\n", text, re.DOTALL | re.MULTILINE)
     assert removals
@@ -108,14 +108,12 @@ def test_a_rollback_to_nothing_removes_what_optional_scripts_have_made(name: str
 
 
 def undone_units() -> list[str]:
-    """Return the units of the script that takes the installation back."""
+    """Return the units of the script that undoes the installation."""
     texts = release_for("oracle")
     return [unit for part in ORACLE.undone(texts, texts.get(1)) for unit in units(part.text)]
 
 
-def test_the_script_that_takes_the_installation_back_drops_everything_and_loses_no_message() -> (
-    None
-):
+def test_undo_script_checks_for_messages_before_drops() -> None:
     undone = undone_units()
     refusal = next(place for place, unit in enumerate(undone) if "RQ805" in unit)
     drops_at = [
@@ -131,7 +129,7 @@ def test_the_script_that_takes_the_installation_back_drops_everything_and_loses_
 
 
 def scripts() -> list[Script]:
-    """Return the units of the script, the packages apart, which are long; and of the rollback."""
+    """Return the units of the script, without the long packages, and of the undo script."""
     return [
         Script(str(place), f"{unit}\n/\n")
         for place, unit in enumerate(dict.fromkeys([*UNITS, *undone_units()]))
@@ -140,7 +138,7 @@ def scripts() -> list[Script]:
 
 
 def scripts_of_releases() -> list[Script]:
-    """Return the same of two releases, and the subprograms that the second one changes."""
+    """Return the units of two releases, and the subprograms that the second one changes."""
     with TemporaryDirectory() as folder:
         migrations = copied_without_history(Path(folder), "oracle")
         release(migrations)
@@ -164,13 +162,13 @@ def scripts_of_releases() -> list[Script]:
         ]
 
 
-def test_the_scripts_of_two_releases_are_two() -> None:
+def test_two_releases_have_two_scripts() -> None:
     asked = scripts_of_releases()
     assert any("'ROWQ_QUEUE'" in script.text for script in asked)
     assert any("ora-0002-second" in script.text for script in asked)
 
 
-def test_a_right_on_an_account_called_rowq_is_not_taken_for_one_on_an_object() -> None:
+def test_rights_queries_exclude_accounts() -> None:
     texts = [path.read_text("utf-8") for path in (sql_directory() / "oracle").rglob("*.sql")]
     queries = [part for text in texts for part in text.split("user_tab_privs_made")[1:]]
     assert queries
@@ -179,7 +177,7 @@ def test_a_right_on_an_account_called_rowq_is_not_taken_for_one_on_an_object() -
     )
 
 
-def test_a_name_in_upper_case_is_one_that_the_scripts_create() -> None:
+def test_upper_case_name_is_created_by_a_script() -> None:
     names = {"".join(name).upper() for name in CREATED.findall(SCRIPT + OPTIONAL)}
     unknown = [
         f"{path.relative_to(ROOT)}: {name}"

@@ -1,4 +1,4 @@
-"""Finds the SQL in the tests for Oracle, which no server has run, for the grammar to read."""
+"""The SQL in the tests for Oracle, for the grammar: no server has run it."""
 
 import ast
 import re
@@ -27,11 +27,11 @@ STATEMENT = re.compile(
     re.DOTALL,
 )
 NO_SQL = re.compile(r"\s*(?:begin rowq\.\{|select \(\?!|insert into \.\*|select nonsense)")
-"""Beginnings of texts that are put together elsewhere, or are patterns."""
+"""Beginnings of fragments and patterns."""
 
 
 def texts(module: Path) -> Iterator[str]:
-    """Yield every text of a module that is a statement, values put in by name."""
+    """Yield the statements in a module's texts, with names for values."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
     parts = {
         id(part)
@@ -52,13 +52,13 @@ def texts(module: Path) -> Iterator[str]:
 
 
 def script(name: str, text: str) -> Script:
-    """Return a statement as the gate reads it, with a name in place of every bind."""
+    """Return a statement for the gate, with names for binds."""
     bound = re.sub(r"(?<![:\w]):(\w+)", r"x\1", spelled(text))
     return Script(name, f"{bound.strip()}\n/\n")
 
 
 def statements() -> list[Script]:
-    """Return all statements of the tests, the doctor, a worker's transaction and migrations."""
+    """Return the statements of the tests, the doctor, a worker's transaction and migrations."""
     found = [
         script(f"{module.name} {number}", text)
         for module in MODULES
@@ -77,5 +77,5 @@ def statements() -> list[Script]:
     return [*found, *(script(text[:40], text) for text in asked)]
 
 
-def test_there_is_something_to_read() -> None:
+def test_oracle_tests_contain_sql() -> None:
     assert len(statements()) > 80

@@ -1,4 +1,4 @@
-"""Each pitfall of an engine has a test, which names it by its number."""
+"""Each pitfall of an engine has a test with its number."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("engine", ["postgres", "mysql", "sqlserver", "oracle"])
-def test_each_pitfall_has_a_test_and_each_marker_a_pitfall(engine: str) -> None:
+def test_pitfalls_and_markers_agree(engine: str) -> None:
     page = (TESTS / "engine_only" / "README.md").read_text(encoding="utf-8")
     page = page.partition(f"\n## {engine}\n")[2].partition("\n## ")[0]
     listed = [f"{engine} {number}" for number in re.findall(r"^(\d+)\. ", page, re.MULTILINE)]

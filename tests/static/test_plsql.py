@@ -1,4 +1,4 @@
-"""The PL/SQL of Oracle without a server: a grammar, a lint, names, and packages that agree."""
+"""Static checks of Oracle's PL/SQL: grammar, lint, names and packages."""
 
 import re
 from collections import Counter
@@ -16,14 +16,14 @@ from tests.static.shapes import inside
 from tests.static.sources import migration_scripts
 
 OPTIONAL = ("wakeup", "wakeup_off", "maintain_job", "partition_archive")
-"""Scripts that who owns rowq may run, or not."""
+"""Optional scripts for the owner of rowq."""
 BY_TEXT = re.compile(
     r"q'\[(.*?)\]'|execute immediate\s+((?:'[^']*'|\|\||\s)+?)\s*(?:;|using\b)",
     re.DOTALL,
 )
-"""Statements inside of statements."""
+"""Dynamic statements."""
 NOT_IN_GRAMMAR = {"partition_archive"}
-"""The grammar does not have the clause by which a table becomes a partitioned one, of 12.2."""
+"""The grammar lacks the 12.2 clause that makes a table partitioned."""
 SESSIONS_IN_A_BLOCK = {"ready": 64} | dict.fromkeys(
     (
         *("blocked", "claim", "dead", "dedup", "delayed", "expiry", "finished", "group_waiting"),
@@ -32,7 +32,7 @@ SESSIONS_IN_A_BLOCK = {"ready": 64} | dict.fromkeys(
     ),
     32,
 )
-"""How many transactions a full block of a table, or of an index, has entries for."""
+"""Transaction entries per block of a table or index."""
 SPECIFICATIONS = ("rowq", "rowq_wait", "rowq_produce", "rowq_consume", "rowq_look")
 
 SYNTAX = (
@@ -47,7 +47,7 @@ SYNTAX = (
     ("wakeup.sql", "end wake;", "end wake"),
     ("maintain_job.sql", "c_seconds constant", "c_seconds := constant"),
 )
-"""Errors of grammar: file, what is right, what is wrong."""
+"""Syntax errors: file, right text, wrong text."""
 
 FORMS = (
     (
@@ -117,7 +117,7 @@ FORMS = (
     ("wakeup.sql", "to_char(p_queue_id, 'fm9999999999')", "to_char(p_queue_id)"),
     ("maintain_job.sql", "exit when sys_extract_utc(systimestamp)", "exit when sysdate"),
 )
-"""Forms that are forbidden here and right to the grammar."""
+"""Valid syntax that the lint forbids."""
 
 NAMES = (
     (
@@ -152,7 +152,7 @@ NAMES = (
     ("internal/wait_for_wakeup", "internal_record_waiter(p_queue_id, ", "internal_record_waiter("),
     ("internal/record_waiter", "set q.waiting_until", "set q.listens_until"),
 )
-"""Names that stand for nothing, and calls that do not fit."""
+"""Unknown names, and calls that do not fit."""
 
 NUMBERS = (
     (
@@ -188,7 +188,7 @@ NUMBERS = (
         "select max(d.message_id) + d.queue_id into",
     ),
 )
-"""Columns and their targets or values that differ in number, and a mixture of rows and groups."""
+"""Different numbers of columns and targets or values, and mixed rows and groups."""
 
 KINDS = (
     (
@@ -218,12 +218,12 @@ KINDS = (
     ("internal/can_send", "into p_owner_id", "into p_queue_id"),
     ("internal/try_unblock", "p_state := 'free'", "p_state := v_ids"),
 )
-"""Arguments and values of another type, and what may not be written."""
+"""Wrong types of arguments and values, and writes to constants."""
 
 
 @cache
 def sources() -> dict[str, Source]:
-    """All of sql/oracle but the packages: files by their paths in it, units by their names."""
+    """Return sql/oracle without the packages: files by path, units by name."""
     found: dict[str, Source] = {}
     for script in gate.product():
         relative = script.name.removeprefix("sql/oracle/")
@@ -234,7 +234,7 @@ def sources() -> dict[str, Source]:
 
 @cache
 def scripts() -> dict[str, Source]:
-    """Return the files whose blocks and statements the client sends as they are, by their names."""
+    """Return the files whose blocks and statements the client sends unchanged, by name."""
     beside = (source(path.name, path.read_text("utf-8")) for path in migration_scripts("oracle"))
     files = [file for file in sources().values() if file.room in ("oracle", "tables")]
     return {file.name: file for file in (*files, *beside)}
@@ -246,17 +246,17 @@ def known() -> names.Names:
 
 
 def findings(file: Source) -> list[tuple[int, str]]:
-    """Return what lint and names say of a file."""
+    """Return the findings of lint and names in a file."""
     rooms = ("internal", "helpers", "routines")
     is_code = file.room in rooms or file.stem in OPTIONAL
     found = [*(lint.problems(file) if is_code else ()), *known().problems(file)]
-    for inner in by_text(file) if file.stem in OPTIONAL else ():
+    for inner in dynamic(file) if file.stem in OPTIONAL else ():
         found += lint.problems(source(file.name, inner))
     return found
 
 
-def by_text(file: Source) -> list[str]:
-    """Return the statements that a file sends by text, with a name in place of every bind."""
+def dynamic(file: Source) -> list[str]:
+    """Return the dynamic statements of a file, with names for binds."""
     found = []
     for match in BY_TEXT.finditer(file.text):
         text = match[1] or "".join(re.findall(r"'([^']*)'", match[2]))
@@ -264,13 +264,13 @@ def by_text(file: Source) -> list[str]:
     return found
 
 
-def sent_by_text() -> list[Script]:
-    """Return all statements that are sent by text, as the grammar reads them."""
+def dynamic_scripts() -> list[Script]:
+    """Return all dynamic statements, for the grammar."""
     return [
         Script(f"{relative} {number}", f"{text}\n/\n")
         for relative, file in sources().items()
         if file.stem not in NOT_IN_GRAMMAR
-        for number, text in enumerate(by_text(file))
+        for number, text in enumerate(dynamic(file))
     ]
 
 
@@ -289,42 +289,42 @@ def planted_errors() -> list[Script]:
     ]
 
 
-def test_there_are_statements_that_are_sent_by_text() -> None:
-    assert len(sent_by_text()) > 7
+def test_dynamic_statements_are_found() -> None:
+    assert len(dynamic_scripts()) > 7
 
 
 @for_each(sources())
-def test_a_file_keeps_to_the_rules_and_names_what_is_there(relative: str) -> None:
+def test_file_follows_the_rules(relative: str) -> None:
     assert not findings(sources()[relative])
 
 
 @pytest.mark.pitfall("oracle 7", "oracle 9", "oracle 15", "oracle 16", "oracle 17", "oracle 41")
 @for_each([*FORMS, *NAMES, *NUMBERS, *KINDS])
-def test_a_planted_error_is_found(relative: str, right: str, wrong: str) -> None:
+def test_planted_error_is_found(relative: str, right: str, wrong: str) -> None:
     assert findings(planted(relative, right, wrong))
 
 
 @for_each(scripts())
-def test_a_script_has_no_bind_and_its_numbers_agree(name: str) -> None:
+def test_script_has_no_bind_and_counts_agree(name: str) -> None:
     file = scripts()[name]
     assert not [*lint.binds(file), *known().problems(file)]
 
 
-def test_a_bind_in_a_script_is_found() -> None:
+def test_bind_in_script_is_found() -> None:
     found = list(lint.binds(planted("compiled.sql", "into v_text", "into :text")))
-    assert found == [(9, "nothing gives :text a value")]
+    assert found == [(9, ":text has no value")]
 
 
 @for_each(name for name, file in scripts().items() if "create table " in file.code)
-def test_a_table_has_its_segment_from_the_start(name: str) -> None:
-    """An index-organized table has it in any case, and takes no clause that says so."""
+def test_table_has_its_segment_at_once(name: str) -> None:
+    """An index-organized table always has it, and has no clause for it."""
     for body in scripts()[name].code.split("create table ")[1:]:
         rest = body[len(inside(body, body.index("("))) + body.index("(") + 2 :].lstrip()
         assert rest.startswith(("segment creation immediate\n", "organization index"))
 
 
 @for_each(sorted(SESSIONS_IN_A_BLOCK))
-def test_what_many_sessions_change_has_room_for_their_locks(stem: str) -> None:
+def test_busy_table_has_enough_transaction_entries(stem: str) -> None:
     code = sources()[f"tables/{stem}"].code
     segments = re.findall(
         r"segment creation immediate|(?:create (?:unique )?|organization )index", code
@@ -333,19 +333,18 @@ def test_what_many_sessions_change_has_room_for_their_locks(stem: str) -> None:
     assert entries == [SESSIONS_IN_A_BLOCK[stem]] * len(segments)
 
 
-def test_every_private_subprogram_and_type_is_used() -> None:
+def test_private_subprograms_and_types_are_used() -> None:
     uses = Counter(word for file in sources().values() for word in re.findall(r"\w+", file.code))
     private = [name for name in known().signatures if name.startswith("internal_")]
     types = [name for name in (*known().fields, *known().items) if name.startswith("t_")]
     for name in private:
-        # A subprogram's own file names it twice, at its head and at its end, so a use is a third
-        # time.
+        # Its own file names a subprogram twice, at its head and its end.
         assert uses[name] > 2, name
     for name in types:
         assert uses[name] > 1, name
 
 
-def test_the_packages_hold_every_subprogram_as_it_stands_in_its_file() -> None:
+def test_packages_contain_every_subprogram_verbatim() -> None:
     texts = dict(packages(gate.SOURCES))
     files = [
         file for file in sources().values() if file.room in ("internal", "helpers", "routines")
@@ -357,8 +356,8 @@ def test_the_packages_hold_every_subprogram_as_it_stands_in_its_file() -> None:
 
 
 @pytest.mark.pitfall("oracle 18")
-def test_who_waits_uses_package_rowq_by_text_only() -> None:
-    """A package that another one names in its code cannot be replaced while that one runs."""
+def test_rowq_wait_uses_package_rowq_dynamically() -> None:
+    """A package cannot be replaced while another package runs that names it in its code."""
     texts = dict(packages(gate.SOURCES))
     body = source("rowq_wait_body.sql", texts["rowq_wait_body.sql"])
     assert not re.search(r"\browq\.\w", body.code)
@@ -371,20 +370,20 @@ def test_who_waits_uses_package_rowq_by_text_only() -> None:
 
 
 @pytest.mark.pitfall("oracle 21")
-def test_every_package_of_sys_that_is_called_is_asked_for_before_anything_is_installed() -> None:
+def test_preflight_checks_every_used_sys_package() -> None:
     migrations = gate.SOURCES.parents[1] / "migrations" / "oracle"
     preflight = (migrations / "preflight.sql").read_text(encoding="utf-8")
     asked = {name.lower() for name in re.findall(r"'((?:DBMS|UTL)_\w+)'", preflight)}
     files = [file for file in sources().values() if file.stem not in OPTIONAL]
     files += [source(path.name, path.read_text("utf-8")) for path in migrations.glob("*.sql")]
     called = {name for file in files for name in re.findall(r"\b((?:dbms|utl)_\w+)\.", file.code)}
-    # These two are a part of PL/SQL, which no server takes from anybody.
+    # These two are part of PL/SQL.
     assert called - {"dbms_standard", "dbms_db_version"} | {"dbms_output"} == asked
 
 
 @pytest.mark.pitfall("oracle 19")
-def test_every_table_with_statistics_of_its_own_has_an_index_of_that_name() -> None:
-    """And statistics for each index: one without has those of the empty table it was made on."""
+def test_tables_with_fixed_statistics_have_their_indexes() -> None:
+    """An index without fixed statistics would have those of an empty table."""
     text = sources()["statistics.sql"].text
     pinned = re.findall(r"    pin\('(\w+)'", text)
     keys = {
@@ -402,7 +401,7 @@ def test_every_table_with_statistics_of_its_own_has_an_index_of_that_name() -> N
 
 
 def declared(text: str) -> dict[str, str]:
-    """Return the signatures in a specification or body, one line each, by their names."""
+    """Return the signatures in a specification or body by name."""
     return {name: " ".join(signature.split()) for signature, name in _signatures(text)}
 
 
@@ -413,14 +412,14 @@ def _signatures(text: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("package", SPECIFICATIONS)
-def test_a_body_keeps_what_its_specification_says(package: str) -> None:
+def test_body_matches_its_specification(package: str) -> None:
     texts = dict(packages(gate.SOURCES))
     promised, kept = declared(texts[f"{package}.sql"]), declared(texts[f"{package}_body.sql"])
     assert promised
     assert promised.items() <= kept.items()
 
 
-def test_a_body_that_disagrees_with_its_specification_is_found() -> None:
+def test_body_that_differs_from_specification_is_found() -> None:
     texts = dict(packages(gate.SOURCES))
     promised = declared(texts["rowq.sql"])
     changed = texts["rowq_body.sql"].replace(

@@ -1,4 +1,4 @@
-"""Words that the sources for PostgreSQL must not have."""
+"""Forbidden words in the SQL for PostgreSQL."""
 
 import re
 
@@ -17,14 +17,14 @@ IN_THE_CALLERS_PATH = [
 ]
 
 
-def test_only_what_commits_runs_in_the_callers_path() -> None:
+def test_only_committing_routines_use_callers_path() -> None:
     names = {unit.stem for unit in IN_THE_CALLERS_PATH}
     assert names == {"dequeue_wait", "require_autocommit", "wait_for_result"}
 
 
 @pytest.mark.promise("P16")
 @for_each(IN_THE_CALLERS_PATH)
-def test_nothing_that_runs_in_the_callers_path_is_looked_up_there(unit: Unit) -> None:
+def test_routine_in_callers_path_uses_qualified_names_only(unit: Unit) -> None:
     text = code_of(unit.text)
     body = text.partition("as $$")[2].replace(":=", "").replace("errcode =", "")
     assert not re.findall(r"[-+*/<>=~!@#%^&|`?]|\b(?:like|between|in|any|similar)\b", body)
@@ -33,11 +33,8 @@ def test_nothing_that_runs_in_the_callers_path_is_looked_up_there(unit: Unit) ->
 
 
 @for_each(CALLED_BY_USERS)
-def test_no_row_of_a_table_is_made_by_the_places_of_its_columns(unit: Unit) -> None:
-    """Its type has another column once an upgrade adds one, which a call under way does not know.
-
-    What names the columns of such rows by their places would find another one there, too.
-    """
+def test_no_row_is_built_by_column_position(unit: Unit) -> None:
+    """An upgrade may add a column, which a running call does not know."""
     text = code_of(unit.text)
     assert not re.findall(r"::rowq\.\w+(?!\w|\[|\()", text)
     rows = re.findall(r"\b(\w+) +rowq\.\w+\[\]", text)

@@ -1,4 +1,4 @@
-"""Each statement of the sources for PostgreSQL is about the rows of one queue."""
+"""Each PostgreSQL statement concerns the rows of one queue."""
 
 import re
 
@@ -17,7 +17,7 @@ from tests.static.sources import Unit, sql_units
 UNITS = sql_units("postgres", "internal", "routines", "overloads")
 
 _ONE_FOR_ALL = (
-    "maintain finds idle queues by one statement for all of them: one for each queue takes 15 to 40"
+    "maintain finds all idle queues by one statement: one per queue takes 15 to 40"
     " times the CPU (200 queues: 4 ms to 120)"
 )
 _WRITES_ALL = (
@@ -25,20 +25,20 @@ _WRITES_ALL = (
     " messages with headers, and 1.10 with 10 of which half are delayed (0.9 to 1.3 over rounds)"
 )
 _PAGE = (
-    "the claims of all queues in order are one page: a look into each queue takes 2.0 times the CPU"
+    "the claims of all queues in order are one page: a query per queue takes 2.0 times the CPU"
     " (300 queues: 2.5 ms to 5.4)"
 )
 _SCHEDULES = (
-    "the schedules of all queues are a join that reads two tables once: a look into each queue"
+    "the schedules of all queues are a join that reads two tables once: a query per queue"
     " takes 5.8 times the CPU (300 queues: 0.8 ms to 3.2)"
 )
 _PASSED_ON = (
-    "the settings are read with the group: apart they are 1 statement more for each end of one"
-    " that has a group, which may take 4 more than one without"
+    "the settings are read with the group: a separate query adds 1 statement per ended message with"
+    " a group, which may take 4 more than one without"
 )
 _MADE_READY = (
-    "what expires is noted with what is made ready: to ask for that lane before is 1 statement more"
-    " for each end of a predecessor, which may take 4 more than another"
+    "expiries are recorded with ready messages: a query for the lane adds 1 statement per ended"
+    " predecessor, which may take 4 more than others"
 )
 EXCEPTIONS = {
     ("idle_queues", "c"): _ONE_FOR_ALL,
@@ -52,10 +52,9 @@ EXCEPTIONS = {
     ("push_ready", "d"): _MADE_READY,
     ("store_unkeyed", "d"): _WRITES_ALL,
 }
-"""By routine and rule: why a statement breaks it, and what it would cost to keep it.
+"""By routine and rule: why a statement breaks it, and the cost of keeping it.
 
-Old and new took turns on one PostgreSQL 18 on a busy machine: CPU of the session's server process,
-the median of 3 to 5 rounds.
+CPU of the backend on PostgreSQL 18, old and new in turn, median of 3 to 5 rounds.
 """
 
 
@@ -65,7 +64,7 @@ def written(statements: str) -> str:
 
 
 @for_each(UNITS)
-def test_a_statement_is_about_the_rows_of_one_queue(unit: Unit) -> None:
+def test_statement_concerns_one_queue(unit: Unit) -> None:
     found = {
         (rule, what) for rule, what in broken(unit.text) if (unit.stem, rule) not in EXCEPTIONS
     }
@@ -73,25 +72,25 @@ def test_a_statement_is_about_the_rows_of_one_queue(unit: Unit) -> None:
 
 
 @for_each(sorted(EXCEPTIONS))
-def test_an_exception_is_needed_and_has_a_figure(stem: str, rule: str) -> None:
+def test_exception_is_needed_and_has_a_figure(stem: str, rule: str) -> None:
     [unit] = [unit for unit in UNITS if unit.stem == stem]
     assert rule in {rule for rule, _ in broken(unit.text)}
     assert re.search(r"\d", EXCEPTIONS[stem, rule])
 
 
 @for_each(unit for unit in sql_units("postgres", "tables") if "create table " in unit.text)
-def test_every_key_begins_with_queue_id(unit: Unit) -> None:
+def test_keys_begin_with_queue_id(unit: Unit) -> None:
     if unit.stem not in EVERYWHERE:
         keys = re.findall(r"primary key \((\w+)|create index .* \((\w+)", unit.text)
         assert {name or other for name, other in keys} == {"queue_id"}
 
 
-def test_what_reads_tables_is_known() -> None:
+def test_readers_are_found() -> None:
     assert {"internal_read_floor", "internal_reap", "enqueue", "health"} <= readers()
     assert not {"internal_from_microseconds", "internal_is_past", "next_ticks"} & readers()
 
 
-def test_statements_are_cut_where_plpgsql_cuts_them() -> None:
+def test_statements_are_split_like_plpgsql() -> None:
     text = written(
         """
         case v_place
@@ -150,7 +149,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("statement", GOOD.values(), ids=GOOD)
-def test_what_keeps_the_rules_is_left_alone(statement: str) -> None:
+def test_correct_statement_passes(statement: str) -> None:
     assert broken(written(statement)) == set()
 
 
@@ -160,7 +159,7 @@ BAD = {
         "update rowq.claim c set lease_until = greatest(c.lease_until, clock_timestamp())"
         " where c.queue_id = p_queue_id;",
     ),
-    "the moment of the transaction in set": (
+    "the transaction's time in set": (
         "a",
         "update rowq.claim c set lease_until = current_timestamp where c.queue_id = p_queue_id;",
     ),
@@ -228,5 +227,5 @@ BAD = {
 
 
 @pytest.mark.parametrize(("rule", "statement"), BAD.values(), ids=BAD)
-def test_what_breaks_a_rule_is_found(rule: str, statement: str) -> None:
+def test_broken_rule_is_found(rule: str, statement: str) -> None:
     assert {rule for rule, _ in broken(written(statement))} == {rule}

@@ -1,4 +1,4 @@
-"""Every page's links lead somewhere."""
+"""Links and facts of the pages."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ PAGES = [
 
 
 @for_each(PAGES)
-def test_every_link_to_a_file_leads_to_one(page: str) -> None:
+def test_links_point_to_existing_files(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
     missing = [name for name in targets if not (ROOT / page).parent.joinpath(name).exists()]
@@ -36,7 +36,7 @@ def test_page_names_its_reader_and_is_short(page: str) -> None:
 NUMBERS = {"nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
 
 
-def test_the_page_on_adding_a_routine_counts_the_files_that_a_routine_is_made_of() -> None:
+def test_page_counts_the_files_of_a_routine() -> None:
     page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
     listed = page.partition("## Add a routine\n")[2].partition("\nThen `make generate`")[0]
     said = re.search(r"At most (\w+) files by hand", listed)
@@ -49,7 +49,7 @@ def test_the_page_on_adding_a_routine_counts_the_files_that_a_routine_is_made_of
 
 
 def files_in(listed: str, engines: Iterable[str]) -> set[str]:
-    """Return the files that the page names, for these engines."""
+    """Return the files that the page lists for these engines."""
     return {
         path.replace("<engine>", engine)
         for path in re.findall(r"`([\w/.<>]+\.[a-z]+)`", listed)
@@ -66,7 +66,7 @@ def test_code_comes_after_the_first_paragraph() -> None:
         assert code.count("rowq.") == 3
 
 
-def test_the_numbers_begin_with_figures() -> None:
+def test_numbers_section_begins_with_figures() -> None:
     numbers = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Numbers\n")[2]
     first = next(line for line in numbers.splitlines() if line.startswith("|"))
     assert first == "|  | rowq | pgmq |"
@@ -77,6 +77,6 @@ INDEX = re.compile(r"pip install [^\n`]*['\"]?rowq\[")
 
 
 @for_each(PAGES)
-def test_no_page_installs_rowq_from_an_index(page: str) -> None:
-    """There is none that has it: from a clone it is '.[postgres]', from a release the wheel."""
+def test_no_page_installs_from_an_index(page: str) -> None:
+    """No index has rowq: install '.[postgres]' from a clone, or a release's wheel."""
     assert not INDEX.search((ROOT / page).read_text(encoding="utf-8"))

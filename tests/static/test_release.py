@@ -1,4 +1,4 @@
-"""make release does all of a release or nothing, and make next begins the version after it."""
+"""make release releases everything or nothing, and make next begins the next version."""
 
 import re
 from datetime import date
@@ -31,24 +31,24 @@ from tests.helpers.releases import begin_next, change_sources, checkout_without_
 from tests.static.sources import ROOT
 
 ENGINES = ["mysql", "postgres"]
-"""Two are enough for what is the same on all; tests/release does it with every engine."""
+"""Two engines are enough here; tests/release covers all."""
 DAY = date(2026, 12, 24)
 NEW = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A queue.\n"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout of which nothing is released."""
+    """A checkout without a release."""
     return checkout_without_history(tmp_path, ENGINES)
 
 
 def release_of(root: Path) -> None:
-    """Release a made-up checkout, whose generated files nobody looks at."""
+    """Release a checkout without checking its generated files."""
     release_all(root, DAY, stale=list)
 
 
 def refusal_of(root: Path) -> list[str]:
-    """Return the reasons for which a checkout is not released; nothing has changed then."""
+    """Return the reasons why a checkout is not released, and assert that it is unchanged."""
     before = git(root, "status", "--porcelain")
     with pytest.raises(SystemExit) as refused:
         release_of(root)
@@ -59,7 +59,7 @@ def refusal_of(root: Path) -> list[str]:
 
 
 def reasons_against_building(root: Path) -> list[str]:
-    """Return the reasons for which nothing is built of a checkout."""
+    """Return the reasons why a checkout is not built."""
     with pytest.raises(SystemExit) as refused:
         refuse_what_is_no_release(root)
     head, *reasons = str(refused.value).splitlines()
@@ -67,11 +67,11 @@ def reasons_against_building(root: Path) -> list[str]:
     return reasons
 
 
-def test_the_version_is_the_same_wherever_it_is_written() -> None:
+def test_version_is_the_same_everywhere() -> None:
     assert faults_of_version(ROOT) == []
 
 
-def test_a_release_dates_the_changelog_and_freezes_every_engine(
+def test_release_dates_changelog_and_freezes_every_engine(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     version = version_of(checkout)
@@ -101,7 +101,7 @@ def test_a_release_dates_the_changelog_and_freezes_every_engine(
     )
 
 
-def test_a_release_says_everything_that_is_in_its_way_and_changes_nothing(checkout: Path) -> None:
+def test_refused_release_lists_all_reasons_and_changes_nothing(checkout: Path) -> None:
     (checkout / "CHANGELOG.md").write_text(NEW.replace("- A queue.\n", ""), encoding="utf-8")
     package = checkout / "python_client" / "rowq" / "__init__.py"
     version = version_of(checkout)
@@ -116,7 +116,7 @@ def test_a_release_says_everything_that_is_in_its_way_and_changes_nothing(checko
         release_all(checkout, DAY, stale=lambda: ["sql/CONTRACT.md"])
 
 
-def test_a_release_refuses_where_a_released_file_has_changed(checkout: Path) -> None:
+def test_release_refuses_a_changed_released_file(checkout: Path) -> None:
     release_of(checkout)
     commit(checkout)
     begin(checkout, "7.0.0", "more")
@@ -139,7 +139,7 @@ def test_a_release_refuses_where_a_released_file_has_changed(checkout: Path) -> 
     assert list(released_versions(changelog.read_text("utf-8"))) == ["7.0.0", "0.1.0"]
 
 
-def test_nothing_is_built_that_is_not_the_release_that_it_is_named_after(checkout: Path) -> None:
+def test_build_refuses_a_checkout_that_is_not_its_release(checkout: Path) -> None:
     version = version_of(checkout)
     refuse_what_is_no_release(checkout)
     git(checkout, "tag", f"v{version}")
@@ -170,7 +170,7 @@ def test_nothing_is_built_that_is_not_the_release_that_it_is_named_after(checkou
     assert moved.startswith(f"v{version} is the commit {head}")
 
 
-def test_nothing_is_built_whose_version_is_not_the_same_everywhere(checkout: Path) -> None:
+def test_build_refuses_different_versions(checkout: Path) -> None:
     version = version_of(checkout)
     package = checkout / "python_client" / "rowq" / "__init__.py"
     package.write_text(package.read_text("utf-8").replace(version, "7.0.0"), encoding="utf-8")
@@ -179,7 +179,7 @@ def test_nothing_is_built_whose_version_is_not_the_same_everywhere(checkout: Pat
     ]
 
 
-def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path) -> None:
+def test_next_version_begins_after_release(checkout: Path) -> None:
     version = version_of(checkout)
     with pytest.raises(SystemExit, match=f"{re.escape(version)} is not released yet"):
         begin(checkout, "7.0.0", "more-settings")
@@ -208,7 +208,7 @@ def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path
         begin(checkout, "8.0.0", "more")
 
 
-def test_a_version_that_changes_nothing_in_the_database_needs_no_migration(
+def test_version_without_database_change_has_no_migration(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release_of(checkout)
@@ -230,7 +230,7 @@ def test_a_version_that_changes_nothing_in_the_database_needs_no_migration(
     assert capsys.readouterr().out.count("nothing new to release") == len(ENGINES)
 
 
-def test_a_changelog_gets_a_section_once_and_in_order() -> None:
+def test_changelog_gets_each_section_once_and_in_order() -> None:
     assert faults_of_changelog(NEW, "0.1.0") == []
     text = dated(NEW, "0.1.0", DAY)
     assert released_versions(text) == {"0.1.0": "2026-12-24"}
@@ -246,22 +246,22 @@ def test_a_changelog_gets_a_section_once_and_in_order() -> None:
     )
 
 
-def test_django_has_a_migration_for_each_of_rowq_s() -> None:
+def test_django_has_a_migration_for_each_of_rowqs() -> None:
     folder = ROOT / "python_client" / "rowq" / "contrib" / "django" / "migrations"
     own = migration_files(ROOT / "migrations" / "postgres")
     names = [path.stem.partition("-")[2].replace("-", "_") for path in own]
     assert sorted(path.stem for path in folder.glob("[0-9]*.py")) == names
 
 
-def test_this_changelog_can_be_released_or_was() -> None:
-    """A version that has just begun has nothing to tell yet; make release asks for that."""
+def test_changelog_is_released_or_can_be() -> None:
+    """A new version may have no entry yet; make release requires one."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     version = version_of(ROOT)
     told = text.replace(f"\n{UNRELEASED}\n", f"\n{UNRELEASED}\n\n- A line.\n", 1)
     assert version in released_versions(text) or faults_of_changelog(told, version) == []
 
 
-def test_a_version_is_written_in_each_place(checkout: Path) -> None:
+def test_write_version_writes_every_place(checkout: Path) -> None:
     write_version(checkout, "7.8.9")
     assert version_of(checkout) == "7.8.9"
     assert len(faults_of_version(checkout)) == len(ENGINES)
@@ -269,6 +269,6 @@ def test_a_version_is_written_in_each_place(checkout: Path) -> None:
     assert faults_of_version(checkout) == ["pyproject.toml: 7.8 is no version such as 0.1.0"]
 
 
-def test_a_release_looks_at_the_generated_files() -> None:
+def test_release_checks_generated_files() -> None:
     assert release_all.__defaults__ is not None
     assert stale_files in release_all.__defaults__

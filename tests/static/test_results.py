@@ -1,4 +1,4 @@
-"""The files of results are small, and the page is the one that they give."""
+"""The result files are small, and the page is generated from them."""
 
 import json
 from pathlib import Path
@@ -10,16 +10,16 @@ from benchmarks.studies.page import PAGE, ROOT, write
 
 RESULTS = ROOT / "results"
 STORED = sorted(RESULTS.glob("*.json"))
-ROOM_OF_A_PAGE = 300
+MOST_LINES = 300
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_a_file_of_results_has_a_record_on_each_line(path: Path, tmp_path: Path) -> None:
+def test_result_file_has_one_record_per_line(path: Path, tmp_path: Path) -> None:
     write_results(tmp_path / path.name, read_results(path))
     assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 
-def test_results_are_written_a_record_a_line_and_read_as_they_were(tmp_path: Path) -> None:
+def test_results_round_trip_with_one_record_per_line(tmp_path: Path) -> None:
     runs = [{"round": 0, "figures": {"samples": [[1, 0.1], [2, 1e-07]]}}, {"round": 1}]
     courses = [{"title": "µs", "actions": [{"name": "one"}, {"name": "two"}]}, {"actions": []}]
     data = {"note": 'a "note"', "host": {"cores": 2}, "runs": runs, "courses": courses, "none": []}
@@ -49,17 +49,17 @@ def test_results_are_written_a_record_a_line_and_read_as_they_were(tmp_path: Pat
     ]
 
 
-def test_writing_the_page_again_changes_nothing_and_it_is_short(tmp_path: Path) -> None:
+def test_page_is_current_and_short(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     for path in STORED:
         (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
     write(tmp_path)
     page = (tmp_path / PAGE).read_text("utf-8")
     assert page == (ROOT / PAGE).read_text("utf-8"), "run: make generate"
-    assert len(page.splitlines()) <= ROOM_OF_A_PAGE
+    assert len(page.splitlines()) <= MOST_LINES
 
 
-def test_every_stored_run_is_on_the_page_and_whole() -> None:
+def test_page_has_every_stored_run() -> None:
     page = (ROOT / PAGE).read_text("utf-8")
     for path in STORED:
         found = read_results(path)

@@ -1,6 +1,6 @@
-"""The rings of the Python package: each module is in one, and the client is small.
+"""The layers of the Python package: each module is in one, and the client is small.
 
-That a ring imports only what is below it is a contract of import-linter: make lint.
+import-linter checks that a layer imports only lower ones: make lint.
 """
 
 import ast
@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sql.generate.layers import PACKAGE, layers
 from sql.generate.markers import by_hand
-from tests.static.test_generated import says_so
+from tests.static.test_generated import has_note
 
 MOST_LINES = 6500
-"""What a person has to read to know the client; what make generate writes is not read."""
+"""Maximum size of the client, without generated code."""
 
 
 def modules(folder: Path) -> set[str]:
@@ -25,20 +25,20 @@ def client() -> list[Path]:
     return [*PACKAGE.glob("*.py"), *(PACKAGE / "engines").rglob("*.py")]
 
 
-def test_every_module_is_in_a_layer() -> None:
+def test_modules_are_in_layers() -> None:
     placed = [name for names in layers() for name in names]
     assert len(set(placed)) == len(placed)
     tools = {f"tools.{name}" for name in modules(PACKAGE / "tools")}
-    data = {"sql", "migrations"}  # In an installed package these stand beside the modules.
+    data = {"sql", "migrations"}  # An installed package has these beside its modules.
     assert set(placed) == (modules(PACKAGE) - {"tools"} - data) | tools
 
 
 def lines_by_hand(path: Path) -> list[str]:
     """Return the lines of a file that are not generated."""
-    return [] if says_so(str(path)) else by_hand(path.read_text(encoding="utf-8")).splitlines()
+    return [] if has_note(str(path)) else by_hand(path.read_text(encoding="utf-8")).splitlines()
 
 
-def test_the_client_has_no_more_lines_than_a_person_reads() -> None:
+def test_client_has_at_most_6500_lines() -> None:
     assert len(client()) > 40
     assert sum(len(lines_by_hand(path)) for path in client()) <= MOST_LINES
 
@@ -50,7 +50,7 @@ MAY_BE_MISSING = {
     "web/pages.py": {"rowq.tools.doctor"},
     "web/serving.py": {"rowq.web.limits"},
 }
-"""Modules that need a driver or an extra, by the files that import them when they are used."""
+"""Modules that need a driver or an extra, by the files that import them on first use."""
 
 
 def hidden_imports(path: Path) -> set[str]:
@@ -64,7 +64,7 @@ def hidden_imports(path: Path) -> set[str]:
     }
 
 
-def test_functions_import_only_what_needs_something_that_may_be_missing() -> None:
+def test_functions_import_optional_modules_only() -> None:
     found = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
     hidden = {name: names for name, path in found.items() if (names := hidden_imports(path))}
     assert hidden == MAY_BE_MISSING

@@ -1,4 +1,4 @@
-"""What the end of a run says, and which missing packages are a reason to skip."""
+"""The summary of a run, and skips for missing packages."""
 
 import re
 import tomllib
@@ -18,7 +18,7 @@ def report(server: str | None = None, reason: str | None = None) -> Any:
     return SimpleNamespace(user_properties=facts, longrepr=longrepr)
 
 
-def test_the_end_says_what_ran_where_and_groups_skips_by_their_reason() -> None:
+def test_summary_lists_servers_and_groups_skips() -> None:
     summary = Summary()
     summary.note({"postgres18": "local binaries 18.6"}, {"oracle23": "no Docker daemon"})
     stats = {
@@ -49,7 +49,7 @@ def test_the_end_says_what_ran_where_and_groups_skips_by_their_reason() -> None:
         (None, None),
     ],
 )
-def test_import_that_lacks_a_package_of_make_install_is_a_skip(
+def test_missing_package_of_make_install_is_a_skip(
     error: BaseException | None, name: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(REQUIRE_VARIABLE, raising=False)
@@ -59,7 +59,7 @@ def test_import_that_lacks_a_package_of_make_install_is_a_skip(
     assert lack_of(error) is None
 
 
-def test_packages_of_make_install_are_not_those_of_make_test() -> None:
+def test_packages_of_install_and_test_are_disjoint() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
         "optional-dependencies"
     ]

@@ -1,4 +1,4 @@
-"""What belongs to make check, make test, .ci/run and make test-all."""
+"""The selections of make check, make test, .ci/run and make test-all."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_versions_are_compared_by_their_numbers() -> None:
         ("all", ["mysql8.4", "mysql9.7"], "", True, "mysql9.7"),
     ],
 )
-def test_these_servers_run_all_rooms(
+def test_favored_servers_run_all_folders(
     selection: str, chosen: list[str], given: str, is_asked: bool, favoured: str
 ) -> None:
     found = favoured_by(selection, chosen, set(given.split()), is_asked=is_asked)
@@ -70,7 +70,7 @@ def test_these_servers_run_all_rooms(
         ("named", CLI, "postgres15", ", ".join(SLOW)),
     ],
 )
-def test_a_test_belongs_to_a_selection(
+def test_selection_includes_the_right_tests(
     selection: str, path: str, place: str | None, taken: str
 ) -> None:
     favoured = {"postgres18", "mariadb11.8"}
@@ -85,12 +85,12 @@ def test_a_test_belongs_to_a_selection(
 
 
 @for_each([*CHECKED, *VERSIONS, *FIRST])
-def test_what_is_listed_exists(begins: str) -> None:
+def test_selection_lists_existing_files(begins: str) -> None:
     assert list(ROOT.glob(f"{begins}*"))
 
 
 @for_each([*slow.SLOW, *slow.CORE])
-def test_what_is_marked_exists(path: str) -> None:
+def test_slow_marks_existing_files(path: str) -> None:
     assert (ROOT / path).exists()
 
 
@@ -104,6 +104,6 @@ def test_what_is_marked_exists(path: str) -> None:
         ("sql/postgres/addons/citus/tests/test_install.py", "about an add-on"),
     ],
 )
-def test_the_closest_place_that_is_listed_marks_a_test(path: str, why: str | None) -> None:
+def test_slow_mark_comes_from_the_closest_path(path: str, why: str | None) -> None:
     found = slow.mark_of(path)
     assert (found and found.args[0]) == why

@@ -1,6 +1,6 @@
-"""Numbers that must agree in the SQL of PostgreSQL, MariaDB and MySQL, without a server.
+"""Counts agree in the SQL of PostgreSQL, MariaDB and MySQL.
 
-Oracle's are looked at in test_plsql.py, and SQL Server's in test_tsql.py.
+test_plsql.py checks Oracle's, test_tsql.py SQL Server's.
 """
 
 import re
@@ -28,7 +28,7 @@ ENGINES = ("mysql", "postgres")
 
 
 def texts(engine: str) -> dict[str, str]:
-    """Return name and text of all SQL of an engine: units, and the files that are none."""
+    """Return all SQL of an engine by name: units, and files without units."""
     of_units = {*sql_files(engine)}
     beside = [
         path
@@ -55,7 +55,7 @@ _VARIABLE = re.compile(r"(?:@|[vp]_)\w+")
 
 @cache
 def tables(engine: str) -> dict[str, list[str]]:
-    """Return the columns of an engine's tables by their names."""
+    """Return the columns of an engine's tables by table."""
     codes = (blanked(text) for known, _, text in TEXTS if known == engine)
     return {
         match[1]: [
@@ -70,13 +70,13 @@ def tables(engine: str) -> dict[str, list[str]]:
 
 @cache
 def signatures(engine: str) -> dict[str, list[Signature]]:
-    """Return what calls of each routine may look like; a function returns what is `out`."""
+    """Return the signatures of each routine; `out` parameters of a function are its result."""
     found: dict[str, list[Signature]] = {}
     for code in (blanked(text) for known, _, text in TEXTS if known == engine):
         for match in _ROUTINE.finditer(code):
             given = parameters(inside(code, match.start(2)))
             if engine == "postgres":
-                # A function reads an inout argument, and returns what it has become.
+                # A function reads an inout argument and returns its new value.
                 given = tuple(
                     replace(parameter, direction="in")
                     for parameter in given
@@ -87,7 +87,7 @@ def signatures(engine: str) -> dict[str, list[Signature]]:
 
 
 def faults(engine: str, text: str) -> Iterator[Fault]:
-    """Yield place and words of everything in a file that does not agree in number."""
+    """Yield position and error of every mismatch in a file."""
     code = blanked(text)
     kinds = dict(_DECLARED.findall(code))
 
@@ -103,23 +103,21 @@ def faults(engine: str, text: str) -> Iterator[Fault]:
         given = split(inside(code, match.start(2)))
         known = signatures(engine).get(match[1])
         if known is None:
-            yield match.start(), f"there is no routine {match[1]}"
+            yield match.start(), f"unknown routine {match[1]}"
             continue
         wrong = [[*misfits(entry, given), *misdirected(entry, given)] for entry in known]
         yield from ((match.start(), words) for words in min(wrong, key=len))
 
 
 def misdirected(entry: Signature, given: list[str]) -> Iterator[str]:
-    """Yield the arguments that a procedure writes to and that are no variables."""
+    """Yield output arguments that are no variables."""
     for parameter, value in zip(entry.parameters, given, strict=False):
         if parameter.direction != "in" and not _VARIABLE.fullmatch(value):
             yield f"{parameter.name} of {entry.name} needs a variable, not {value}"
 
 
 @for_each(TEXTS)
-def test_columns_targets_values_and_arguments_agree_in_number(
-    engine: str, name: str, text: str
-) -> None:
+def test_columns_targets_values_and_arguments_agree(engine: str, name: str, text: str) -> None:
     found = [
         f"{name}, line {text.count(chr(10), 0, at) + 1}: {words}"
         for at, words in faults(engine, text)
@@ -183,11 +181,11 @@ PLANTED = {
         ),
     ),
 }
-"""By engine: a file, what is right and what is wrong."""
+"""By engine: file, right text, wrong text."""
 
 
 @for_each([(engine, *planted) for engine in ENGINES for planted in PLANTED[engine]])
-def test_a_planted_fault_is_found(engine: str, relative: str, right: str, wrong: str) -> None:
+def test_planted_fault_is_found(engine: str, relative: str, right: str, wrong: str) -> None:
     text = unit_text(engine, relative)
     assert right in text, "nothing to plant the fault in"
     assert list(faults(engine, text.replace(right, wrong, 1)))

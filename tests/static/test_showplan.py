@@ -1,4 +1,4 @@
-"""The judge of SQL Server's plans finds what must not be in one; no server is needed."""
+"""The check of SQL Server's plans finds faults, without a server."""
 
 import pytest
 
@@ -8,7 +8,7 @@ SPACE = "http://schemas.microsoft.com/sqlserver/2004/07/showplan"
 
 
 def plan_of(operator: str, table: str, *columns: str, range_columns: tuple[str, ...] = ()) -> str:
-    """Return a plan with one operator that seeks by columns, and by a range of further ones."""
+    """Return a plan with one operator that seeks by columns, and by a range of others."""
     prefix = _columns("Prefix", columns)
     start = _columns("StartRange", range_columns)
     return f"""<ShowPlanXML xmlns="{SPACE}"><StmtSimple StatementText="select">
@@ -39,7 +39,7 @@ SEEK = "Clustered Index Seek"
     ],
     ids=["whole key", "range", "three columns", "not in the list", "insert"],
 )
-def test_a_seek_by_the_columns_of_its_key_is_right(xml: str) -> None:
+def test_seek_by_key_is_accepted(xml: str) -> None:
     assert faults(list(_plans(xml))) == []
 
 
@@ -55,7 +55,7 @@ def test_a_seek_by_the_columns_of_its_key_is_right(xml: str) -> None:
     ],
     ids=["message by queue", "successor by queue", "nothing", "scan", "look-up"],
 )
-def test_a_seek_of_a_whole_queue_a_scan_and_a_look_up_are_faults(xml: str) -> None:
+def test_seek_of_whole_queue_scan_and_lookup_are_faults(xml: str) -> None:
     assert faults(list(_plans(xml)))
     table = "message" if "message" in xml else "successor" if "successor" in xml else "dead"
     if "Scan" not in xml and "Lookup" not in xml:

@@ -1,4 +1,4 @@
-"""What the generator writes into the files of routines: signatures and lines of headers."""
+"""The generator writes signatures and header lines into the files of routines."""
 
 import re
 
@@ -14,7 +14,7 @@ def text_of(engine: str, name: str) -> str:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["enqueue", "publish"])
-def test_a_parameter_that_the_contract_has_comes_into_the_signature(engine: str, name: str) -> None:
+def test_missing_parameter_is_added_to_the_signature(engine: str, name: str) -> None:
     whole = text_of(engine, name)
     without = re.sub(r",\n +[p@]_?expire_seconds +[^,)]*?(?=\n\)|\nas\n|,\n)", "", whole, count=1)
     assert without != whole
@@ -22,13 +22,13 @@ def test_a_parameter_that_the_contract_has_comes_into_the_signature(engine: str,
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_contracts_words_come_into_the_header(engine: str) -> None:
+def test_header_gets_the_contracts_words(engine: str) -> None:
     whole = text_of(engine, "complete")
     old = re.sub(r"^(-- (?:purpose|promise|errors) +).*$", r"\1other", whole, flags=re.MULTILINE)
     assert old.count(" other\n") == 3
     assert signatures.signed(engine, "complete", old) == whole
 
 
-def test_a_file_without_a_signature_is_refused() -> None:
+def test_file_without_signature_is_refused() -> None:
     with pytest.raises(ValueError, match="reap on postgres has 0 signatures"):
         signatures.signed("postgres", "reap", "select 1;\n")

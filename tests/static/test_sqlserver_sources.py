@@ -1,4 +1,4 @@
-"""Words that the sources for SQL Server must not have, and a few that they must have."""
+"""Forbidden and required words in the SQL for SQL Server."""
 
 import re
 from collections import Counter
@@ -21,15 +21,15 @@ HOT = {
     "group_waiting", "deferred", "limit_lock", "started", "blocked", "successor", "expiry",
 }  # fmt: skip
 BY_KEY = HOT | {"message", "dead"}
-"""Tables at which routines of all kinds meet: one index each, in whose order all of them go."""
+"""Tables that all kinds of routines use, each in the order of its only index."""
 BUILT_IN = {"openjson"}
-"""Functions of the engine that are asked like tables."""
+"""Table-valued functions of the engine."""
 LEVEL = "set transaction isolation level read committed;"
 FRAMES = [unit for unit in CODE if LEVEL in code(unit)]
-"""Files that have a transaction of their own, or are in the caller's."""
+"""Units that begin a transaction or run in the caller's."""
 BEGINNING = "select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;"
 SAVING = {"drop_queue", "maintain_archive", "maintain_retention"}
-"""Files that write with xact_abort off, as a wait that is too long must not end a caller's work."""
+"""Units that write with xact_abort off, so that a lock timeout keeps the caller's transaction."""
 REFUSES = r"Check\w+|Refuse\w*|Require\w+|EnterQueue|LockQueue\w+|LockClaim"
 WRITES = (
     "Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add|ReleaseLinks|Reserve|Record"
@@ -46,7 +46,7 @@ each_table = for_each(TABLES)
 
 
 def hints(text: str) -> Iterator[set[str]]:
-    """Yield the hints of each table that has some."""
+    """Yield the hints of each table that has hints."""
     text = re.sub(r"\bforceseek \(\w+ \([^)]*\)\)", "forceseek", text)
     for words in re.findall(r"\bwith \( ?((?:index \(\w+\), )?[a-z]+(?:, [a-z]+)*) ?\)", text):
         yield set(re.sub(r"index \(\w+\), ", "", words).split(", "))
@@ -54,7 +54,7 @@ def hints(text: str) -> Iterator[set[str]]:
 
 @pytest.mark.pitfall("sqlserver 2")
 @each_file
-def test_rows_are_passed_over_one_by_one_and_with_locks_even_where_there_are_row_versions(
+def test_readpast_has_rowlock_and_readcommittedlock(
     unit: Unit,
 ) -> None:
     for words in hints(code(unit)):
@@ -64,7 +64,7 @@ def test_rows_are_passed_over_one_by_one_and_with_locks_even_where_there_are_row
 
 @pytest.mark.pitfall("sqlserver 21")
 @each_file
-def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(unit: Unit) -> None:
+def test_dirty_reads_are_limited_to_known_tables(unit: Unit) -> None:
     text = code(unit)
     read = re.findall(r"\browq\.(\w+) \w+ with \(readuncommitted", text)
     allowed = {
@@ -78,7 +78,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(unit: Unit) -> 
 
 @pytest.mark.pitfall("sqlserver 1")
 @for_each([*ROUTINES, *FRAMES])
-def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(unit: Unit) -> None:
+def test_routine_sets_isolation_level_before_reading(unit: Unit) -> None:
     text = code(unit).replace(BEGINNING, "")
     first = re.search(r"\b(from|into|update|join) rowq\.(?!meta )", text)
     level = text.find("set transaction isolation level read committed;")
@@ -86,15 +86,15 @@ def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(unit: Unit)
 
 
 def nulls(text: str) -> list[str]:
-    """Return what lets null + N'.' be a key, and a text of null []: a setting of the session."""
+    """Return an error if null + N'.' depends on the session's settings."""
     both = "set rowcount 0; set concat_null_yields_null on;"
     return [] if both in text else ["concat_null_yields_null is the caller's"]
 
 
 def recompiled(text: str) -> list[str]:
-    """Return the statements that are compiled again once the server has fresh statistics.
+    """Return the statements that new statistics recompile.
 
-    It makes those of single columns by itself. A statement in a condition cannot have an option.
+    The server creates single-column statistics. A statement in a condition cannot have an option.
     """
     found = []
     for statement in text.split(";"):
@@ -109,28 +109,28 @@ def recompiled(text: str) -> list[str]:
 
 
 def hasty(text: str) -> list[str]:
-    """Return what follows where a transaction begins again without a pause."""
+    """Return the code after each retry that has no pause."""
     retries = re.findall(r"set @tries_left = iif\([^;]*@tries_left - 1, 0 \);([^;]*;)", text)
     pause = " if @tries_left > 0 exec rowq.InternalPauseBeforeRetry;"
     return [then for then in retries if then != pause]
 
 
 @for_each(ROUTINES)
-def test_a_routine_makes_null_of_what_is_added_to_null(unit: Unit) -> None:
+def test_routine_sets_concat_null_yields_null(unit: Unit) -> None:
     assert not nulls(code(unit))
 
 
 @each_file
-def test_no_statement_is_compiled_again_for_fresh_statistics(unit: Unit) -> None:
+def test_statements_are_not_recompiled_for_new_statistics(unit: Unit) -> None:
     assert not recompiled(code(unit))
 
 
 @for_each(FRAMES)
-def test_a_victim_of_a_deadlock_pauses_before_it_begins_again(unit: Unit) -> None:
+def test_deadlock_victim_pauses_before_retry(unit: Unit) -> None:
     assert not hasty(code(unit))
 
 
-def test_planted_faults_of_these_rules_are_found() -> None:
+def test_planted_faults_of_three_rules_are_found() -> None:
     text = code(next(unit for unit in ROUTINES if unit.stem == "retry_later"))
     assert not nulls(text) + recompiled(text) + hasty(text)
     assert nulls(text.replace("set concat_null_yields_null on;", ""))
@@ -141,7 +141,7 @@ def test_planted_faults_of_these_rules_are_found() -> None:
 
 @pytest.mark.pitfall("sqlserver 3")
 @each_file
-def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(unit: Unit) -> None:
+def test_delete_from_head_has_an_order(unit: Unit) -> None:
     text = code(unit)
     assert not re.search(r"\b(delete|update) top\b", text)
     heads = re.findall(r"\bwith head as \((.*?)\) delete from head\b", text)
@@ -153,7 +153,7 @@ def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(unit: Unit) ->
 
 @pytest.mark.pitfall("sqlserver 4")
 @each_file
-def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(unit: Unit) -> None:
+def test_output_clause_goes_into_a_table(unit: Unit) -> None:
     for statement in code(unit).split(";"):
         if re.search(r"\boutput (deleted|inserted)\.", statement):
             assert re.search(r"\boutput .* into (@|rowq\.leased )", statement), statement
@@ -161,7 +161,7 @@ def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(unit: Un
 
 @pytest.mark.pitfall("sqlserver 11")
 @each_file
-def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(unit: Unit) -> None:
+def test_only_own_transactions_are_begun_and_ended(unit: Unit) -> None:
     text = code(unit)
     for word in ("begin", "commit"):
         count = len(re.findall(rf"\b{word} tran", text))
@@ -178,51 +178,51 @@ def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(unit: 
 
 @pytest.mark.pitfall("sqlserver 11")
 @for_each(FRAMES)
-def test_a_call_refuses_before_xact_abort_and_writes_after_it(unit: Unit) -> None:
-    """A refusal leaves the caller's transaction usable; a broken-off call leaves no half."""
+def test_refusals_precede_xact_abort_and_writes_follow(unit: Unit) -> None:
+    """A refusal keeps the caller's transaction usable; an interrupted call writes nothing."""
     text = code(unit)
     if unit.stem in SAVING or "@owns_transaction" not in text:
         return
     off = text.index("if @owns_transaction = 0 set xact_abort off;")
     before, _, after = text[off:].partition(" set xact_abort on;")
     assert after
-    # A delete of a claim refuses only in a transaction of the call's own: a caller's has locked the
-    # queue already.
+    # maintain_delivery refuses only in its own transaction: the caller's has already locked the
+    # queue.
     refusals = set(REFUSING.findall(after))
     assert refusals <= ({"LockQueueShared"} if unit.stem == "maintain_delivery" else set())
     assert not WRITING.search(before)
 
 
 @for_each([*REFUSES.split("|"), *(rf"{word}\w*" for word in WRITES.split("|"))])
-def test_a_procedure_that_refuses_or_writes_exists(word: str) -> None:
+def test_refusing_and_writing_procedures_exist(word: str) -> None:
     assert any(re.fullmatch(f"Internal{word}", object_name(unit)) for unit in CODE)
 
 
 @pytest.mark.pitfall("sqlserver 14")
 @each_file
-def test_no_commit_may_be_lost_in_a_crash(unit: Unit) -> None:
+def test_no_delayed_durability(unit: Unit) -> None:
     assert "delayed_durability" not in code(unit)
 
 
 @pytest.mark.pitfall("sqlserver 13")
 @each_file
-def test_moments_are_utc_and_of_the_clock(unit: Unit) -> None:
+def test_times_are_datetime2_in_utc(unit: Unit) -> None:
     text = code(unit)
     assert not re.search(r"\b(datetime|smalldatetime|datetimeoffset)\b", text)
-    # One routine compares times that the engine itself says in the time zone of the machine.
+    # One routine compares times that the engine returns in the machine's time zone.
     if unit.stem != "health_server":
         assert not re.search(r"\bsysdatetimeoffset\b", text)
 
 
 @pytest.mark.pitfall("sqlserver 45")
 @each_file
-def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(unit: Unit) -> None:
+def test_application_locks_are_named_rowq_and_released(unit: Unit) -> None:
     text = unit.text
     for name in re.findall(r"@lock \w*.*?N'([^']+)'", text):
         assert name.startswith("rowq."), name
     if "sp_getapplock" not in text:
         return
-    # Only waiting sessions may wait for this lock, because everybody in the database can hold it.
+    # Only waiters may wait for this lock, because any user of the database can take it.
     assert unit.stem == "dequeue_wait"
     release = "if @turn >= 0 exec sys.sp_releaseapplock @Resource = @lock"
     assert code(unit).count(release) == 2
@@ -231,7 +231,7 @@ def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(unit: Unit
 
 @pytest.mark.pitfall("sqlserver 7", "sqlserver 15")
 @each_table
-def test_a_table_has_a_clustered_key_and_lies_on_disk(unit: Unit) -> None:
+def test_table_has_clustered_key_and_is_on_disk(unit: Unit) -> None:
     text = code(unit)
     assert re.search(r"\bconstraint \w+ (primary key|unique) clustered \(", text)
     assert "memory_optimized" not in text
@@ -239,14 +239,14 @@ def test_a_table_has_a_clustered_key_and_lies_on_disk(unit: Unit) -> None:
 
 @pytest.mark.pitfall("sqlserver 13")
 @each_table
-def test_moments_in_a_table_are_microseconds_without_a_time_zone(unit: Unit) -> None:
-    for moment in re.findall(r"\bdatetime\w*(?:\(\d\))?", code(unit)):
-        assert moment == "datetime2(6)"
+def test_table_times_are_datetime2_6(unit: Unit) -> None:
+    for kind in re.findall(r"\bdatetime\w*(?:\(\d\))?", code(unit)):
+        assert kind == "datetime2(6)"
 
 
 @pytest.mark.pitfall("sqlserver 2")
 @each_table
-def test_what_is_hot_is_locked_row_by_row_and_not_recompiled_for(unit: Unit) -> None:
+def test_hot_table_has_row_locks_and_fixed_statistics(unit: Unit) -> None:
     text = code(unit)
     if unit.stem in HOT:
         assert "allow_page_locks = off" in text
@@ -256,7 +256,7 @@ def test_what_is_hot_is_locked_row_by_row_and_not_recompiled_for(unit: Unit) -> 
 
 
 @each_table
-def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(unit: Unit) -> None:
+def test_hot_table_has_one_index_only(unit: Unit) -> None:
     text = code(unit)
     if unit.stem in BY_KEY:
         assert text.count(" clustered (") == 1
@@ -266,9 +266,8 @@ def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(unit: U
 
 @pytest.mark.pitfall("sqlserver 20")
 @each_table
-def test_a_duplicate_is_only_ignored_by_a_clustered_key(unit: Unit) -> None:
-    # The option must not stand on a second index: there the engine locks ranges for it, and
-    # neighbours wait for each other.
+def test_ignore_dup_key_is_on_clustered_key_only(unit: Unit) -> None:
+    # On a second index the option would lock ranges, and neighbors would wait for each other.
     text = code(unit)
     for option in re.finditer(r"ignore_dup_key = on", text):
         assert text.rindex(" clustered (", 0, option.start()) > text.rfind(
@@ -278,12 +277,12 @@ def test_a_duplicate_is_only_ignored_by_a_clustered_key(unit: Unit) -> None:
 
 @pytest.mark.pitfall("sqlserver 42")
 @each_table
-def test_no_call_that_writes_messages_changes_its_caller_s_identity(unit: Unit) -> None:
-    """Only create_queue, which nobody calls in the middle of something else, may do so."""
+def test_only_queue_has_an_identity_column(unit: Unit) -> None:
+    """An insert into another table would change the caller's scope_identity()."""
     assert ("identity" in code(unit)) == (unit.stem == "queue")
 
 
-def test_preflight_knows_the_names_of_all_tables() -> None:
+def test_preflight_names_all_tables() -> None:
     text = (MIGRATIONS / "preflight.sql").read_text(encoding="utf-8")
     found = re.search(r"o\.name in \(([^)]*)\)", text)
     assert found
@@ -292,7 +291,7 @@ def test_preflight_knows_the_names_of_all_tables() -> None:
     assert named == tables | {"migration", "migration_log"}
 
 
-def test_an_iana_name_is_there_once_and_is_one() -> None:
+def test_iana_names_are_known_and_unique() -> None:
     text = next(unit.text for unit in TABLES if unit.stem == "time_zone")
     lists = re.findall(r"\(N'[^']+', N'([^']+)'\)", text)
     found = Counter(name for names in lists for name in names.split())
@@ -302,8 +301,8 @@ def test_an_iana_name_is_there_once_and_is_one() -> None:
 
 
 @each_file
-def test_columns_of_a_table_variable_say_whether_they_may_be_null(unit: Unit) -> None:
-    """A session's settings (ansi_null_dflt_on, ansi_null_dflt_off) would decide it otherwise."""
+def test_table_variable_columns_state_nullability(unit: Unit) -> None:
+    """Otherwise the session decides (ansi_null_dflt_on, ansi_null_dflt_off)."""
     text = unit.text
     for columns in re.findall(r"declare @\w+ table \(\n([^;]*?)\n    \);", text):
         for column in columns.splitlines():
@@ -312,8 +311,8 @@ def test_columns_of_a_table_variable_say_whether_they_may_be_null(unit: Unit) ->
 
 
 @each_file
-def test_objects_are_named_with_their_schema(unit: Unit) -> None:
-    """Otherwise the caller's own schema is asked first."""
+def test_objects_are_schema_qualified(unit: Unit) -> None:
+    """Otherwise the caller's default schema is searched first."""
     after = re.findall(
         r"(?<!@)\b(?:from|join|into|update|exec(?: @\w+ =)?) ([\w@][\w@.]*)", code(unit)
     )
@@ -326,7 +325,7 @@ def test_objects_are_named_with_their_schema(unit: Unit) -> None:
         assert is_known, name
 
 
-def test_each_rule_for_babelfish_changes_a_batch() -> None:
+def test_every_babelfish_rule_changes_a_batch() -> None:
     batches = plain_script("sqlserver").split("-- [end of statement]\n")
     idle = []
     for rule in RULES:

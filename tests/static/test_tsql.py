@@ -1,4 +1,4 @@
-"""Microsoft's own parser and model accept our T-SQL, and find faults that are planted in a text."""
+"""Microsoft's parser and model accept the T-SQL, and find planted faults."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -36,21 +36,19 @@ def _gate() -> None:
 
 @pytest.fixture(scope="module")
 def found() -> list[list[gate.Problem]]:
-    """Return what the gate finds in each text with one fault."""
+    """Return the gate's findings in each text with one fault."""
     texts = [SAMPLE.text.replace(right, wrong, 1) for right, wrong in PLANTED]
     return gate.check_each([[gate.Script(SAMPLE.name, text)] for text in texts], [SAMPLE.name])
 
 
-def test_a_correct_text_passes() -> None:
+def test_correct_text_passes() -> None:
     assert gate.check([SAMPLE]) == []
 
 
 @pytest.mark.slow("Microsoft's model reads all files once more", ci=False)
 @pytest.mark.pitfall("sqlserver 40")
 @pytest.mark.parametrize("place", range(len(PLANTED)), ids=lambda place: PLANTED[place][1][:40])
-def test_a_planted_fault_is_found_near_its_line(
-    place: int, found: list[list[gate.Problem]]
-) -> None:
+def test_planted_fault_is_found_near_its_line(place: int, found: list[list[gate.Problem]]) -> None:
     right, _ = PLANTED[place]
     assert right in SAMPLE.text
     assert found[place], "not found"
@@ -59,7 +57,7 @@ def test_a_planted_fault_is_found_near_its_line(
 
 
 def product_and_migrations() -> list[gate.Script]:
-    """Return every file, and what migrations run and note: it names what is in the files."""
+    """Return every file, and the statements of migrations, which use their names."""
     first = release_for("sqlserver").get(1)
     noted = [text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.notes(first, what)]
     scripts = [gate.script(path) for path in migration_scripts("sqlserver")]
@@ -74,7 +72,7 @@ def product_and_migrations() -> list[gate.Script]:
 
 
 def there_and_back() -> list[gate.Script]:
-    """Return the script for sqlcmd, and the one that takes away what it has installed."""
+    """Return the script for sqlcmd and its undo script."""
     release_now = release_for("sqlserver")
     undone = SCRIPT.flyway("back", SCRIPT.undone(release_now, release_now.get(1)))
     assert "RQ805" in undone
@@ -82,14 +80,14 @@ def there_and_back() -> list[gate.Script]:
 
 
 def asked_by_doctor() -> list[gate.Script]:
-    """Return what the doctor asks."""
+    """Return the doctor's queries."""
     texts = [CHECKS.now, CHECKS.version, *(setting.query for setting in CHECKS.settings)]
     texts += [text for text in (CHECKS.before, CHECKS.after) if text is not None]
     return named("doctor", texts)
 
 
 def run_by_a_worker() -> list[gate.Script]:
-    """Return what a worker's transaction runs; nothing without unixODBC, which its module needs."""
+    """Return the statements of a worker's transaction, none without unixODBC."""
     try:
         from rowq.worker.engines import sqlserver as work
     except ImportError:
@@ -98,9 +96,9 @@ def run_by_a_worker() -> list[gate.Script]:
     return named("worker", (text.format(opened=1) for text in texts))
 
 
-def named(who: str, texts: Iterable[str]) -> list[gate.Script]:
+def named(name: str, texts: Iterable[str]) -> list[gate.Script]:
     """Return statements as scripts."""
-    return [gate.Script(f"{who} {number}", text) for number, text in enumerate(texts)]
+    return [gate.Script(f"{name} {number}", text) for number, text in enumerate(texts)]
 
 
 DATABASES = (
@@ -109,12 +107,12 @@ DATABASES = (
     asked_by_doctor,
     run_by_a_worker,
 )
-"""What is sent to SQL Server, by the database that it is in, where its names are looked up."""
+"""Functions that return the scripts of one database each."""
 
 
 @pytest.fixture(scope="module")
 def judged() -> dict[str, list[gate.Problem]]:
-    """Return what the gate finds in each database; one program, which takes long to begin."""
+    """Return the gate's findings in each database, from one run."""
     databases = [scripts_of() for scripts_of in DATABASES]
     names = [script.name for database in databases for script in database]
     found = gate.check_each(databases, names)
@@ -122,7 +120,7 @@ def judged() -> dict[str, list[gate.Problem]]:
 
 
 @pytest.mark.parametrize("database", DATABASES, ids=lambda database: database.__name__)
-def test_what_is_sent_to_sql_server_passes(
+def test_sql_sent_to_sql_server_passes(
     database: Callable[[], list[gate.Script]], judged: dict[str, list[gate.Problem]]
 ) -> None:
     if not database():
@@ -132,7 +130,7 @@ def test_what_is_sent_to_sql_server_passes(
 
 
 @pytest.mark.slow("Microsoft's model reads all files once more", ci=False)
-def test_the_scripts_of_two_releases_pass(tmp_path: Path) -> None:
+def test_scripts_of_two_releases_pass(tmp_path: Path) -> None:
     migrations = copied_without_history(tmp_path, "sqlserver")
     release(migrations)
     change_everything(migrations)
@@ -141,7 +139,7 @@ def test_the_scripts_of_two_releases_pass(tmp_path: Path) -> None:
     first, second = (gate.Script(f"release {number}", texts.script(number)) for number in (1, 2))
     assert "InternalSecond" not in first.text
     assert "InternalSecond" in second.text
-    # The model knows each name once, so what the second migration makes anew is left out.
+    # The model allows each name once: leave out the files that the second migration replaces.
     there = [
         gate.Script(name, text)
         for name, text in files_after(migrations, 1).items()

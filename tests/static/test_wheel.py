@@ -1,4 +1,4 @@
-"""An installed rowq finds its SQL and its migrations inside of the package."""
+"""An installed rowq finds its SQL and migrations inside the package."""
 
 import os
 import shutil
@@ -25,18 +25,18 @@ sys.stdout.write(migrate.script(sys.argv[1]))
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Put everything where the wheel has it; return the directory that holds the package."""
-    place = tmp_path_factory.mktemp("site-packages")
+    """Copy all files as in the wheel, and return the directory of the package."""
+    folder = tmp_path_factory.mktemp("site-packages")
     assert set(WHEEL["only-include"]) == set(WHEEL["sources"])
     for source in sorted(WHEEL["sources"]):
-        target = place / WHEEL["sources"][source]
+        target = folder / WHEEL["sources"][source]
         leave = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / source, target, ignore=leave, dirs_exist_ok=True)
-    return place
+    return folder
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_installed_rowq_has_the_whole_script_of_an_engine(engine: str, installed: Path) -> None:
+def test_installed_package_has_the_whole_script(engine: str, installed: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PRINT, engine, str(installed)],
         env={**os.environ, "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"},

@@ -1,7 +1,7 @@
-"""Checks files of PL/SQL: python -m tests.static.plsql [FILES].
+"""Check files of PL/SQL: python -m tests.static.plsql [FILES].
 
-Without files it is everything that the tests give to the grammar, and once it has accepted all of
-that, and refused each text with a planted error, accepted.txt is written anew.
+Without files, check all texts of the tests, and write accepted.txt if the grammar accepts them and
+refuses each planted error.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from tests.static.plsql.everything import everything, planted
 
 
 def main() -> int:
-    """Return 0 when all is well, 1 with findings, 2 when the gate cannot run."""
+    """Return 0 without findings, 1 with findings, 2 if the gate cannot run."""
     parser = argparse.ArgumentParser(prog="python -m tests.static.plsql", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--fetch", action="store_true", help="set the gate up and stop")
@@ -30,7 +30,7 @@ def main() -> int:
     if not options.files and not problems:
         problems = gate.not_refused(planted())
         if not problems:
-            gate.remember(asked, planted())
+            gate.record(asked, planted())
     for problem in problems:
         print(problem)
     print(f"{len(asked)} script(s), {len(problems)} problem(s)")

@@ -1,10 +1,9 @@
-"""Parses the SQL and PL/SQL of sql/oracle with a grammar of the language; no database is needed.
+"""Parse the SQL and PL/SQL of sql/oracle with a grammar, without a database.
 
-A file of `routines`, `internal` or `helpers` holds subprograms as they stand in the package body,
-so it is parsed inside of one. Any other file is a script of units that end with a line of `/`. The
-grammar takes its time, minutes for all files, so what it has accepted is remembered beside it and
-not parsed again. accepted.txt has in the repository a digest of each unit that was accepted, and of
-each planted error that was refused, so a new clone parses only what has changed since.
+A file of `routines`, `internal` or `helpers` is parsed inside a package body. Any other file is a
+script of units that end with a line of `/`. Parsing all files takes minutes, so digests of accepted
+units are stored beside the grammar. accepted.txt has the digests of all accepted units and refused
+planted errors, so that a new clone parses only changed units.
 """
 
 import hashlib
@@ -28,27 +27,27 @@ ROOT = Path(__file__).resolve().parent.parent.parent.parent
 SOURCES = ROOT / "sql" / "oracle"
 
 TYPES = "internal/types.sql"
-"""The types of the package body, which are one text."""
+"""The types of the package body, parsed as one text."""
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
-_REMEMBERED = Path(__file__).with_name("accepted.txt")
-"""Below a head the digests of what the parser accepts; below a blank line, of what it refuses."""
+_RECORD = Path(__file__).with_name("accepted.txt")
+"""The digests of accepted units; below a blank line, those of refused ones."""
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _LOCK = threading.Lock()
 
 _NO_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
-"""A comment or a literal, whichever begins first."""
+"""A comment or a literal."""
 
 _BODY = "create or replace package body rowq as "
 _SUBPROGRAM = re.compile(r"(?:(?:--[^\n]*)?\n)*(?:procedure|function|type|subtype)\b")
 _CLIENT = re.compile(r"(?:@@?|set|whenever|prompt|define|undefine|exit|show|column|spool)\b.*")
-"""Lines for SQL*Plus itself, where no unit has begun."""
+"""SQL*Plus commands between units."""
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One finding: where, and the checker's words."""
+    """A finding: its position and text."""
 
     name: str
     line: int
@@ -61,17 +60,16 @@ class Problem:
 
 @dataclass(frozen=True, order=True)
 class Script:
-    """A text to check and its name in reports."""
+    """A named text to check."""
 
     name: str
     text: str
 
 
 def product() -> list[Script]:
-    """Return all of sql/oracle and the packages assembled from it, in a fixed order.
+    """Return sql/oracle and its packages, in a fixed order.
 
-    All but the body of package rowq, which is put together from files that are here: as one text of
-    thousands of lines it would take gigabytes to parse.
+    Leave out the body of package rowq: its files are checked, and parsing it takes gigabytes.
     """
     assembled = [
         Script(f"sql/oracle/{name}", text)
@@ -82,7 +80,7 @@ def product() -> list[Script]:
 
 
 def _files() -> Iterator[Script]:
-    """Yield the files, of those with many units each unit: as one text they would take too long."""
+    """Yield the files, split into units: as one text they would take too long."""
     for path in SOURCES.rglob("*.sql"):
         relative = path.relative_to(SOURCES).as_posix()
         whole = script(path)
@@ -101,11 +99,7 @@ def script(path: Path) -> Script:
 
 
 def check(scripts: Iterable[Script]) -> list[Problem]:
-    """Return what the grammar does not accept, in order.
-
-    Raises:
-        RuntimeError: the parser itself failed.
-    """
+    """Return the grammar's findings in order; raise RuntimeError if the parser fails."""
     accepted = _accepted()
     units = {
         _digest(text): {"name": script.name, "text": text}
@@ -115,7 +109,7 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
     unknown = {digest: unit for digest, unit in units.items() if digest not in accepted}
     if not unknown:
         return []
-    # A run of the parser learns as it goes, so there are no more runs than processors.
+    # A run of the parser gets faster with each unit: use one run per processor.
     todo, runs = list(unknown.items()), processors()
     shares = [todo[start::runs] for start in range(runs)]
     with ThreadPoolExecutor(runs) as pool:
@@ -123,7 +117,7 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
 
 
 def _parsed(units: list[tuple[str, dict[str, str]]]) -> list[Problem]:
-    """Return what the grammar does not accept of some units, and remember the others."""
+    """Return the grammar's findings in some units, and store the digests of the others."""
     run = subprocess.run(
         ["node", str(tools.PARSER), str(tools.FOLDER)],
         input=json.dumps([unit for _, unit in units]),
@@ -136,52 +130,52 @@ def _parsed(units: list[tuple[str, dict[str, str]]]) -> list[Problem]:
     problems = [Problem(**found) for found in json.loads(run.stdout)]
     faulty = {problem.name for problem in problems}
     with _LOCK:
-        _remember_here(_accepted() | {key for key, unit in units if unit["name"] not in faulty})
+        _store(_accepted() | {key for key, unit in units if unit["name"] not in faulty})
     return problems
 
 
 def not_refused(planted: Iterable[Script]) -> list[Problem]:
-    """Return a finding for each script in which the grammar finds no error.
+    """Return a finding for each planted error that the grammar accepts.
 
-    A script that accepted.txt names as refused is not parsed.
+    Scripts that accepted.txt lists as refused are not parsed.
     """
-    refused = _noted()[1]
+    refused = _recorded()[1]
     scripts = [script for script in planted if not _digests([script]) <= refused]
     found = {problem.name for problem in check(scripts)}
-    text = "the grammar finds no error here, where one is planted"
+    text = "the grammar does not find the planted error"
     return [Problem(script.name, 1, 1, text) for script in scripts if script.name not in found]
 
 
-def _remember_here(digests: set[str]) -> None:
-    """Replace what is remembered beside the grammar; another process may be reading it."""
+def _store(digests: set[str]) -> None:
+    """Replace the digests beside the grammar atomically: another process may read them."""
     new = _ACCEPTED.with_suffix(f".{os.getpid()}")
     new.write_text(json.dumps(sorted(digests)), encoding="utf-8")
     new.replace(_ACCEPTED)
 
 
 def _accepted() -> set[str]:
-    """Return the digests of what the grammar has accepted before."""
+    """Return the digests of accepted units."""
     return set(json.loads(_ACCEPTED.read_text(encoding="utf-8"))) if _ACCEPTED.exists() else set()
 
 
-def is_noted(everything: Iterable[Script], planted: Iterable[Script]) -> bool:
-    """Return whether accepted.txt has the digests of these scripts and no others."""
-    return _noted() == (_digests(everything), _digests(planted))
+def is_recorded(everything: Iterable[Script], planted: Iterable[Script]) -> bool:
+    """Return whether accepted.txt has exactly the digests of these scripts."""
+    return _recorded() == (_digests(everything), _digests(planted))
 
 
 def learn() -> None:
-    """Remember beside the grammar what accepted.txt says is accepted."""
-    _remember_here(_accepted() | _noted()[0])
+    """Copy the accepted digests of accepted.txt beside the grammar."""
+    _store(_accepted() | _recorded()[0])
 
 
-def remember(everything: Iterable[Script], planted: Iterable[Script]) -> None:
-    """Write accepted.txt: the grammar has accepted all of the first and none of the others."""
+def record(everything: Iterable[Script], planted: Iterable[Script]) -> None:
+    """Write accepted.txt for accepted scripts and refused ones."""
     parts = (_lines_of(_digests(scripts)) for scripts in (everything, planted))
-    _REMEMBERED.write_text(_HEAD + "\n\n".join(parts) + "\n", encoding="utf-8")
+    _RECORD.write_text(_HEAD + "\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-def _noted() -> tuple[set[str], set[str]]:
-    text = _REMEMBERED.read_text(encoding="utf-8").removeprefix(_HEAD)
+def _recorded() -> tuple[set[str], set[str]]:
+    text = _RECORD.read_text(encoding="utf-8").removeprefix(_HEAD)
     accepted, _, refused = text.partition("\n\n")
     return set(accepted.split()), set(refused.split())
 
@@ -196,7 +190,7 @@ def _digests(scripts: Iterable[Script]) -> set[str]:
 
 
 def _digest(text: str) -> str:
-    """Return the digest of a unit. Comments and spaces are left out, because no rule reads them."""
+    """Return the digest of a unit without comments and spaces."""
     code = " ".join(_NO_CODE.sub(lambda found: _code_of(found[0]), text).split())
     return hashlib.sha256(code.encode() + _parser()).hexdigest()[:16]
 
@@ -211,12 +205,12 @@ def _parser() -> bytes:
 
 
 def is_client(line: str) -> bool:
-    """Return whether a line between units is for SQL*Plus itself."""
+    """Return whether a line between units is a SQL*Plus command."""
     return _CLIENT.fullmatch(line) is not None
 
 
 def units_of(text: str) -> list[str]:
-    """Return the units of a text, each with as many lines before it as it has in the file."""
+    """Return the units of a text, each with blank lines before it to keep line numbers."""
     if _SUBPROGRAM.match(text):
         return [f"{_BODY}{text}\nend rowq;\n"]
     units, lines, skipped = [], list[str](), 0

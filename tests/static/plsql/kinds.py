@@ -1,7 +1,7 @@
-"""Compares types and directions in PL/SQL: of arguments with parameters, of what is assigned.
+"""Compare types and directions in PL/SQL: arguments with parameters, values with targets.
 
-Only expressions whose type can be read off are compared: variables, their elements and fields,
-literals, and calls of rowq's own functions. A type is compared by its family: every number is one.
+Only variables, their elements and fields, literals and calls of rowq's functions are compared, by
+the family of their type, such as number.
 """
 
 import re
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from tests.static.shapes import Fault, Parameter, Signature, end_of, inside, split
 
 Fields = Mapping[str, Mapping[str, str]]
-"""Names of tables or records, and of each the types of its columns or fields."""
+"""The types of columns by table, or of fields by record."""
 
 _FAMILIES = {
     "binary_integer": "number", "integer": "number", "pls_integer": "number", "char": "varchar2",
 }  # fmt: skip
 _WIDENED = {("varchar2", "clob")}
-"""What an argument may be besides what its parameter is: the server converts it, losing nothing."""
+"""Argument types that the server converts to the parameter's without loss."""
 
 _DECLARED = re.compile(
     r"(?:^|[(,;]|\bis)\s*([vcp]_\w+)\s+(constant\s+|in out\s+|in\s+|out\s+|)(?:nocopy\s+)?"
@@ -39,14 +39,14 @@ _INTO = re.compile(r"(?<!insert )(?<!merge )\binto\b")
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable, constant or parameter: the family of its type, and whether it can be written."""
+    """A variable, constant or parameter."""
 
     family: str
     is_writable: bool
 
 
 class Kinds:
-    """The types of a file's variables, and of everything that all files share."""
+    """The types of a file's variables and of the shared declarations."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class Kinds:
             self._variables.setdefault(name, Variable(self._family(kind), not is_fixed))
 
     def width(self, target: str) -> int:
-        """Return how many columns a target takes: a record takes as many as it has fields."""
+        """Return the number of columns of a target: a record has as many as fields."""
         family = self._of(target) or ""
         family = self._items.get(family, family)
         return len(self._fields[family]) if family.startswith("t_") else 1
 
     def faults(self) -> Iterator[Fault]:
-        """Yield arguments and assignments of another type, and what may not be written."""
+        """Yield arguments and assignments of a wrong type, and writes to constants."""
         for match in _CALL.finditer(self._code):
             entry = self._signatures.get(match[1])
             is_own = self._code[: match.start()].endswith(("procedure ", "function ", "end "))
@@ -127,7 +127,7 @@ class Kinds:
         return known is None or known.is_writable
 
     def _of(self, expression: str) -> str | None:
-        """Return the family of an expression, None where it cannot be read off."""
+        """Return the family of an expression, None if unknown."""
         expression = expression.strip()
         for literal, family in _LITERALS:
             if literal.fullmatch(expression):
@@ -154,7 +154,7 @@ class Kinds:
         )
 
     def _family(self, kind: str) -> str:
-        """Return the family of a type as it is written."""
+        """Return the family of a type in source text."""
         if match := _COLUMN_TYPE.match(kind):
             kind = self._columns.get(match[1], {}).get(match[2], "")
         word = re.match(r"\w*", kind)
@@ -163,7 +163,7 @@ class Kinds:
 
 
 def _assignments(code: str) -> Iterator[tuple[str, int]]:
-    """Yield what is assigned to, and the place of the value."""
+    """Yield the target of each assignment, and the position of its value."""
     for match in _NAME.finditer(code):
         end = match.end()
         if code.startswith("(", end):
@@ -173,5 +173,5 @@ def _assignments(code: str) -> Iterator[tuple[str, int]]:
 
 
 def _is_one_pair(text: str) -> bool:
-    """Return whether a text is one pair of parentheses, and not several that follow each other."""
+    """Return whether a text is a single pair of parentheses."""
     return inside(text, 0) == text[1:-1]

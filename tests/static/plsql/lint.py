@@ -1,7 +1,6 @@
-"""Finds forms of PL/SQL that a parser takes, and that are wrong in a queue or in this house.
+"""Find valid PL/SQL that is wrong in a queue or against the house style.
 
-Names, calls and columns are looked at by `names.py`. Every exception from a rule stands below, with
-its reason.
+names.py checks names, calls and columns. Every exception from a rule is below, with its reason.
 """
 
 import re
@@ -13,55 +12,55 @@ from tests.static.shapes import inside, split
 Finding = tuple[int, str]
 
 COMMITS = {"dequeue_wait", "wait_for_result", "drop_days", "maintain_job"}
-"""Two wait, and refuse to be called in a transaction; the others have one of their own."""
+"""The first two wait, and refuse a transaction; the others have their own transaction."""
 
 WAITS = {"pop_claimed", "extend_lease"}
-"""Two sessions that finish or lengthen the same claim take turns."""
+"""Sessions that finish or extend the same claim wait for each other."""
 WAITS |= {"require_schedule"}
-"""Sessions that change the same schedule take turns, too."""
+"""Sessions that change the same schedule wait for each other."""
 
 SWALLOWS = {
     *("maintain", "maintain_archive", "maintain_retention", "maintain_job"),
     *("wake_waiters", "wait_for_wakeup"),
 }
-"""An error in maintain is noted, and the rest goes on; a message needs no wake-up queue."""
+"""maintain records an error and continues; a message needs no wake-up queue."""
 SWALLOWS |= {"run_due"}
-"""A schedule's fault is noted, or tried again, and the other schedules go on."""
+"""A schedule's error is recorded or retried, and other schedules run."""
 
 DYNAMIC = {"drop_days", "health_server"}
-"""Partitions have names of their own."""
+"""The names of partitions are dynamic."""
 DYNAMIC |= {"try_become_poller", "stop_polling", "wake_waiters", "wait_for_wakeup"}
-"""These call routines that exist only by choice, or with a right."""
+"""These call optional routines, or routines that need a right."""
 DYNAMIC |= {"dequeue_wait", "wait_for_result"}
-"""These call package rowq, which they must not keep in use while they wait."""
+"""These must not keep package rowq in use while they wait."""
 DYNAMIC |= {"maintain_job", "grants", "partition_archive", "wakeup_off", "remove"}
-"""Scripts that change the schema where that has not been done yet."""
+"""Scripts that change the schema if it is not changed yet."""
 
 
 AUTONOMOUS = {"drop_days"}
-"""A statement that changes a table commits, and must not commit the caller's transaction."""
+"""DDL commits, and must not commit the caller's transaction."""
 
 OPENS, ROLLS_BACK = "begin_work", "roll_back"
-"""The helpers that set a savepoint and go back to it."""
+"""The helpers that set a savepoint and roll back to it."""
 
 LISTED = {"32767", "2000", "4000"}
-"""The longest text of PL/SQL, and of an index of a collection, are counted in bytes."""
+"""The longest texts of PL/SQL and of a collection's index are in bytes."""
 
 _FORBIDDEN = (
     (r"\brownum\b", "rownum counts rows before locked ones are skipped"),
     (r"\bgoto\b", "goto"),
-    (r"\bdbms_(?:lock|alert|pipe|random)\b", "needs a right that rowq does not ask for"),
+    (r"\bdbms_(?:lock|alert|pipe|random)\b", "needs a right that rowq does not require"),
     (
         r"\bnumtodsinterval\(\w*microseconds / 1000000, '",
-        "of more than 2147483647 seconds numtodsinterval makes that many",
+        "numtodsinterval is limited to 2147483647 seconds",
     ),
-    (r"\b(?:sysdate|current_timestamp|localtimestamp|current_date)\b", "not a moment in UTC"),
-    (r"(?<!sys_extract_utc\()\bsystimestamp\b", "a moment must go through sys_extract_utc"),
+    (r"\b(?:sysdate|current_timestamp|localtimestamp|current_date)\b", "not in UTC"),
+    (r"(?<!sys_extract_utc\()\bsystimestamp\b", "convert with sys_extract_utc"),
     (r"(?:=|<>|!=)\s*''", "an empty text is null and equals nothing"),
     (r"\bselect\s+(?:/\*.*?\*/\s*)?(?:\w+\.)?\*", "select names its columns"),
     (r"\binsert into \w+\s+(?:values|select)\b", "insert names its columns"),
     (r"\bif (?:not )?exists\b", "not in Oracle 19c"),
-    (r"\bwhen others then\s+null\b", "an error is passed over in silence"),
+    (r"\bwhen others then\s+null\b", "an error is ignored"),
     (r"\b[a-z_][a-z0-9_]{30,}\b", "a name of more than 30 characters"),
     (r"\bfetch \w+ bulk collect into \w+;", "a bulk fetch has a limit"),
     (r"\bserially_reusable\b", "state of a package"),
@@ -72,7 +71,7 @@ _REFUSAL = re.compile(r"raise_application_error\(\s*-20(\d{3}),\s*'(\w+)")
 
 
 def problems(source: Source) -> Iterator[Finding]:
-    """Yield line and words of everything that is wrong with a file."""
+    """Yield line and text of every finding in a file."""
     for pattern, words in _FORBIDDEN:
         for match in re.finditer(pattern, source.code, re.DOTALL):
             yield source.line_of(match.start()), words
@@ -92,21 +91,20 @@ def _locking(source: Source) -> Iterator[Finding]:
 
 
 def _locking_faults(source: Source, statement: str) -> Iterator[str]:
-    """Yield what is wrong with a statement that locks rows."""
+    """Yield the faults of a statement that locks rows."""
     if re.search(r"\bfetch (?:first|next)\b", statement):
         yield "fetch first cannot be combined with for update (ORA-02014)"
     if "skip locked" not in statement and source.stem not in WAITS:
-        yield "for update waits; say skip locked"
+        yield "for update waits; add skip locked"
     if statement.endswith(") loop"):
         yield _FETCHES_AHEAD
     if "table(" in statement and not re.search(r"\bcardinality\(a|index_rs_asc\(", statement):
-        yield "the server takes a list for 8168 ids, and may read the whole table for one"
-    # A statement that asks for rows by their numbers takes all of them, so their order does not
-    # matter.
+        yield "the server estimates 8168 ids in a list, and may read the whole table for one"
+    # A statement that reads rows by their ids takes all of them, in any order.
     if re.search(r"\border by\b", statement) and "table(" not in statement:
         if not re.search(r"index_rs_asc\(\w rowq_\w+_pk\)", statement):
             yield "without its hint the order may come from a sort, which locks all"
-        # An index-organized table has no such access, but is a heap in an autonomous database.
+        # An index-organized table needs no hint, but is a heap in an autonomous database.
         if "no_batch_table_access_by_rowid(" not in statement:
             yield "batched table access locks in another order"
 
@@ -121,7 +119,7 @@ def _transactions(source: Source) -> Iterator[Finding]:
         yield 1, "a commit among fetches (ORA-01002)"
     for match in re.finditer(r"pragma autonomous_transaction", source.code):
         if source.stem not in AUTONOMOUS:
-            yield source.line_of(match.start()), "a transaction beside the caller's"
+            yield source.line_of(match.start()), "an autonomous transaction"
 
 
 def _savepoints(source: Source) -> Iterator[Finding]:
@@ -141,13 +139,13 @@ def _handlers(source: Source) -> Iterator[Finding]:
         if not re.search(r"\braise;", match[1]) and source.stem not in SWALLOWS:
             yield source.line_of(match.start()), "when others without raise"
         if source.stem in SWALLOWS and "when e_cancelled then" not in source.code[: match.start()]:
-            yield source.line_of(match.start()), "who cancels a call (ORA-01013) must be heard"
+            yield source.line_of(match.start()), "a cancelled call (ORA-01013) must raise"
 
 
 def _dynamic(source: Source) -> Iterator[Finding]:
     for match in re.finditer(r"\bexecute immediate\b", source.code):
         if source.stem not in DYNAMIC:
-            yield source.line_of(match.start()), "a statement built from text"
+            yield source.line_of(match.start()), "a dynamic statement"
 
 
 def _conversions(source: Source) -> Iterator[Finding]:
@@ -160,13 +158,16 @@ def _answers(source: Source) -> Iterator[Finding]:
     for match in re.finditer(r"\bopen p_rows for\s+select\b([^;]*)", source.code):
         for name in re.findall(r"\b(v_\w+)\b", match[1]):
             if re.search(rf"\b{name}\s+(?:clob|blob)\b", source.code):
-                yield source.line_of(match.start()), "a LOB of a variable ends with its block"
+                yield source.line_of(match.start()), "a variable's LOB ends with its block"
 
 
 def _privileges(source: Source) -> Iterator[Finding]:
     for match in re.finditer(r"exception_init\(\w+, -1031\)", source.code):
         if "-41900)" not in source.code:
-            yield source.line_of(match.start()), "23ai gives a missing privilege another number"
+            yield (
+                source.line_of(match.start()),
+                "23ai has another error for this",
+            )
 
 
 def _functions_in_sql(source: Source) -> Iterator[Finding]:
@@ -194,19 +195,22 @@ def _refusals(source: Source) -> Iterator[Finding]:
 def _texts(source: Source) -> Iterator[Finding]:
     for match in re.finditer(r"\bvarchar2\((\d+)\)", source.code):
         if match[1] not in LISTED:
-            yield source.line_of(match.start()), "say char: lengths are in characters"
+            yield source.line_of(match.start()), "use char: lengths are in characters"
 
 
 def _deletes(source: Source) -> Iterator[Finding]:
     pattern = r"forall [^;]*?\bdelete from rowq_(?:ready|delayed|dead|group_waiting)\b"
     for match in re.finditer(pattern, source.code):
         if "sql%bulk_rowcount(" not in source.code:
-            yield source.line_of(match.start()), "what a delete has hit is looked at one by one"
+            yield source.line_of(match.start()), "check sql%bulk_rowcount after forall delete"
     locked = re.findall(r"\bfrom (rowq_\w+)[^;]*\bfor update skip locked", source.code)
     for match in re.finditer(r"(forall [^;]*?)?\bdelete from (rowq_\w+)[^;]*;", source.code):
-        looks = re.match(r"\s*[^;]*\bsql%rowcount\b", source.code[match.end() :])
-        if match[2] in locked and not match[1] and not looks:
-            yield source.line_of(match.start()), "another session may have deleted the row before"
+        checks = re.match(r"\s*[^;]*\bsql%rowcount\b", source.code[match.end() :])
+        if match[2] in locked and not match[1] and not checks:
+            yield (
+                source.line_of(match.start()),
+                "check sql%rowcount after this delete",
+            )
 
 
 def _forall(source: Source) -> Iterator[Finding]:
@@ -216,15 +220,12 @@ def _forall(source: Source) -> Iterator[Finding]:
 
 
 def binds(source: Source) -> Iterator[Finding]:
-    """Yield each bind in a script's blocks and statements: nothing gives it a value.
-
-    The driver looks for none in a statement that creates something.
-    """
+    """Yield each bind in a script: it gets no value. The driver ignores binds in DDL."""
     place = 0
     for unit in re.split(r"^/$", source.code, flags=re.MULTILINE):
         if not re.match(r"\s*(?:create|comment)\b", unit):
             for match in re.finditer(r":\w+", unit):
-                yield source.line_of(place + match.start()), f"nothing gives {match[0]} a value"
+                yield source.line_of(place + match.start()), f"{match[0]} has no value"
         place += len(unit) + 1
 
 

@@ -1,7 +1,6 @@
-"""Looks up names of PL/SQL, which a parser does not: variables, calls, columns, fields of records.
+"""Check names of PL/SQL like a compiler: variables, calls, columns and fields of records.
 
-No compiler is at hand, so what one would say first is looked for here. A name says what it is:
-p_ parameter, v_ variable, c_ constant, e_ exception, t_ type, each_ row of a loop.
+Prefixes: p_ parameter, v_ variable, c_ constant, e_ exception, t_ type, each_ row of a loop.
 """
 
 import re
@@ -40,7 +39,7 @@ _METHODS = {"count", "delete", "exists", "extend", "first", "last", "next"}
 
 
 class Names:
-    """Everything that is declared for all files: signatures, columns of tables, fields of types."""
+    """The shared declarations: signatures, columns of tables, fields of types."""
 
     def __init__(self, sources: list[Source]) -> None:
         """Read the declarations of all files of sql/oracle."""
@@ -64,7 +63,7 @@ class Names:
         items.update(_TABLE_OF.findall(code))
 
     def problems(self, source: Source) -> Iterator[Finding]:
-        """Yield line and words of every name in a file that stands for nothing, or too little."""
+        """Yield line and text of every wrong name in a file."""
         yield from self._columns(source)
         yield from ((source.line_of(place), words) for place, words in self._faults(source.code))
         if re.match(r"(?:procedure|function)\b", source.code):
@@ -76,7 +75,7 @@ class Names:
             yield from _record_fields(source, declared, fields, items)
 
     def _faults(self, code: str) -> Iterator[Fault]:
-        """Yield what does not agree in number or in type."""
+        """Yield mismatches of number or type."""
         fields, items = dict(self.fields), dict(self.items)
         self._read_types(code, fields, items)
         kinds = Kinds(code, self.columns, fields, items, self.signatures)
@@ -128,7 +127,7 @@ class Names:
             for table, alias in _FROM.findall(statement):
                 aliases.setdefault(alias, []).append(table)
                 if table not in self.columns:
-                    yield source.line_of(place), f"there is no table {table}"
+                    yield source.line_of(place), f"unknown table {table}"
             for match in re.finditer(r"(?<![\w.])(\w+)\.(\w+)\b(?!\()", statement):
                 tables = aliases.get(match[1], [])
                 columns = {name for table in tables for name in self.columns.get(table, ())}
@@ -138,7 +137,7 @@ class Names:
 
 
 def _is_statement(code: str, call: re.Match[str]) -> bool:
-    """Return whether a call stands for itself, and is not part of an expression."""
+    """Return whether a call is a statement, not part of an expression."""
     before = code[: call.start()].rstrip()
     end = call.end() + (len(inside(code, call.end() - 1)) + 1 if call[2] else 0)
     is_first = re.search(r"(?:;|\bthen|\bbegin|\bloop|\belse)$", before) is not None

@@ -1,4 +1,4 @@
-"""Reads PL/SQL for the lint: text without comments and literals, signatures, statements."""
+"""PL/SQL sources for the lint: code without comments and literals, signatures, statements."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _SQL = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A file's name, text and code; the code has the text's lines and columns."""
+    """A file's name, text and code, with the same positions in both."""
 
     name: str
     text: str
@@ -36,22 +36,22 @@ class Source:
         return Path(self.name).parent.name
 
     def line_of(self, place: int) -> int:
-        """Return the number of the line that has this character."""
+        """Return the line number of a position."""
         return self.text.count("\n", 0, place) + 1
 
     def statements(self) -> Iterator[tuple[int, str]]:
-        """Yield place and code of every statement of SQL."""
+        """Yield position and code of every SQL statement."""
         for match in _SQL.finditer(self.code):
             yield match.start(), match.group()
 
 
 def source(name: str, text: str) -> Source:
-    """Return a text as the lint reads it."""
+    """Return a text as a source."""
     return Source(name, text, blanked(text))
 
 
 def signatures(sources: list[Source]) -> dict[str, Signature]:
-    """Return the signatures of all files that hold a subprogram, by its name."""
+    """Return the signatures of subprograms by name."""
     found = (_SIGNATURE.match(source.code) for source in sources)
     return {
         match[2]: Signature(

@@ -1,7 +1,6 @@
-"""Finds and installs the parser behind the PL/SQL gate: npm packages in the virtual environment.
+"""Find and install the PL/SQL parser: a grammar and its runtime, as npm packages in .venv.
 
-They are a grammar of Oracle's SQL and PL/SQL and the runtime it needs. Node runs them in a process
-of its own; nothing of them is part of rowq.
+Node.js runs them; they are no part of rowq.
 """
 
 import shutil
@@ -13,14 +12,14 @@ FOLDER = Path(sys.prefix) / "plsql"
 PARSER = Path(__file__).with_name("parse.mjs")
 
 FETCH = "python -m tests.static.plsql --fetch"
-"""The command that sets the gate up."""
+"""The command that sets up the gate."""
 
 PACKAGES = Path(__file__).with_name("package.json")
 _GRAMMAR = FOLDER / "node_modules" / "@griffithswaite" / "ts-plsql-parser"
 
 
 def missing() -> str | None:
-    """Return why the gate cannot run here and what to do about it, or None when it can."""
+    """Return why the gate cannot run, with the remedy, or None."""
     if not shutil.which("node"):
         return "the PL/SQL gate needs Node.js: apt-get install nodejs npm"
     if not _GRAMMAR.exists():
@@ -29,11 +28,7 @@ def missing() -> str | None:
 
 
 def fetch() -> None:
-    """Install the packages into the folder; takes a download of about 15 MB, once.
-
-    Raises:
-        subprocess.CalledProcessError: npm could not get or install them.
-    """
+    """Install the packages, a download of about 15 MB; raise CalledProcessError."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     shutil.copy(PACKAGES, FOLDER)

@@ -1,4 +1,4 @@
-"""Checks T-SQL files, all of sql/sqlserver by default: python -m tests.static.tsql [FILES]."""
+"""Check T-SQL files, sql/sqlserver by default: python -m tests.static.tsql [FILES]."""
 
 import argparse
 import subprocess
@@ -9,7 +9,7 @@ from tests.static.tsql import gate, tools
 
 
 def main() -> int:
-    """Return 0 when all is well, 1 with findings, 2 when the gate cannot run."""
+    """Return 0 without findings, 1 with findings, 2 if the gate cannot run."""
     parser = argparse.ArgumentParser(prog="python -m tests.static.tsql", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--fetch", action="store_true", help="set the gate up and stop")
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def _set_up() -> int:
-    """Return 0 when there is nothing more to be done about the gate here."""
+    """Set up the gate; return 0 on success."""
     try:
         tools.fetch()
     except subprocess.CalledProcessError as error:

@@ -1,7 +1,6 @@
-"""Lists functions, variables and procedures of SQL Server that rowq's files may use.
+"""Built-in functions, variables and procedures of SQL Server that rowq may use.
 
-A name that is missing here is refused until somebody has looked it up and added it: Microsoft's
-model lets every unknown function pass.
+Other names are refused, because Microsoft's model accepts every unknown function.
 """
 
 MANY = 254
@@ -33,7 +32,7 @@ _ARGUMENTS: dict[tuple[int, int], str] = {
 }
 
 FUNCTIONS = {name: count for count, names in _ARGUMENTS.items() for name in names.split()}
-"""Name of each function, with the fewest and the most arguments that it takes."""
+"""The minimum and maximum number of arguments of each function."""
 
 DATE_FUNCTIONS = frozenset({"dateadd", "datediff", "datediff_big", "datepart", "datename"})
 DATE_PARTS = frozenset(
@@ -42,7 +41,7 @@ DATE_PARTS = frozenset(
         *("second", "millisecond", "microsecond", "nanosecond", "iso_week", "tzoffset"),
     }
 )
-"""The full words: the abbreviations are legal, and mean something else than they look like."""
+"""Full names only: the abbreviations are misleading."""
 
 GLOBALS = frozenset(
     {
@@ -88,4 +87,4 @@ PROCEDURES: dict[str, frozenset[str]] = {
         }
     ),
 }
-"""The system's procedures and their parameters' names; none: they are the statement's own."""
+"""System procedures and their parameters; empty for those with any parameters."""

@@ -1,20 +1,17 @@
-"""Lists what the scripts define: tables and columns, procedures and functions and parameters."""
+"""Definitions in scripts: tables, columns, routines and parameters."""
 
 from typing import Any, NamedTuple
 
 from tests.static.tsql.dotnet import DOM, is_a, kind
 
 DATABASE = "database_default"
-"""The collation of a text for which none is named."""
+"""The collation of a text without one."""
 
 _TEXT_TYPES = frozenset({"char", "nchar", "ntext", "nvarchar", "sysname", "text", "varchar"})
 
 
 class Column(NamedTuple):
-    """A table's column: whether an insert must name it, and whether it may.
-
-    collation: of a text, DATABASE unless the column names another one; None for other types.
-    """
+    """A column: whether an insert must or may name it, and the collation of a text."""
 
     is_needed: bool
     is_writable: bool
@@ -22,7 +19,7 @@ class Column(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A parameter, its name with the @ in lower case."""
+    """A parameter; its name is in lower case with the @."""
 
     name: str
     has_default: bool
@@ -35,10 +32,9 @@ Table = dict[str, Column]
 class Catalog:
     """Definitions by name in lower case, such as rowq.queue.
 
-    types: those of tables. first_columns: what each key and index of a table begins with.
-    clustered: the columns of its clustered key.
-    ambiguous: tables of which two begin with the same column.
-    constrained: tables with a check or a foreign key.
+    types: table types. first_columns: the first column of each key and index of a table.
+    clustered: the columns of its clustered key. ambiguous: tables with two indexes that begin with
+    the same column. constrained: tables with a check or a foreign key.
     """
 
     def __init__(self) -> None:
@@ -51,7 +47,7 @@ class Catalog:
         self.constrained: set[str] = set()
 
     def add(self, fragments: list[Any]) -> None:
-        """Note the definitions in a statement."""
+        """Add the definitions in a statement."""
         for fragment in fragments:
             if is_a(fragment, DOM.CreateTableStatement) and fragment.Definition is not None:
                 self._add_table(object_name(fragment.SchemaObjectName), fragment.Definition)
@@ -76,7 +72,7 @@ class Catalog:
             self._add_constraint(name, constraint)
 
     def _add_constraint(self, name: str, constraint: Any, column: str | None = None) -> None:
-        """Note a constraint or an index, of a column if one is given."""
+        """Add a constraint or an index of a table or column."""
         if is_a(constraint, (DOM.CheckConstraintDefinition, DOM.ForeignKeyConstraintDefinition)):
             self.constrained.add(name)
             return
@@ -92,7 +88,7 @@ class Catalog:
             self._add_clustered(name, constraint, columns)
 
     def _add_clustered(self, table: str, constraint: Any, columns: list[str]) -> None:
-        """Note the clustered key: a primary key is one unless it says otherwise."""
+        """Add the clustered key: a primary key is clustered by default."""
         says = constraint.Clustered
         if constraint.IsPrimaryKey if says is None else says:
             self.clustered[table] = columns
@@ -139,14 +135,14 @@ def _column(definition: Any, *, is_key: bool) -> Column:
 
 
 def collation_of(definition: Any) -> str | None:
-    """Return the collation of a column that a table or openjson defines, None if it is no text."""
+    """Return the collation of a text column, None for other types."""
     if not is_text(definition.DataType):
         return None
     return DATABASE if definition.Collation is None else str(definition.Collation.Value)
 
 
 def is_text(data_type: Any) -> bool:
-    """Return whether a type is one of text."""
+    """Return whether a type is text."""
     return data_type is not None and object_name(data_type.Name).lower() in _TEXT_TYPES
 
 

@@ -1,7 +1,4 @@
-"""Runs the checks inside .NET: scripts come in as JSON, findings go out.
-
-gate.py starts it with the environment that tools.py gives.
-"""
+"""Run the checks inside .NET: read scripts as JSON, write findings. gate.py starts it."""
 
 import json
 import re
@@ -20,14 +17,14 @@ _MODELLED = re.compile(
     r"Type\w*|PartitionFunction|PartitionScheme|User|Synonym)|AlterTableAddTableElement|AlterRole|"
     r"Grant|Deny|Revoke)Statement"
 )
-"""Statements that describe the database, which the model takes as they are."""
+"""Definitions, which the model takes unchanged."""
 
 _UNMODELLED = ("PredicateSetStatement", "UseStatement", "PrintStatement")
 _OR_ALTER = re.compile(r"(?i)\bor\s+alter\b")
 
 
 class Checker:
-    """Takes scripts one by one into a common model, and at the end says what is wrong with them."""
+    """Collects scripts in one model, and returns the findings."""
 
     def __init__(self, asked: set[str]) -> None:
         self._asked = asked
@@ -39,7 +36,7 @@ class Checker:
         self._loose = 0
 
     def add(self, name: str, text: str) -> None:
-        """Check a script's grammar and put what it says into the model."""
+        """Check a script's syntax and add it to the model."""
         tree, errors = parse(text)
         self._report_syntax(name, errors, "")
         if errors:
@@ -49,7 +46,7 @@ class Checker:
             self._add_batch(name, text, batch)
 
     def findings(self) -> list[Found]:
-        """Resolve all names and return everything found in the scripts asked for, in order."""
+        """Resolve all names and return the findings in the requested scripts, in order."""
         found = self._found.union(self._model.findings())
         for name, fragments in self._statements:
             for where, words in (
@@ -61,7 +58,7 @@ class Checker:
         return sorted(problem for problem in found if problem.name in self._asked)
 
     def _add_batch(self, name: str, text: str, batch: Any) -> None:
-        """Model a batch's definitions; what else it does is judged as if a procedure did it."""
+        """Add a batch's definitions to the model, and its other statements as a procedure."""
         start = batch.StartOffset
         rest = text[start : start + batch.FragmentLength]
         for statement in batch.Statements:
@@ -83,14 +80,14 @@ class Checker:
         self._model.add(name, f"{lines}create procedure [batch{self._loose}] as {words}")
 
     def _add_text(self, name: str, literal: Any) -> None:
-        """Check a statement that a batch has as text, such as `exec (N'create schema rowq')`."""
+        """Check a dynamic statement, such as `exec (N'create schema rowq')`."""
         lines = "\n" * (literal.StartLine - 1)
         self.add(name, lines + literal.Value)
 
     def _add_definition(self, name: str, text: str, statement: Any) -> None:
-        """Model a definition, `create or alter` as the `create` that the model knows.
+        """Add a definition to the model, with `create` for `create or alter`.
 
-        A schema and its owner may be made in several places, where they are not there yet.
+        Several scripts may create the schema and its owner.
         """
         if is_a(statement, DOM.CreateSchemaStatement) or is_a(statement, DOM.CreateUserStatement):
             made = (kind(statement), statement.Name.Value)
@@ -111,13 +108,9 @@ class Checker:
 
 
 def blanked(text: str, fragment: Any, origin: int, instead: str = "print 0") -> str:
-    """Return a text of the same length with a statement turned into one without meaning.
+    """Return a text of the same length with a statement replaced by a harmless one.
 
-    Args:
-        text: A part of a script.
-        fragment: The statement, inside that part.
-        origin: Where in the script the part begins.
-        instead: The statement without meaning.
+    text: a part of a script, which begins at `origin`.
     """
     start = fragment.StartOffset - origin
     end = start + fragment.FragmentLength
@@ -126,7 +119,7 @@ def blanked(text: str, fragment: Any, origin: int, instead: str = "print 0") -> 
 
 
 def definitions(statement: Any) -> Iterator[Any]:
-    """Yield the definitions in a statement of a batch, those behind an `if` as well."""
+    """Yield the definitions in a statement, also after an `if`."""
     if _MODELLED.fullmatch(kind(statement)):
         yield statement
     elif is_a(statement, DOM.IfStatement):

@@ -1,9 +1,8 @@
-"""Finds texts of two collations that meet in one expression: errors 451 and 468.
+"""Find collation conflicts in expressions: errors 451 and 468.
 
-The error is raised when the batch is compiled, so a whole script stops. A column has the collation
-of its table; those of the system views have that of the catalog, but for the fixed ones. A literal
-or a variable takes the collation of what it meets. The columns of a `values` list count as columns
-of the database's collation, because no documentation says that they are literals.
+The server raises them when it compiles a batch. A column has the collation of its table; columns of
+system views have the catalog's, except fixed ones. A literal or a variable takes the other
+operand's collation. Columns of a `values` list count as columns of the database's collation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,14 +24,14 @@ Complaint = tuple[Any, str]
 CATALOG = "catalog_default"
 FIXED = "Latin1_General_CI_AS_KS_WS"
 KEYS_OF_JSON = "Latin1_General_BIN2"
-"""Collations of names in system views, of their fixed words, and of the keys of openjson."""
+"""Collations of names in system views, of fixed words there, and of openjson's keys."""
 
 _FIXED_COLUMNS = frozenset({"type", "permission_name", "state"})
 _VARIANTS = frozenset({"value"})
-"""Columns of type sql_variant: cast makes a text of them that has no collation of its own."""
+"""Columns of type sql_variant: a cast to text has no own collation."""
 _QUERIES = (DOM.QuerySpecification, DOM.UpdateSpecification, DOM.DeleteSpecification)
 
-# The arguments of a function of which the result takes its collation; None stands for all.
+# The arguments that determine the collation of a function's result; None means all.
 _PASSING: dict[str, slice | None] = {
     **dict.fromkeys(["concat", "concat_ws", "choose", "string_agg", "translate"]),
     "replace": slice(0, 3),
@@ -45,7 +44,7 @@ _PASSING: dict[str, slice | None] = {
 
 
 class Collation(NamedTuple):
-    """The collation of an expression, and whether `collate` gives it."""
+    """The collation of an expression, and whether `collate` sets it."""
 
     name: str
     is_explicit: bool = False
@@ -56,7 +55,7 @@ Sources = dict[str, Source]
 
 
 class _SystemColumns(dict[str, "Collation | None"]):
-    """The columns of a system view, which are not listed anywhere here."""
+    """The columns of a system view, found by rule instead of a list."""
 
     def __missing__(self, name: str) -> Collation | None:
         if name in _VARIANTS:
@@ -66,7 +65,7 @@ class _SystemColumns(dict[str, "Collation | None"]):
 
 
 class Collations:
-    """Looks through the statements of a script; the names of tables come from a catalog."""
+    """Checks the statements of a script against a catalog."""
 
     def __init__(self, catalog: Catalog, fragments: list[Any]) -> None:
         self._catalog = catalog
@@ -82,7 +81,7 @@ class Collations:
                     self._tables[fragment.VariableName.Value.lower()] = catalog.types[type_name]
 
     def complaints(self, statement: Any) -> Iterator[Complaint]:
-        """Yield where two collations meet in a statement, and which."""
+        """Yield the collation conflicts in a statement."""
         self._visit(statement, {})
         yield from dict.fromkeys(self._found)
 
@@ -103,7 +102,7 @@ class Collations:
             self._visit(child, sources)
 
     def _sources(self, query: Any, outer: Sources) -> Sources:
-        """Return the sources of a query by the names that its columns are qualified with."""
+        """Return the sources of a query by alias."""
         found: Sources = {}
         clause = getattr(query, "FromClause", None)
         for reference in _references(clause.TableReferences if clause is not None else ()):
@@ -170,7 +169,7 @@ class Collations:
         return columns
 
     def _columns(self, query: Any, listed: Iterable[Any], outer: Sources) -> Source:
-        """Return the collations of a query's columns, and note those that meet in a union."""
+        """Return the collations of a query's columns, and record conflicts in a union."""
         if kind(query) == "QueryParenthesisExpression":
             return self._columns(query.QueryExpression, listed, outer)
         if is_a(query, DOM.BinaryQueryExpression):
@@ -188,7 +187,7 @@ class Collations:
         return columns
 
     def _collation(self, expression: Any, sources: Sources) -> Collation | None:
-        """Return the collation of an expression; None if it takes that of what it meets."""
+        """Return the collation of an expression; None if it takes the other operand's."""
         named = getattr(expression, "Collation", None)
         if named is not None:
             return Collation(str(named.Value), is_explicit=True)
@@ -200,24 +199,24 @@ class Collations:
         return self._meet(expression, [self._collation(part, sources) for part in operands])
 
     def _meet(self, where: Any, collations: Iterable[Collation | None]) -> Collation | None:
-        """Return the collation of what is put together of others, and note a conflict."""
+        """Return the collation of an expression from its operands, and record a conflict."""
         given = [collation for collation in collations if collation is not None]
         explicit = [collation for collation in given if collation.is_explicit]
         names = {collation.name.lower() for collation in explicit or given}
         if len(names) > 1:
             self._found.append(
-                (where, f"collations meet, and one needs collate: {', '.join(sorted(names))}")
+                (where, f"collation conflict, add collate: {', '.join(sorted(names))}")
             )
         return next(iter(explicit or given), None)
 
 
 def complaints(fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Yield a fragment in which two collations meet, and which they are."""
+    """Yield the fragments with a collation conflict."""
     yield from Collations(catalog, fragments).complaints(fragments[0])
 
 
 def _references(references: Iterable[Any]) -> Iterator[Any]:
-    """Yield the sources of a from clause, from the left to the right."""
+    """Yield the sources of a from clause in order."""
     for reference in references:
         if is_a(reference, DOM.JoinTableReference):
             yield from _references((reference.FirstTableReference, reference.SecondTableReference))
@@ -248,7 +247,7 @@ def _name_of(element: Any) -> str | None:
 
 
 def _compared(fragment: Any) -> Iterator[list[Any]]:
-    """Yield the texts that a predicate compares with each other."""
+    """Yield the operands that a predicate compares."""
     match kind(fragment):
         case "BooleanComparisonExpression" | "LikePredicate":
             yield [fragment.FirstExpression, fragment.SecondExpression]
@@ -267,7 +266,7 @@ def _compared(fragment: Any) -> Iterator[list[Any]]:
 
 
 def _operands(expression: Any) -> list[Any]:
-    """Return the parts of an expression that its collation comes from."""
+    """Return the operands that determine an expression's collation."""
     operands = _OPERANDS.get(kind(expression))
     found = operands(expression) if operands else []
     return [operand for operand in found if operand is not None]

@@ -1,4 +1,4 @@
-"""Faults to plant in sample.sql, each a change of one place, which the gate must find."""
+"""Faults to plant in sample.sql: right text, wrong text."""
 
 SYNTAX = [
     ("create or alter procedure depot.Take", "create or alter procedur depot.Take"),

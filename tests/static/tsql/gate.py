@@ -1,8 +1,7 @@
-"""Checks T-SQL files with Microsoft's own parser and model, in a program of its own.
+"""Check T-SQL files with Microsoft's parser and model, in another process.
 
-The parser knows the grammar of SQL Server 2017 and 2019; the model resolves names over all files
-of sql/sqlserver together. What they do not see (counts of columns, arguments of procedures,
-unknown functions) the program looks for itself, see `rules.py`.
+The parser has the grammar of SQL Server 2017 and 2019; the model resolves names over all files of
+sql/sqlserver. rules.py adds checks of column counts, arguments and unknown functions.
 """
 
 import json
@@ -26,7 +25,7 @@ _DIRECTIVE = re.compile(r"^(?::|!!).*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Problem:
-    """One finding: where, a code (syntax 46010, SQL71502 ...) and the checker's words."""
+    """A finding: its position, code (syntax 46010, SQL71502 ...) and text."""
 
     name: str
     line: int
@@ -40,14 +39,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Script:
-    """A text to check: its name in reports and what it says, batches ending with `go`."""
+    """A named text to check, whose batches end with `go`."""
 
     name: str
     text: str
 
 
 def product() -> list[Script]:
-    """Return every file of sql/sqlserver that makes something, and what is made of them."""
+    """Return the files of sql/sqlserver, and the files made of them."""
     paths = [
         path
         for room in ("tables", "internal", "routines", "")
@@ -66,14 +65,10 @@ def script(path: Path) -> Script:
 
 
 def check(asked: Sequence[Script], context: Iterable[Script] = ()) -> list[Problem]:
-    """Return what is wrong with scripts whose names may be defined in other scripts.
-
-    Args:
-        asked: The scripts that are judged, in order.
-        context: More scripts that define names; one with the name of an asked one is left out.
+    """Return the findings in scripts; `context` has more scripts that define names.
 
     Raises:
-        RuntimeError: The checking program itself failed.
+        RuntimeError: the checker failed.
     """
     names = {script.name for script in asked}
     return check_each(
@@ -82,7 +77,7 @@ def check(asked: Sequence[Script], context: Iterable[Script] = ()) -> list[Probl
 
 
 def check_each(databases: Sequence[Sequence[Script]], names: Iterable[str]) -> list[list[Problem]]:
-    """Return what is wrong with the scripts of these names, in each of several databases."""
+    """Return the findings in the scripts of these names, for each database."""
     work = {
         "asked": sorted(names),
         "databases": [list(map(_document, database)) for database in databases],
@@ -91,7 +86,7 @@ def check_each(databases: Sequence[Sequence[Script]], names: Iterable[str]) -> l
 
 
 def _document(script: Script) -> dict[str, str]:
-    """Return a script without sqlcmd's own commands; blank lines keep the numbers of lines."""
+    """Return a script without sqlcmd commands; blank lines keep line numbers."""
     return {"name": script.name, "text": _DIRECTIVE.sub("", script.text)}
 
 

@@ -1,6 +1,6 @@
-"""Checks table hints, sequences and errors, as SQL Server does only when it compiles statements.
+"""Check table hints, sequences and errors, like SQL Server when it compiles a statement.
 
-Neither the parser nor the model knows these rules, and Babelfish ignores every hint.
+The parser and the model do not, and Babelfish ignores hints.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ _LONGEST_MESSAGE = 2048
 
 
 def complaints(fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Yield what is wrong with a statement's fragments."""
+    """Yield the faults of a statement's fragments."""
     for fragment in fragments:
         for class_of, check in _CHECKS:
             if is_a(fragment, class_of):
@@ -40,10 +40,9 @@ def _hints(source: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Comp
     for group in (_LEVELS, _SIZES):
         if len(given & group) > 1:
             yield source, f"hints exclude each other: {', '.join(sorted(given & group))}"
-    # The server raises error 650 where row versions are on, as they are on Azure unless somebody
-    # turned them off.
+    # With row versions, Azure's default, the server raises error 650.
     if "ReadPast" in given and not given & {"ReadCommittedLock", "RepeatableRead"}:
-        yield source, "readpast asks for readcommittedlock beside it"
+        yield source, "readpast requires readcommittedlock"
 
 
 def _target_of_insert(insert: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:

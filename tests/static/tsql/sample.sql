@@ -1,5 +1,4 @@
--- A small ledger of parcels, correct in every line: what the gate must accept. The planted faults
--- of test_tsql.py are changes of one place in it.
+-- Correct T-SQL that the gate must accept. test_tsql.py plants one fault at a time in it.
 set quoted_identifier on;
 set ansi_nulls on;
 go
