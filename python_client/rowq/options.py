@@ -249,7 +249,7 @@ class ScheduleSettings(TypedDict, total=False):
 
 
 class ScheduleChanges(TypedDict, total=False):
-    """Settings of a schedule that is there; None leaves one as it is."""
+    """Settings of an existing schedule; None leaves a setting unchanged."""
 
     cron: str | None
     """Minute, hour, day, month and weekday as in a crontab: *, values, ranges, steps and lists,

@@ -1,1 +1,1 @@
-"""What programs write into this repository: make generate, make release."""
+"""Generators of files in this repository: make generate, make release."""

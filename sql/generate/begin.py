@@ -1,7 +1,7 @@
 """Begin the next version: make next VERSION=0.2.0 NAME=more-settings.
 
-Writes the version into the package and its metadata and, for a version that changes something in
-the database, the file of its migration for every engine, to be filled by who makes the change.
+Write the version into the package and its metadata and, if the version changes the database, a
+migration for every engine, to be completed by hand.
 """
 
 import re
@@ -20,7 +20,7 @@ from sql.generate.version import (
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MIGRATION = '''\
-"""Version {version}: what it brings is in CHANGELOG.md."""
+"""Version {version}: see CHANGELOG.md."""
 
 from rowq.tools.migrate.steps import frozen
 
@@ -31,7 +31,7 @@ frozen(__file__)
 '''
 _DJANGO = Path("python_client/rowq/contrib/django/migrations")
 _OF_DJANGO = '''\
-"""Version {version}: what it brings is in CHANGELOG.md."""
+"""Version {version}: see CHANGELOG.md."""
 
 from django.db import migrations
 
@@ -47,7 +47,7 @@ class Migration(migrations.Migration):  # type: ignore[misc]
 
 
 def begin_all(version: str, name: str = "") -> None:
-    """Begin the next version of this checkout, and write what is generated from it."""
+    """Begin the next version of this checkout, and write its generated files."""
     for path in begin(ROOT, version, name):
         print(f"{path.relative_to(ROOT).as_posix()}: written")
     write_all()
@@ -59,15 +59,14 @@ def begin(root: Path, version: str, name: str = "") -> list[Path]:
     Args:
         root: the checkout.
         version: such as 0.2.0.
-        name: the last part of the migrations' names, words with hyphens; none for a version that
-            changes nothing in the database.
+        name: the last part of the migrations' names, words with hyphens; empty if the version does
+            not change the database.
 
     Returns:
-        The migrations that were written, Django's last.
+        The new migrations, Django's last.
 
     Raises:
-        SystemExit: the version before is not released, or the new one does not come after it;
-            nothing was changed.
+        SystemExit: the previous version is not released, or not lower; nothing was changed.
     """
     newest = {migrations: migration_files(migrations)[-1] for migrations in engines_of(root)}
     if fault := _fault(root, version, name, list(newest.values())):
@@ -84,7 +83,7 @@ def begin(root: Path, version: str, name: str = "") -> list[Path]:
 
 
 def _for_django(root: Path, version: str, migration: Path, newest: dict[Path, Path]) -> Path:
-    """Write the migration by which Django runs rowq's own, and return it."""
+    """Write the Django migration that runs rowq's, and return it."""
     names = [_name_on_django(path) for path in (newest[migration.parent], migration)]
     text = _OF_DJANGO.format(version=version, number=number_of(migration), before=names[0])
     path = root / _DJANGO / f"{names[1]}.py"
@@ -103,7 +102,7 @@ def _fault(root: Path, version: str, name: str, newest: list[Path]) -> str | Non
     if not VERSION.fullmatch(version) or (name and not _NAME.fullmatch(name)):
         return "usage: make next VERSION=0.2.0 NAME=more-settings (no NAME: no migration)"
     if now not in changelog or not all(map(is_released, newest)):
-        return f"{now} is not released yet: make release"
+        return f"{now} is not released; run make release"
     if numbers_of(version) <= numbers_of(now):
-        return f"{version} does not come after {now}"
+        return f"the new version must be higher than {now}, got {version}"
     return None

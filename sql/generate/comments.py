@@ -1,4 +1,4 @@
-"""The files of sql/mysql say by `comment '...'` what the contract says of what they make."""
+"""The contract's texts as `comment '...'` clauses in sql/mysql."""
 
 import re
 from pathlib import Path
@@ -14,30 +14,22 @@ _OF_A_TABLE = re.compile(r"(\n\) engine = [^;\n]*?)(?:\ncomment = '.*')?(?=;?\n)
 
 
 def commented_routine(sources: Path, name: str, text: str) -> str:
-    """Return the text of a routine of sql/mysql with the comment that it should have.
-
-    Raises:
-        ValueError: there is no one place for it.
-    """
+    """Return a routine of sql/mysql with its comment; raise ValueError if it has no place."""
     return _put(f"comment {literal(routines(sources)[name])}\n", _OF_A_PROCEDURE, name, text)
 
 
 def commented_tables() -> str:
-    """Return the text of the tables of MySQL with the comments that it should have.
-
-    Raises:
-        ValueError: there is no one place for that of a table.
-    """
+    """Return the tables of MySQL with their comments; raise ValueError if one has no place."""
     sources = sql_directory() / "mysql"
     before, *made = _EACH_TABLE.split(read(sources / TABLES))
     return before + "".join(_commented_table(sources, statement) for statement in made)
 
 
 def _commented_table(sources: Path, text: str) -> str:
-    """Return the statement of a table, and what follows it, with its comments."""
+    """Return the SQL of a table with its comments."""
     statement = TABLE.match(text)
     if statement is None:
-        raise ValueError(f"no table in the house style: {text.partition(' (')[0]}")
+        raise ValueError(f"expected a table in the house style, got {text.partition(' (')[0]}")
     table = statement[1]
 
     def described(line: re.Match[str]) -> str:
@@ -50,9 +42,9 @@ def _commented_table(sources: Path, text: str) -> str:
     return _put(comment, _OF_A_TABLE, table, columns + text[statement.end() :])
 
 
-def _put(comment: str, place: re.Pattern[str], name: str, text: str) -> str:
-    """Return a text with a comment in its one place; raises ValueError if there is not one."""
-    text, count = place.subn(lambda found: f"{found[1]}{comment}", text)
+def _put(comment: str, pattern: re.Pattern[str], name: str, text: str) -> str:
+    """Insert a comment at the only match; raise ValueError if there is not exactly one."""
+    text, count = pattern.subn(lambda found: f"{found[1]}{comment}", text)
     if count != 1:
-        raise ValueError(f"{name} has {count} places for a comment")
+        raise ValueError(f"{name} must have one place for a comment, got {count}")
     return text

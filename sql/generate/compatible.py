@@ -1,10 +1,9 @@
-"""What a next version may not do to a released one, because somebody still calls what that had.
+"""Find incompatible changes of the next version in its SQL text.
 
-Sessions work on while rowq is upgraded: a call that is under way goes on with the text of its
-routine as it was, and calls helpers as they are now. On MariaDB and MySQL each unit is replaced by
-itself, too. A database may come from any release in one go, within a second. So routines and
-helpers keep their parameters and results, and a helper that a release has called stays. All of it
-is seen in the texts; no database is needed.
+Sessions keep working during an upgrade: a running call continues with the old text of its routine
+and calls the new helpers. MariaDB and MySQL replace one unit at a time. A database may be upgraded
+from any release at once. So routines and helpers keep their parameters and results, and a helper
+that a release has called stays.
 """
 
 import re
@@ -21,22 +20,21 @@ _SIGNATURES = {
     "postgres": r"^create or replace (?:function|procedure) rowq\.(\w+)(\(.*?)\nlanguage\b",
     "mysql": r"^create (?:procedure|function) rowq\.(\w+)(\(.*?)\n(?:sql security|deterministic)",
     "sqlserver": r"^create or alter (?:procedure|function) rowq\.(\w+)(.*?)\n(?:as|with)\b",
-    # What the specification of a package declares; what is private to a body has no other callers.
+    # The declarations of a package: private subprograms have no other callers.
     "oracle": r"^    (?:procedure|function) (\w+)([^;]*);$",
 }
-"""By engine, the name of a routine and all that a caller depends on."""
+"""By engine, the name of a routine and the parts that callers depend on."""
 
 _COMMENT = re.compile(r"--[^\n]*")
 _WHOLE_LINE = re.compile(r"^--[^\n]*\n", re.MULTILINE)
 _AGAIN = "create or replace type "
-"""A type that is made so needs no statement to become another one."""
+"""A type created so needs no statement to change."""
 
 
 def faults_of_next(migrations: Path) -> list[str]:
-    """Return what the sources of today may not do to the newest released migration, in words.
+    """Return the incompatible changes since the newest released migration, as texts.
 
-    Args:
-        migrations: migrations/<engine>, with sql/<engine> beside its parent.
+    migrations: migrations/<engine>, with sql/<engine> beside its parent.
     """
     *_, newest = paths = migration_files(migrations)
     released = [path for path in paths if is_released(path)]
@@ -61,7 +59,7 @@ def faults_of_next(migrations: Path) -> list[str]:
 
 
 def signatures(engine: str, text: str) -> dict[str, str]:
-    """Return the routines that a file makes for others to call: name, and parameters and result."""
+    """Return the callable routines in a file: name, and parameters and result."""
     if "create or replace package body " in text:
         return {}
     found = re.finditer(_SIGNATURES[engine], text, re.MULTILINE | re.DOTALL)
@@ -76,27 +74,27 @@ def _changed_signatures(engine: str, since: str, then: Files, today: Files) -> I
         for name, signature in signatures(engine, then[path]).items():
             if new.get(name) != signature:
                 yield (
-                    f"{path}: {name} is not called as in {since}, but callers and calls that are"
-                    f" under way do so: leave it, and let a new {name}_v2 do what is new"
+                    f"{path}: the signature of {name} differs from {since}, but callers and running"
+                    f" calls use it; keep it and add {name}_v2"
                 )
 
 
 def _gone(every: dict[str, Files], today: Files) -> Iterator[str]:
-    """Yield what is gone and needed, by the files after each release, the oldest first."""
+    """Yield removed files that are still needed; `every` has each release's files, oldest first."""
     since, then = list(every.items())[-1]
     for path in sorted(then.keys() - today.keys()):
         room = path.partition("/")[0]
         if room in ("routines", "overloads"):
-            yield f"{path} of {since} is gone: callers need it, so a routine never goes"
+            yield f"{path} of {since} is missing; a routine must stay"
         elif room != "tables" and (caller := _newest_caller(path, then[path], every)):
             yield (
-                f"{path} is gone, but {caller} calls it, and a call may be under way where a"
-                " database comes from that release: leave it"
+                f"{path} is missing, but {caller} calls it, and such a call may be running during"
+                " an upgrade; keep it"
             )
 
 
 def _newest_caller(path: str, text: str, every: dict[str, Files]) -> str | None:
-    """Return the file that calls what another one creates, and its newest release; None if none."""
+    """Return the file that calls a file's objects, with its newest release, or None."""
     names = "|".join(name for _, name in created(text))
     called = re.compile(rf"\b(?:{names})\b")
     for release, files in reversed(every.items()):
@@ -114,8 +112,8 @@ def _tables(migration: str, statements: str, then: Files, today: Files) -> Itera
         names = [name for kind, name in created(text) if kind in ("table", "sequence", "type")]
         if names and not any(re.search(rf"\b{name}\b", statements) for name in names):
             yield (
-                f"{path} is not as it was, and {migration} has no statement about"
-                f" {', '.join(names)}: databases that are there stay as they are"
+                f"{path} has changed, but {migration} has no statement about"
+                f" {', '.join(names)}: existing databases would not change"
             )
 
 

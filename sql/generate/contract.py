@@ -18,7 +18,7 @@ The last table lists the types of each engine.
 
 
 def contract_md() -> str:
-    """Return the whole text of CONTRACT.md."""
+    """Return the text of CONTRACT.md."""
     contract = raw_contract()
     parts = [_HEAD, _summary(contract)]
     parts += [_routine(name, entry, contract) for name, entry in contract["routine"].items()]

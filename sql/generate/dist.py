@@ -1,8 +1,7 @@
-"""Write what a release consists of: make dist.
+"""Write the distribution files of a release: make dist.
 
-The wheel and the sdist, a script of each engine for who has no Python, in both forms that `rowq
-sql` prints, and the sums of all of them. They go where nothing is committed, because the repository
-holds every text once.
+The wheel, the sdist, a script of each engine in both forms of `rowq sql`, and the sums of all.
+They are not committed.
 """
 
 import subprocess
@@ -31,22 +30,22 @@ _HOW_TO_REMOVE = {
     "mariadb": "drop database rowq",
     "mysql": "drop database rowq",
 }
-"""By engine, the one statement that removes rowq with what is in it, where there is one."""
+"""By engine, the statement that removes rowq with its data, if there is one."""
 
 
 def scripts() -> dict[str, str]:
-    """Return name and text of every script."""
+    """Return every script by name."""
     texts: dict[str, str] = {}
     for engine, command in HOW_TO_RUN.items():
         name, plain = f"rowq-{engine}.sql", f"rowq-{engine}.plain.sql"
-        by_driver = "by a driver, as said below"
+        by_driver = "with a driver, as described below"
         texts[name] = _first_line(engine, command.format(name=name)) + migrate.script(engine)
         texts[plain] = _first_line(engine, by_driver) + migrate.plain_script(engine)
     return texts
 
 
 def write_scripts(folder: Path) -> None:
-    """Write the scripts into a folder, in the place of what is there."""
+    """Write the scripts into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in scripts().items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
@@ -58,10 +57,7 @@ def packages() -> tuple[str, str]:
 
 
 def write_dist(folder: Path = FOLDER) -> None:
-    """Write all of it into a folder, in the place of an earlier release's files.
-
-    The wheel is built from the sdist. Nothing is fetched: hatchling must be there.
-    """
+    """Replace the distribution files in a folder; hatchling must be installed."""
     for path in (*folder.glob("rowq-*"), folder / SUMS):
         path.unlink(missing_ok=True)
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
@@ -73,11 +69,11 @@ def write_dist(folder: Path = FOLDER) -> None:
         print(f"{name}: written")
 
 
-def refuse_what_is_no_release(root: Path) -> None:
-    """Raise SystemExit if a checkout is not what its version says.
+def require_release(root: Path) -> None:
+    """Raise SystemExit if a checkout does not match its version.
 
-    Where CHANGELOG.md or a tag says that the version is released, this must be that release. Where
-    none does, the version must at least be the same in all places.
+    If CHANGELOG.md or a tag claims that the version is released, this must be that release;
+    otherwise the version must be the same everywhere.
     """
     faults = faults_of_build(root) if is_claimed(root) else faults_of_version(root)
     if faults:
@@ -85,20 +81,20 @@ def refuse_what_is_no_release(root: Path) -> None:
 
 
 def make_dist() -> None:
-    """Write all of it into dist, and say what keeps it from being given away.
+    """Write the distribution files into dist, and print why they must not be published.
 
     Raises:
-        SystemExit: this checkout is not what its version says; nothing was written.
+        SystemExit: this checkout does not match its version; nothing was written.
     """
-    refuse_what_is_no_release(ROOT)
+    require_release(ROOT)
     write_dist()
     if not is_claimed(ROOT):
-        reason = f"{version_of(ROOT)} is not released: make release"
-        print(f"for trying only, not to be given away: {reason}")
+        reason = f"{version_of(ROOT)} is not released; run make release"
+        print(f"for testing only, do not publish: {reason}")
     if repository_of(ROOT) is None:
         print(
-            f"pyproject.toml names no {REPOSITORY} in [project.urls]: the links of the long"
-            " description stay relative, and lead nowhere on a package index"
+            f"pyproject.toml has no {REPOSITORY} in [project.urls]: relative links of the long"
+            " description do not work on a package index"
         )
 
 

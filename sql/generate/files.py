@@ -1,4 +1,4 @@
-"""Every generated file that is made from the contract, the SQL, the tests and the client."""
+"""All files generated from the contract, the SQL, the tests and the client."""
 
 from collections.abc import Callable
 from functools import partial
@@ -40,7 +40,7 @@ _PARTS: dict[str, Parts] = {
     **{
         f"sql/{engine.name}/install.sql": {
             "routines": partial(install.routines, engine),
-            # Oracle's packages are assembled from the sources, which SQL*Plus cannot do.
+            # SQL*Plus cannot assemble Oracle's packages.
             **({} if engine.name == "oracle" else install.parts_of_bookkeeping(engine)),
         }
         for engine in _ENGINES
@@ -72,7 +72,7 @@ TWINS: dict[str, Callable[[], str]] = {
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
     "python_client/rowq/contrib/striped.py": partial(synchronous, "contrib/async_striped.py"),
 }
-"""Those of FILES that ruff has a part in."""
+"""The files that ruff formats."""
 FILES: dict[str, Callable[[], str]] = {
     "docs/layers.dot": layers.layers_dot,
     "sql/CONTRACT.md": contract_md,
@@ -86,23 +86,23 @@ FILES: dict[str, Callable[[], str]] = {
     ),
     "sql/mysql/tables.sql": comments.commented_tables,
 }
-"""Path from the root of the repository, and what returns the text that the file should have."""
+"""Functions that return the text of each file, by path."""
 BUILT: dict[str, Callable[[], str]] = {"docs/examples/typescript/rowq.ts": typescript.types}
-"""The same of files that are built where they are needed, and are not in the repository."""
+"""The same for files that are not committed."""
 
 
 def is_fresh(name: str) -> bool:
-    """Return whether a file has the text that it should have."""
+    """Return whether a file is current."""
     return _text_now(name) == FILES[name]()
 
 
 def stale_files() -> list[str]:
-    """Return the files that have not the text that they should have."""
+    """Return the files that are not current."""
     return [name for name in FILES if not is_fresh(name)]
 
 
 def write_all() -> None:
-    """Write every file that is not as it should be, and print its name."""
+    """Write every file that is not current, and print its name."""
     for name, make in {**FILES, **BUILT}.items():
         text = make()
         if _text_now(name) != text:

@@ -1,4 +1,4 @@
-"""The lists in sql/<engine>/grants.sql: which role may call what, as the contract says."""
+"""The contract's rights of roles, for sql/<engine>/grants.sql."""
 
 import re
 import textwrap
@@ -12,14 +12,11 @@ from rowq.tools.migrate.sources import TABLES
 _CALLED = re.compile(r"\browq\.(internal_\w+)\(")
 _TABLE_TYPE = re.compile(r"^create type rowq\.(\w+) as table", re.MULTILINE)
 _LONGEST_NAMES = 70
-"""Columns of a literal with names, in a file whose lines have 100."""
+"""Width of a literal with names."""
 
 
 def on_postgres() -> str:
-    """Return the pairs of role and function or procedure.
-
-    A routine with its caller's rights needs them for the helpers that it calls, too.
-    """
+    """Return the pairs of role and routine, and the helpers of security invoker routines."""
     pairs = [
         f"('rowq_{role}', '{called}')"
         for role, routines in _may_call("postgres")
@@ -30,7 +27,7 @@ def on_postgres() -> str:
 
 
 def on_mysql() -> str:
-    """Return a select of every role with the names of its procedures, between commas."""
+    """Return a select of every role with the comma-separated names of its procedures."""
     selects = []
     for role, routines in _may_call("mysql"):
         names = ", ".join(routine.name for routine in routines)
@@ -43,10 +40,7 @@ def on_mysql() -> str:
 
 
 def on_sqlserver() -> str:
-    """Return the statements that grant procedures and types of tables.
-
-    A procedure that declares a variable of a table type asks its caller for a right on the type.
-    """
+    """Return the grants of procedures and of the table types that their variables have."""
     tables = (sql_directory() / "sqlserver" / TABLES).read_text(encoding="utf-8")
     batches = []
     for role, routines in _may_call("sqlserver"):
@@ -57,18 +51,18 @@ def on_sqlserver() -> str:
 
 
 def on_oracle() -> str:
-    """Return the calls that grant packages, and the type of lists of ids to who gives some."""
+    """Return the calls that grant packages, and the type of id lists to roles that pass one."""
     return "".join(f"give('rowq_{role}', '{name}');\n" for role, name in _packages())
 
 
 def kept_on_oracle() -> str:
-    """Return the pairs of role and package or type that are not revoked."""
+    """Return the pairs of role and package or type that are kept."""
     pairs = [f"('ROWQ_{role.upper()}', '{name.upper()}')" for role, name in _packages()]
     return ",\n".join(pairs) + "\n"
 
 
 def _may_call(engine: str) -> Iterator[tuple[str, list[Routine]]]:
-    """Yield every role, with the routines of an engine that it may call."""
+    """Yield every role and its routines on an engine."""
     contract = load_contract()
     for role in contract.roles:
         routines = contract.of(engine).values()

@@ -1,7 +1,7 @@
-"""The generated parts of sql/<engine>/install.sql: helpers and routines, and the bookkeeping.
+"""The generated parts of sql/<engine>/install.sql: helpers, routines and bookkeeping.
 
-Helpers and routines find each other when they are called, so their order does not matter: helpers
-by family, routines as in the contract, overloads behind them. On Oracle they come in packages.
+Their order does not matter to the server: helpers by family, routines as in the contract, then
+overloads; on Oracle, packages.
 """
 
 from collections.abc import Iterator
@@ -22,25 +22,17 @@ FAMILIES = (
 """The files of sql/<engine>/internal, the same on every engine."""
 
 _LINES = {"mysql": "-- source {}", "oracle": "@@{}", "postgres": "\\ir {}", "sqlserver": ":r {}"}
-"""How the client of each engine runs another file."""
+"""Include commands of each engine's client."""
 
 
 def routines(engine: Path) -> str:
-    """Return the lines for an engine's helpers and routines.
-
-    Args:
-        engine: sql/<engine>, with contract.toml beside it.
-    """
+    """Return the lines that include an engine's helpers and routines."""
     line = _LINES[engine.name]
     return "".join(f"{line.format(name)}\n" for name in _files(engine))
 
 
 def parts_of_bookkeeping(engine: Path) -> Parts:
-    """Return what refuses a database with another release, and what notes this one there.
-
-    Args:
-        engine: sql/<engine>, with migrations beside its parent.
-    """
+    """Return the check for another release, and the record of this one."""
     script: BaseScript = engine_module(engine.name, "script", TOOLS).SCRIPT
 
     def release() -> Release:

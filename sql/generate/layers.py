@@ -1,7 +1,4 @@
-"""docs/layers.dot: the layers of python_client/rowq, and the imports between them.
-
-The layers are those of the contract in pyproject.toml that import-linter checks.
-"""
+"""docs/layers.dot: the layers of python_client/rowq from pyproject.toml, and their imports."""
 
 import ast
 import textwrap
@@ -28,7 +25,7 @@ digraph layers {
 
 
 def layers() -> list[tuple[str, ...]]:
-    """Return the names of the modules of each layer, without `rowq.`, the highest layer first."""
+    """Return the modules of each layer without `rowq.`, highest layer first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
     (lines,) = (one["layers"] for one in contracts if one["type"] == "layers")
@@ -36,7 +33,7 @@ def layers() -> list[tuple[str, ...]]:
 
 
 def layers_dot() -> str:
-    """Return the whole text of layers.dot."""
+    """Return the text of layers.dot."""
     found = layers()
     inside = [n for n, names in enumerate(found) if not names[0].startswith(_ABOVE_CLIENT)]
     boxes = [f'{n} [label="{_label(names)}"];' for n, names in enumerate(found)]
@@ -52,18 +49,18 @@ def _label(names: tuple[str, ...]) -> str:
 
 
 def _imports(found: list[tuple[str, ...]]) -> set[tuple[int, int]]:
-    """Return which layers import which, by their places."""
+    """Return the pairs of layers with an import, by index."""
     pairs: set[tuple[int, int]] = set()
     for path in PACKAGE.rglob("*.py"):
-        above = _place(found, _module(path))
+        above = _layer_of(found, _module(path))
         if above is not None:
-            below = {_place(found, name) for name in _imported(path)}
+            below = {_layer_of(found, name) for name in _imported(path)}
             pairs |= {(above, one) for one in below - {None, above} if one is not None}
     return pairs
 
 
 def _shortest(pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the arrows without those that others make a way for."""
+    """Return the transitive reduction of the arrows."""
     reached: dict[int, set[int]] = {}
     shortest = []
     for above in sorted({one for one, _ in pairs}, reverse=True):
@@ -75,10 +72,10 @@ def _shortest(pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
     return sorted(shortest)
 
 
-def _place(found: list[tuple[str, ...]], module: str) -> int | None:
-    for place, names in enumerate(found):
+def _layer_of(found: list[tuple[str, ...]], module: str) -> int | None:
+    for layer, names in enumerate(found):
         if any(f"{module}.".startswith(f"{name}.") for name in names):
-            return place
+            return layer
     return None
 
 

@@ -1,10 +1,9 @@
-"""The options of a message where the SQL only hands them on, or lists them.
+"""Add a new option of a message wherever the SQL only passes or lists it.
 
-An option that stands behind expire_seconds among enqueue's parameters is kept as it is: in the
-column of its name in `message`, from which get_message returns it. What it may be, how a batch has
-it, and its insert are in store.sql, by hand. Everywhere else its place follows from that of the
-options before it, so that the generator adds it there: to calls of the helpers of store.sql, to
-lists of options, and to the columns of get_message. It changes nothing else.
+An option after expire_seconds among enqueue's parameters is stored unchanged in `message`, and
+get_message returns it. Its checks, its form in a batch and its insert are in store.sql, by hand.
+Everywhere else it follows the option before it: in calls of the helpers of store.sql, in lists of
+options, and in the columns of get_message.
 """
 
 import re
@@ -16,7 +15,7 @@ from rowq.contract import load_contract, sql_directory
 
 _LAST_BY_HAND = "expire_seconds"
 _FEWEST = 5
-"""So many options, one behind the other, are a list of options."""
+"""Minimum length of a list of options."""
 _WIDTH = 100
 _HELPERS = {
     "mysql": ("internal_message_error", "internal_store"),
@@ -27,38 +26,38 @@ _HELPERS = {
 _MARKS = {"mysql": "p_", "oracle": "p_", "postgres": "p_", "sqlserver": "@"}
 _CALLERS = ("internal/predecessors", "internal/schedules", "routines/enqueue", "routines/publish")
 _OF_ENQUEUE = {"mysql/routines/put", "postgres/routines/publish"}
-"""Files that call enqueue itself."""
+"""Files that call enqueue."""
 _LISTS: dict[str, tuple[str, ...]] = {
     "mysql/routines/enqueue": ("p_{0}",),
     "oracle/internal/types": ("{0:<21} rowq_message.{0}%type",),
     "postgres/routines/enqueue": ("{0}", "p_{0}"),
     "sqlserver/routines/enqueue": ("{0}", "@{0}"),
 }
-"""By file how lists in it write an option."""
+"""By file, the forms of an option in its lists."""
 _TABLES = {
     "mysql": ("rowq.message m ", "rowq.archive a "),
     "oracle": ("rowq_message m\n", "rowq_archive a\n"),
     "postgres": ("rowq.message m\n", "rowq.archive a\n"),
     "sqlserver": ("rowq.message m ", "rowq.archived a\n"),
 }
-"""From what get_message selects: a message, and one that has ended."""
+"""The tables of get_message: messages and ended messages."""
 _NULLS = {
     ("mysql", "int32"): "signed",
     ("mysql", "int64"): "signed",
     ("mysql", "text"): "char",
     ("oracle", "text"): "varchar2(200 char)",
 }
-"""What a null is cast to that is not of the parameter's type."""
+"""Types of nulls that differ from the parameter's type."""
 
 
 def added() -> list[str]:
-    """Return the options that are kept as they are, and handed on by what is written here."""
+    """Return the options that this module adds."""
     names = [one.name for one in load_contract().routine("enqueue").parameters]
     return names[names.index(_LAST_BY_HAND) + 1 :]
 
 
 def files() -> dict[Path, Callable[[str], str]]:
-    """Return by file what completes the calls and lists in its text."""
+    """Return the functions that complete the calls and lists of each file."""
     found: dict[Path, Callable[[str], str]] = {}
     for engine in _HELPERS:
         of_engine = (name.partition("/")[::2] for name in {*_LISTS, *_OF_ENQUEUE})
@@ -68,13 +67,13 @@ def files() -> dict[Path, Callable[[str], str]]:
             found[path] = partial(completed, engine, name)
         shown = sql_directory() / engine / "routines" / "get_message.sql"
         found[shown] = partial(_with_columns, engine)
-    # On the other engines it calls get_message, whose rows leave by themselves.
+    # Elsewhere it returns the rows of get_message.
     found[sql_directory() / "postgres" / "routines" / "find_message.sql"] = _with_found_columns
     return found
 
 
 def completed(engine: str, name: str, text: str) -> str:
-    """Return the text of a file with what its calls and lists of options lack."""
+    """Return the text of a file with the missing options in its calls and lists."""
     for helper in _HELPERS[engine]:
         text = _with_arguments(engine, name, text, helper, helper_parameters(engine, helper))
     if f"{engine}/{name}" in _OF_ENQUEUE:
@@ -86,7 +85,7 @@ def completed(engine: str, name: str, text: str) -> str:
 
 
 def _with_arguments(engine: str, name: str, text: str, helper: str, parameters: list[str]) -> str:
-    """Give calls of a helper the caller's parameter of each name, or null if it has none."""
+    """Pass the caller's parameters to calls of a helper, or null if it has none."""
     folder, _, routine = name.partition("/")
     entry = load_contract().of(engine).get(routine) if folder == "routines" else None
     own = {one.name for one in entry.parameters} if entry else set()
@@ -117,7 +116,7 @@ def helper_parameters(engine: str, helper: str) -> list[str]:
 
 
 def _arguments(text: str, start: int) -> list[int]:
-    """Return where the arguments of a call end."""
+    """Return the end positions of a call's arguments."""
     ends, depth = [], 0
     for at in range(start, len(text)):
         letter = text[at]
@@ -130,7 +129,7 @@ def _arguments(text: str, start: int) -> list[int]:
 
 
 def _with_items(text: str, item: str) -> str:
-    """Add options to the lists that write one like the item."""
+    """Add options to the lists whose items have this form."""
     names = [one.name for one in load_contract().routine("enqueue").parameters]
     any_of = "|".join(re.escape(item.format(name)) for name in names)
     one = rf"(?<![\w.@])(?:{any_of})(?![\w ])"
@@ -145,7 +144,7 @@ def _with_items(text: str, item: str) -> str:
 
 
 def _with_columns(engine: str, text: str) -> str:
-    """Add options to what get_message selects."""
+    """Add options to the select lists of get_message."""
     every = load_contract().routine("get_message").columns
     for column in (one for one in every if one.name in added()):
         if _has(text, f"m.{column.name}"):
@@ -161,7 +160,7 @@ def _with_columns(engine: str, text: str) -> str:
 
 
 def _with_found_columns(text: str) -> str:
-    """Add options to what find_message selects from get_message on PostgreSQL."""
+    """Add options to the select list of find_message on PostgreSQL."""
     for column in load_contract().routine("find_message").columns:
         if column.name in added() and not _has(text, f"g.{column.name}"):
             select = text.rindex("from rowq.get_message(")
@@ -174,7 +173,7 @@ def _has(text: str, item: str) -> bool:
 
 
 def _after(text: str, end: int, item: str) -> str:
-    """Return the text with one more item of a list, behind the one that ends there."""
+    """Insert an item of a list at the end of the previous item."""
     start = text.rindex("\n", 0, end) + 1
     line = text[start : text.index("\n", end)]
     indent = re.match(" *(?:select )?", line)

@@ -1,8 +1,7 @@
-"""The text that a package index shows: README.md, with links that lead to the repository's files.
+"""The package's long description: README.md with absolute links to the repository's files.
 
-hatchling calls this when it builds, and when it installs a checkout. The address is Repository in
-[project.urls] of pyproject.toml, which is set once there is one; without it the links stay
-relative.
+hatchling calls this when it builds or installs a checkout. Without Repository in [project.urls] of
+pyproject.toml, the links stay relative.
 """
 
 import re
@@ -18,7 +17,7 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s]+)\)")
 
 
 class LongDescription(MetadataHookInterface):
-    """Gives the package its long description."""
+    """The hook that sets the long description."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Add the readme to the metadata."""
@@ -30,20 +29,16 @@ class LongDescription(MetadataHookInterface):
 
 
 def repository_of(root: Path) -> str | None:
-    """Return the address of the repository, None where there is none yet."""
+    """Return the address of the repository, or None."""
     with (root / "pyproject.toml").open("rb") as file:
         urls: dict[str, str] = tomllib.load(file)["project"].get("urls", {})
     return urls.get(REPOSITORY)
 
 
 def with_absolute_links(page: str, repository: str, version: str) -> str:
-    """Return a page whose links and pictures lead to the files of a version's tag.
+    """Return Markdown whose links point to the files of a version's tag.
 
-    Args:
-        page: Markdown.
-        repository: the address, as of GitHub or GitLab, which show a file below blob/TAG, and have
-            it as it is, as a picture must be, below raw/TAG.
-        version: of the package; its tag is v and the version.
+    Links use blob/TAG, pictures raw/TAG, as on GitHub and GitLab.
     """
     address = repository.rstrip("/")
 

@@ -1,12 +1,12 @@
 """Generated parts of files that are otherwise written by hand.
 
-A line of comment before and one behind such a part name it, in Markdown
+A comment before and one after a part name it, in Markdown
 
     <!-- rights: generated from contract.toml by make generate -->
     <!-- end of rights -->
 
-and in SQL the same after "--", in Python after "#", in JavaScript after "//". A part is indented as
-the line before it.
+and in SQL after "--", in Python after "#", in JavaScript after "//". A part is indented like the
+line before it.
 """
 
 import re
@@ -14,15 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 Parts = Mapping[str, Callable[[], str]]
-"""Name of a part, and what returns its lines."""
+"""Functions that return the lines of each part, by name."""
 
 
 def fresh(file: Path, parts: Parts) -> str:
-    """Return the text of a file with its generated parts as they should be today.
-
-    Raises:
-        ValueError: the file has no such part, or several.
-    """
+    """Return a file's text with current parts; raise ValueError if one is missing or repeated."""
     text = file.read_text(encoding="utf-8")
     for name, make in parts.items():
         found = list(_part(name).finditer(text))
@@ -35,7 +31,7 @@ def fresh(file: Path, parts: Parts) -> str:
 
 
 def by_hand(text: str) -> str:
-    """Return a text without what is generated in it."""
+    """Return a text without its generated parts."""
     start = 0
     kept = []
     for found in _part(r"(?P<name>\w+)", "(?P=name)").finditer(text):

@@ -34,14 +34,14 @@ _IN_JAVASCRIPT = (
     "retry_later",
 )
 _BODIES = {"body", "body_binary"}
-"""What Python takes as `data` or `text`."""
+"""Parameters that are `data` or `text` in Python."""
 _BOOLEANS = {"true": "True", "false": "False"}
 _WITH_DEFAULTS = {
     "MessageOptions": "enqueue",
     "PublishOptions": "publish",
     "ScheduleSettings": "create_schedule",
 }
-"""Class of options, and the routine whose defaults they have."""
+"""Classes of options, and the routine with their defaults."""
 _WIDTH = 92
 
 
@@ -57,7 +57,7 @@ def classes() -> str:
             _class(
                 "ScheduleChanges",
                 _optional("alter_schedule"),
-                "Settings of a schedule that is there; None leaves one as it is.",
+                "Settings of an existing schedule; None leaves a setting unchanged.",
             ),
             "",
         ]
@@ -65,7 +65,7 @@ def classes() -> str:
 
 
 def _defaults() -> str:
-    """Return by class what an option is that is left out, if that is not None."""
+    """Return the defaults other than None, by class."""
     lines = [
         f"    {name!r}: {{{', '.join(_spelled(_optional(routine)))}}},\n"
         for name, routine in _WITH_DEFAULTS.items()
@@ -100,7 +100,7 @@ def details() -> str:
 
 
 def parameters_in_javascript() -> str:
-    """Return what routines take on MySQL, as the example in JavaScript has it."""
+    """Return the MySQL parameters of routines for the JavaScript example."""
     entries = []
     for name in _IN_JAVASCRIPT:
         entry = load_contract().routine(name).on("mysql")
@@ -113,7 +113,7 @@ def parameters_in_javascript() -> str:
 
 
 def _optional(routine: str) -> list[Parameter]:
-    """Return the parameters of a routine that may be left out, bodies not among them."""
+    """Return the optional parameters of a routine, except bodies."""
     every = load_contract().routine(routine).parameters
     return [one for one in every if one.default is not None and one.name not in _BODIES]
 
@@ -134,7 +134,7 @@ def _attributes(options: list[Parameter]) -> Iterator[str]:
 
 
 def _described(meaning: str) -> str:
-    """Return a meaning as the docstring of an attribute."""
+    """Return a meaning as an attribute's docstring."""
     lines = textwrap.wrap(f'"""{meaning}"""', _WIDTH)
     if len(lines) > 1:
         lines = [*textwrap.wrap(f'"""{meaning}', _WIDTH), '"""']

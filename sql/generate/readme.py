@@ -1,7 +1,6 @@
 """The generated parts of README.md, sql/PROMISES.md and sql/RIGHTS.md.
 
-These are the promises, each with tests that hold it, the benchmarks' ratios, the roles with their
-routines, and the attacks that tests try.
+Benchmark figures, promises with their tests, roles with their routines, and tested attacks.
 """
 
 import ast
@@ -19,10 +18,9 @@ ENGINES = {
     "sqlserver": "SQL Server",
     "oracle": "Oracle",
 }
-# The tests of one engine that are about rights and stand outside of tests/security.
+# Tests of rights outside tests/security.
 OF_RIGHTS = ("privileges", "definer")
-# Of many tests that hold a promise, one of each room is shown: first of rooms that try hardest to
-# break it.
+# Show one test per folder for a promise, from the hardest tests first.
 ROOMS = (
     "interleavings",
     "concurrency",
@@ -36,7 +34,7 @@ ROOMS = (
 
 
 def cited_in(path: Path) -> set[str]:
-    """Return the promises that the tests of a file cite by the marker `promise`."""
+    """Return the promises in a file's `promise` markers."""
     return {
         argument.value
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -58,7 +56,7 @@ def _rank(path: Path) -> tuple[int, Path]:
 
 
 def _shown(held: list[Path]) -> list[Path]:
-    """Return the first files: one of each room, then a second of each."""
+    """Return the first files: one of each folder, then a second one of each."""
     rooms = [_room(path) for path in held]
     turns = {path: rooms[:place].count(rooms[place]) for place, path in enumerate(held)}
     return sorted(held, key=lambda path: turns[path])[:SHOWN]
@@ -90,7 +88,7 @@ FIGURES = (
 
 
 def numbers() -> str:
-    """Return the table of a choice of figures of the last benchmark, and how targets were kept."""
+    """Return the table of selected benchmark figures, and the summary of targets."""
     text = RESULTS.read_text(encoding="utf-8")
     lines = ["|  | rowq | pgmq |\n", "| --- | --- | --- |\n"]
     for title, scenario, column in FIGURES:
@@ -108,7 +106,7 @@ def _section(text: str, heading: str) -> str:
 
 
 def _figure(text: str, scenario: str, system: str, column: str) -> str:
-    """Return the first figure of a system in a scenario, with its spread if it has one."""
+    """Return a system's first figure in a scenario, with its spread if any."""
     head: list[str] = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -120,7 +118,7 @@ def _figure(text: str, scenario: str, system: str, column: str) -> str:
 
 
 def rights() -> str:
-    """Return the table of roles and what each may call."""
+    """Return the table of roles and their routines."""
     contract = load_contract()
     lines = ["| Role | may call |\n", "| --- | --- |\n"]
     every = [*contract.routines.values(), *contract.own.values()]
@@ -138,7 +136,7 @@ def _sentence(name: str) -> str:
 
 
 def attacks() -> str:
-    """Return what the tests of security and of privileges try, as their names tell it."""
+    """Return the names of security and privilege tests as sentences."""
     lines = []
     for engine, title in ENGINES.items():
         files = sorted((ROOT / "tests" / "security" / engine).glob("test_*.py"))

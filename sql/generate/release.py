@@ -1,11 +1,9 @@
 """Release a version: make release.
 
-Dates its section of CHANGELOG.md, and freezes the newest migration of every engine: writes its
-script, migrations/<engine>/<the migration's name>.sql, which psql, mysql, sqlcmd or SQL*Plus runs
-as it is, `rowq sql` prints and the migration itself executes. From then on neither the migration
-nor its script may change: their sums stand in migrations/<engine>/SHA256SUMS.
-
-All of it is written, or nothing and every reason said.
+Date the version's section of CHANGELOG.md, and freeze the newest migration of every engine: write
+its script migrations/<engine>/<name>.sql for the engine's client, which `rowq sql` prints and the
+migration executes. Neither may change afterwards: migrations/<engine>/SHA256SUMS has their sums. If
+anything is wrong, print all reasons and write nothing.
 """
 
 import hashlib
@@ -51,34 +49,34 @@ Next: make verify
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def sums_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return name and sum of files in a folder, as they are now."""
+    """Return the current sums of files in a folder by name."""
     return {name: digest_of(folder / name) for name in names}
 
 
 def read_sums(folder: Path) -> dict[str, str]:
-    """Return name and sum of every file that a folder's sums hold, none where it has no sums."""
+    """Return the recorded sums of a folder by name, empty if there are none."""
     sums = folder / SUMS
     lines = sums.read_text(encoding="utf-8").splitlines() if sums.exists() else []
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 
 
 def write_sums(folder: Path, sums: dict[str, str]) -> None:
-    """Write name and sum of files into a folder, in the place of the sums that are there."""
+    """Replace the recorded sums of a folder."""
     text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
     (folder / SUMS).write_text(text, encoding="utf-8", newline="\n")
 
 
 class ReleasedError(Exception):
-    """The newest migration is released and never changes; the next one must be begun first."""
+    """The newest migration is released; begin the next one before changing sources."""
 
 
 def require_migration(migrations: Path) -> None:
-    """Raise ReleasedError if sources have changed since the newest migration, a released one."""
+    """Raise ReleasedError if sources have changed since a released newest migration."""
     newest = migration_files(migrations)[-1]
     if not is_released(newest):
         return
@@ -91,11 +89,11 @@ def require_migration(migrations: Path) -> None:
 
 
 def script_to_release(migrations: Path) -> str | None:
-    """Return the script of the newest migration, None if it is released already.
+    """Return the script of the newest migration, None if it is released.
 
     Raises:
         ReleasedError: it is released, and sources have changed since.
-        ValueError: an earlier migration is not released, or a file could not be read back.
+        ValueError: an earlier migration is not released, or a file cannot be restored from it.
     """
     require_migration(migrations)
     *before, newest = migration_files(migrations)
@@ -113,13 +111,7 @@ def script_to_release(migrations: Path) -> str | None:
 
 
 def release(migrations: Path) -> Path | None:
-    """Release the newest migration of an engine.
-
-    Args:
-        migrations: migrations/<engine>, with sql/<engine> beside its parent.
-
-    Returns:
-        The script that was written; None if there was nothing to release.
+    """Release the newest migration of an engine; return its script, None if already released.
 
     Raises:
         ReleasedError, ValueError: as script_to_release; nothing was written.
@@ -129,17 +121,17 @@ def release(migrations: Path) -> Path | None:
 
 
 def faults_of_released(migrations: Path) -> list[str]:
-    """Return where an engine's released files are not as they were released, in words."""
+    """Return the changes of an engine's released files, as texts."""
     sums, faults = read_sums(migrations), []
     for name, digest in sums.items():
         if not (migrations / name).exists():
-            faults.append(f"{name} is released and gone")
+            faults.append(f"{name} is released but missing")
         elif digest_of(migrations / name) != digest:
             faults.append(f"{name} is released and has changed")
     *before, newest = migration_files(migrations)
     frozen = {*before, *migrations.glob("*-[0-9]*.sql"), *([newest] if is_released(newest) else [])}
     faults += [
-        f"{path.name} has no sum in {SUMS}, so it was never released"
+        f"{path.name} has no sum in {SUMS}; it was never released"
         for path in sorted(frozen)
         if path.name not in sums
     ]
@@ -154,19 +146,19 @@ def release_all(
     """Release the version of a checkout, or nothing.
 
     Args:
-        root: the checkout, without a change that is not committed.
-        day: what its section of CHANGELOG.md says; today by default.
-        stale: returns generated files that are not fresh.
+        root: the checkout, without uncommitted changes.
+        day: the date in CHANGELOG.md, today by default.
+        stale: returns the generated files that are not current.
 
     Raises:
-        SystemExit: something is not as it must be; its text lists all of that.
+        SystemExit: the text lists all reasons.
     """
     version, text = version_of(root), _changelog_of(root)
     faults = [
         *_faults_of_tree(root),
         *faults_of_version(root),
         *faults_of_changelog(text, version),
-        *(f"{name} is not fresh: make generate" for name in stale()),
+        *(f"{name} is not current; run make generate" for name in stale()),
     ]
     scripts: dict[Path, str | None] = {}
     for migrations in engines_of(root):
@@ -185,7 +177,7 @@ def release_all(
 
 
 def is_claimed(root: Path) -> bool:
-    """Return whether a checkout says that its version is released: by CHANGELOG.md, or by a tag."""
+    """Return whether CHANGELOG.md or a tag claims that a checkout's version is released."""
     version = version_of(root)
     return (
         version in released_versions(_changelog_of(root))
@@ -194,11 +186,7 @@ def is_claimed(root: Path) -> bool:
 
 
 def faults_of_build(root: Path) -> list[str]:
-    """Return where a checkout is not the release that it claims to be, in words.
-
-    The version of the package, the dated section of CHANGELOG.md, the frozen migrations and the
-    version's tag, where there is one, must be those of one commit.
-    """
+    """Return the differences of a checkout from the release that it claims to be, as texts."""
     version, text = version_of(root), _changelog_of(root)
     tag, head = commit_of(root, f"v{version}"), commit_of(root, "HEAD")
     faults = [*_faults_of_tree(root), *faults_of_version(root)]
@@ -219,7 +207,7 @@ def faults_of_build(root: Path) -> list[str]:
 
 
 def commit_of(root: Path, name: str) -> str | None:
-    """Return the commit that a tag or another name of git's stands for, None if there is none."""
+    """Return the commit of a git revision, or None."""
     words = ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     return done.stdout.strip() or None
@@ -230,7 +218,7 @@ def _changelog_of(root: Path) -> str:
 
 
 def _examined(migrations: Path) -> tuple[list[str], str | None]:
-    """Return what keeps an engine from its release, and the script that it would get."""
+    """Return the reasons against an engine's release, and its script."""
     try:
         read_release(migrations)
         faults = [*faults_of_released(migrations), *faults_of_next(migrations)]
@@ -240,13 +228,13 @@ def _examined(migrations: Path) -> tuple[list[str], str | None]:
 
 
 def _faults_of_tree(root: Path) -> list[str]:
-    """Return what git knows of a checkout and has not committed."""
+    """Return a reason if a checkout has uncommitted changes."""
     words = ["git", "-C", str(root), "status", "--porcelain"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return [f"git status: {done.stderr.strip()}"]
     names = [line[3:] for line in done.stdout.splitlines()]
-    return [f"the tree is not clean, commit it first: {', '.join(names)}"] if names else []
+    return [f"the tree is not clean; commit first: {', '.join(names)}"] if names else []
 
 
 def _write(migrations: Path, script: str) -> Path:

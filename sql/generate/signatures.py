@@ -1,8 +1,7 @@
-"""What sql/contract.toml says of a routine, in the file of that routine: signature and header.
+"""Write sql/contract.toml into the files of routines: signatures and headers.
 
-The signature and four lines of the header (routine, purpose, promise, errors) are the contract's;
-everything else of the file is written by hand. A file of PostgreSQL's overloads is the contract's
-as a whole.
+The signature and four header lines (routine, purpose, promise, errors) are generated; the rest is
+written by hand. Files of PostgreSQL's overloads are generated completely.
 """
 
 import re
@@ -14,7 +13,7 @@ from rowq.engines.sqlserver.calls import procedure_name
 
 _WIDTH = 100
 _LONG_TEXTS = {"body", "error", "header_value", "progress"}
-"""Texts that may be longer than Oracle's varchar2."""
+"""Texts that may exceed Oracle's varchar2."""
 _BITS = {"true": "1", "false": "0"}
 _PASSED = re.compile(r"(?<=\n)(    enqueue\(\n).*?(\n    \);)", re.DOTALL)
 _SIGNATURES = {
@@ -33,7 +32,7 @@ _SIGNATURES = {
 
 
 def files() -> list[Path]:
-    """Return the files of all routines that are called."""
+    """Return the files of all public routines."""
     return [
         sql_directory() / engine / "routines" / f"{name}.sql"
         for engine in _SIGNATURES
@@ -42,11 +41,7 @@ def files() -> list[Path]:
 
 
 def signed(engine: str, name: str, text: str) -> str:
-    """Return the text of a routine's file with the signature and the header that it should have.
-
-    Raises:
-        ValueError: it has not one signature.
-    """
+    """Return a routine's file with current signature and header; raise ValueError without one."""
     routine = load_contract().of(engine)[name]
     signature = _WRITERS[engine](routine)
     text, count = _SIGNATURES[engine].subn(lambda _: signature, text)
@@ -63,12 +58,12 @@ def _in_header(text: str, field: str, value: str) -> str:
 
 
 def overload(path: Path) -> str:
-    """Return the text of the file of one of PostgreSQL's overloads."""
+    """Return the text of a PostgreSQL overload."""
     return _overload(*overloads()[path])
 
 
 def overloads() -> dict[Path, tuple[Routine, Overload]]:
-    """Return PostgreSQL's overloads, and the routine of each, by their files."""
+    """Return PostgreSQL's overloads and their routines by file."""
     folder = sql_directory() / "postgres" / "overloads"
     return {
         folder / f"{name}_{other.type}.sql": (routine, other)
@@ -110,7 +105,7 @@ $$;
 
 
 def put_on_oracle(path: Path) -> str:
-    """Return the text of Oracle's function put, which takes what enqueue takes and passes it on."""
+    """Return the text of Oracle's function put, which passes its arguments to enqueue."""
     inputs = _inputs(load_contract().of("oracle")["enqueue"])
     head = _oracle_head("function put", [(f"p_{one.name}", _in_oracle(one)) for one in inputs])
     passed = _wrapped([*(f"p_{one.name}" for one in inputs), "v_rows"], 8)
@@ -144,7 +139,7 @@ def _parameter_type(engine: str, one: Parameter) -> str:
 
 
 def _listed(head: str, items: list[str]) -> str:
-    """Return a list in parentheses, in one line if that is short enough."""
+    """Return a list in parentheses, in one line if it fits."""
     line = f"{head}({', '.join(' '.join(item.split()) for item in items)})"
     if len(line) <= _WIDTH:
         return line
@@ -164,7 +159,7 @@ def _default(engine: str, one: Parameter) -> str | None:
 
 
 def _postgres(routine: Routine, other: Overload | None = None) -> str:
-    """Return the signature; in that of an overload a parameter has another type."""
+    """Return the signature; an overload has another type for one parameter."""
     rows = []
     for one in routine.parameters:
         if other and one.name == other.parameter:
@@ -221,7 +216,7 @@ def _in_oracle(one: Parameter) -> str:
 
 
 def _inputs(routine: Routine) -> list[Parameter]:
-    """Return the parameters, without what a procedure of PostgreSQL returns by one."""
+    """Return the input parameters."""
     return [one for one in routine.parameters if one.direction == "in"]
 
 

@@ -1,4 +1,4 @@
-"""The synchronous modules of rowq, made from the asynchronous ones."""
+"""Generate the synchronous modules of rowq from the asynchronous ones."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python_client" / "rowq"
 
-# Applied in this order, each to the whole text.
+# Applied in order, each to the whole text.
 REPLACEMENTS = (
     (
         r"(?s)\A(.*?)(\w+)\.py is made from this file by make generate\.\n\n",
@@ -41,7 +41,7 @@ REPLACEMENTS = (
 
 
 def synchronous(module: str) -> str:
-    """Return the synchronous form of an asynchronous module of rowq, formatted."""
+    """Return the formatted synchronous form of an asynchronous module."""
     source = (PACKAGE / module).read_text(encoding="utf-8")
     for pattern, replacement in REPLACEMENTS:
         source = re.sub(pattern, replacement, source)
@@ -50,7 +50,7 @@ def synchronous(module: str) -> str:
 
 
 def _ruff(source: str, *arguments: str) -> str:
-    import_module("ruff")  # Without it, the error names it.
+    import_module("ruff")  # Raise an error that names it if it is missing.
     made = str(PACKAGE / "made.py")
     command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", made, "-"]
     done = subprocess.run(command, input=source, stdout=subprocess.PIPE, text=True, check=True)

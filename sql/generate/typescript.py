@@ -1,4 +1,4 @@
-"""docs/examples/typescript/rowq.ts: the routines of PostgreSQL as types, for the driver pg."""
+"""docs/examples/typescript/rowq.ts: PostgreSQL's routines as types, for the driver pg."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
@@ -27,19 +27,19 @@ _RETURNED = {
     "timestamp": "Date",
 }
 _NEVER_NULL = {"queue_name", "message_id", "claim_id", "attempt", "position", "outcome"}
-"""What a call that is no look at something is about, and what it did: no row is without it."""
+"""Columns that are never null, except in inspecting routines."""
 _PARAMETERS = """\
 /**
- * What routines are given. Of an array the driver makes an array of PostgreSQL, so an array that is
- * to be JSON is handed over as a string: JSON.stringify(messages).
+ * The parameters of routines. The driver sends an array as a PostgreSQL array, so pass JSON arrays
+ * as a string: JSON.stringify(messages).
  */"""
 _COLUMNS = """\
-/** What routines return; 64 bits come as a string, because a number would lose digits. */"""
+/** The columns of routines; 64-bit integers are strings, because a number would lose digits. */"""
 _TYPES = """\
 type Given<Required extends keyof Parameters, Optional extends keyof Parameters = never> = {
     [Name in Required]: Parameters[Name];
 } & { [Name in Optional]?: Parameters[Name] | null };
-/** The columns that are always there, and those that may be null. */
+/** Columns that are never null, and columns that may be null. */
 type Row<Known extends keyof Columns, Nullable extends keyof Columns = never> = {
     [Name in Known]: Columns[Name];
 } & { [Name in Nullable]: Columns[Name] | null };"""
@@ -49,19 +49,19 @@ export interface Database {
     query(text: string, values: unknown[]): Promise<{ rows: unknown[] }>;
 }
 
-/** Call a routine with parameters by name and return its rows; what is left out is its default. */
+/** Call a routine with parameters by name and return its rows; omitted ones have their default. */
 export async function call<Name extends keyof Routines>(
     database: Database,
     routine: Name,
     given: Routines[Name]["given"],
 ): Promise<Routines[Name]["row"][]> {
-    const names = Object.keys(given).map((name, place) => `p_${name} => $${place + 1}`);
+    const names = Object.keys(given).map((name, index) => `p_${name} => $${index + 1}`);
     const verb = procedures.has(routine) ? "call" : "select * from";
     const text = `${verb} rowq.${routine}(${names.join(", ")})`;
     return (await database.query(text, Object.values(given))).rows as Routines[Name]["row"][];
 }
 
-/** Tell whether rowq has refused a call, with this number if one is given, such as RQ721. */
+/** Return whether rowq refused the call, with this number if set, such as RQ721. */
 export function isRefused(error: unknown, number?: string): boolean {
     const code = (error as { code?: unknown } | null)?.code;
     return typeof code === "string" && (number ? code === number : code.startsWith("RQ"));
@@ -69,7 +69,7 @@ export function isRefused(error: unknown, number?: string): boolean {
 
 
 def types() -> str:
-    """Return the whole text of rowq.ts."""
+    """Return the text of rowq.ts."""
     raw = raw_contract()
     routines = load_contract().of(_ENGINE)
     given = {one.name: one.type for entry in routines.values() for one in entry.parameters}
@@ -129,8 +129,8 @@ def _type(
         yield line
         return
     yield f"        {name}: {type_}<"
-    for place, names in enumerate(lists):
-        comma = "," if place + 1 < len(lists) else ""
+    for at, names in enumerate(lists, start=1):
+        comma = "," if at < len(lists) else ""
         indent = " " * 12
         yield from wrap(names + comma, _WIDTH, initial_indent=indent, subsequent_indent=indent)
     yield f"        >{more};"

@@ -105,7 +105,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def lock_table(self, connection: Connection, table: str) -> None:
-        """Let nobody else read or write a table of rowq's until unlock_table."""
+        """Lock a rowq table against other sessions until unlock_table."""
 
     def unlock_table(self, connection: Connection) -> None:
         """Release the lock of lock_table."""

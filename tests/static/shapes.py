@@ -232,7 +232,7 @@ def ungrouped(code: str, *, allows_subqueries: bool) -> Iterator[Fault]:
 def _without(text: str, opening: re.Pattern[str]) -> str:
     """Return a text without the calls that begin with `opening`, including a filter after them.
 
-    A window function is no aggregate and stays.
+    A window function stays.
     """
     start = 0
     while match := opening.search(text, start):

@@ -207,8 +207,8 @@ def test_changed_missing_or_added_released_file_is_found(
     script_of(first).unlink()
     first.rename(first.with_suffix(".txt"))
     assert faults_of_released(migrations) == [
-        f"{first.name} is released and gone",
-        f"{script_of(first).name} is released and gone",
+        f"{first.name} is released but missing",
+        f"{script_of(first).name} is released but missing",
     ]
     first.with_suffix(".txt").rename(first)
     script_of(first).write_text(text, encoding="utf-8", newline="\n")
@@ -217,14 +217,14 @@ def test_changed_missing_or_added_released_file_is_found(
     short = first.stem.partition("-")[0]
     for name in (f"{short}-0001-first-release-again.sql", script_of(more).name):
         (migrations / name).write_text("select 1;\n", encoding="utf-8")
-        assert f"{name} has no sum in {SUMS}, so it was never released" in faults_of_released(
+        assert f"{name} has no sum in {SUMS}; it was never released" in faults_of_released(
             migrations
         )
         (migrations / name).unlink()
     again = migrations / f"{short}-0001-again.py"
     again.write_text(read(first), encoding="utf-8")
     assert faults_of_released(migrations) == [
-        f"{again.name} has no sum in {SUMS}, so it was never released"
+        f"{again.name} has no sum in {SUMS}; it was never released"
     ]
     again.unlink()
     (migrations / SUMS).write_text("", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Generated files are current, have a note in their first line, and are in .gitattributes."""
+"""Generated files are current, say so in their first line, and are in .gitattributes."""
 
 import re
 import subprocess

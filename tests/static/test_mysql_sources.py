@@ -69,7 +69,7 @@ def test_times_are_utc_and_current(
     unit: Unit,
 ) -> None:
     assert not re.search(r"\b(now|current_timestamp|curdate|localtime)\b", code(unit))
-    # sysdate is local time: it may measure a duration but is no timestamp.
+    # sysdate is local time: it may only measure a duration.
     assert unit.stem == "find_idle" or "sysdate" not in code(unit)
 
 

@@ -9,7 +9,7 @@ import pytest
 from rowq.tools.migrate.frozen import is_released, migration_files, number_of
 from rowq.tools.migrate.release import read_release
 from sql.generate.begin import begin
-from sql.generate.dist import refuse_what_is_no_release
+from sql.generate.dist import require_release
 from sql.generate.files import stale_files
 from sql.generate.release import (
     SUMS,
@@ -61,7 +61,7 @@ def refusal_of(root: Path) -> list[str]:
 def reasons_against_building(root: Path) -> list[str]:
     """Return the reasons why a checkout is not built."""
     with pytest.raises(SystemExit) as refused:
-        refuse_what_is_no_release(root)
+        require_release(root)
     head, *reasons = str(refused.value).splitlines()
     assert head == "Nothing was built:"
     return reasons
@@ -97,7 +97,8 @@ def test_release_dates_changelog_and_freezes_every_engine(
     assert faults_of_build(checkout) == []
     (reason,) = refusal_of(checkout)
     assert reason == (
-        f"CHANGELOG.md has {version} as released on 2026-12-24: begin the next version by make next"
+        f"CHANGELOG.md has {version} as released on 2026-12-24;"
+        " begin the next version with make next"
     )
 
 
@@ -108,11 +109,13 @@ def test_refused_release_lists_all_reasons_and_changes_nothing(checkout: Path) -
     package.write_text(package.read_text("utf-8").replace(version, "7.0.0"), encoding="utf-8")
     begin_next(checkout / "migrations" / "mysql", "too-early", version)
     reasons = "\n".join(refusal_of(checkout))
-    assert "the tree is not clean, commit it first: CHANGELOG.md, python_client/rowq/" in reasons
-    assert f"python_client/rowq/__init__.py says 7.0.0, and pyproject.toml {version}" in reasons
-    assert f"no line below ## [Unreleased]: write there what is new in {version}" in reasons
+    assert "the tree is not clean; commit first: CHANGELOG.md, python_client/rowq/" in reasons
+    assert (
+        f"python_client/rowq/__init__.py has version 7.0.0, pyproject.toml has {version}" in reasons
+    )
+    assert f"no entry below ## [Unreleased]; describe {version} there" in reasons
     assert "mysql: my-0001-first-release.py must be released before my-0002-too-early.py" in reasons
-    with pytest.raises(SystemExit, match=r"sql/CONTRACT\.md is not fresh: make generate"):
+    with pytest.raises(SystemExit, match=r"sql/CONTRACT\.md is not current; run make generate"):
         release_all(checkout, DAY, stale=lambda: ["sql/CONTRACT.md"])
 
 
@@ -141,7 +144,7 @@ def test_release_refuses_a_changed_released_file(checkout: Path) -> None:
 
 def test_build_refuses_a_checkout_that_is_not_its_release(checkout: Path) -> None:
     version = version_of(checkout)
-    refuse_what_is_no_release(checkout)
+    require_release(checkout)
     git(checkout, "tag", f"v{version}")
     assert reasons_against_building(checkout) == [
         f"CHANGELOG.md has no dated section of {version}",
@@ -157,7 +160,7 @@ def test_build_refuses_a_checkout_that_is_not_its_release(checkout: Path) -> Non
         " next"
     ]
     git(checkout, "tag", "--force", f"v{version}")
-    refuse_what_is_no_release(checkout)
+    require_release(checkout)
 
     change_sources(checkout / "migrations" / "mysql")
     changelog = checkout / "CHANGELOG.md"
@@ -165,7 +168,7 @@ def test_build_refuses_a_checkout_that_is_not_its_release(checkout: Path) -> Non
     changelog.write_text(f"{text}\n## [9.0.0] - 2026-12-25\n\n- More.\n", encoding="utf-8")
     commit(checkout)
     later, changed, moved = reasons_against_building(checkout)
-    assert later == f"CHANGELOG.md has 9.0.0, which comes after {version}"
+    assert later == f"CHANGELOG.md has 9.0.0, which is higher than {version}"
     assert changed.startswith("mysql: my-0001-first-release.py is released and never changes")
     assert moved.startswith(f"v{version} is the commit {head}")
 
@@ -175,20 +178,20 @@ def test_build_refuses_different_versions(checkout: Path) -> None:
     package = checkout / "python_client" / "rowq" / "__init__.py"
     package.write_text(package.read_text("utf-8").replace(version, "7.0.0"), encoding="utf-8")
     assert reasons_against_building(checkout) == [
-        f"python_client/rowq/__init__.py says 7.0.0, and pyproject.toml {version}"
+        f"python_client/rowq/__init__.py has version 7.0.0, pyproject.toml has {version}"
     ]
 
 
 def test_next_version_begins_after_release(checkout: Path) -> None:
     version = version_of(checkout)
-    with pytest.raises(SystemExit, match=f"{re.escape(version)} is not released yet"):
+    with pytest.raises(SystemExit, match=f"{re.escape(version)} is not released"):
         begin(checkout, "7.0.0", "more-settings")
     release_of(checkout)
     commit(checkout)
     for wrong in (("7.0", "more"), ("7.0.0", "More"), ("7.0.0", "more_settings")):
         with pytest.raises(SystemExit, match="usage: make next"):
             begin(checkout, *wrong)
-    with pytest.raises(SystemExit, match="does not come after"):
+    with pytest.raises(SystemExit, match="must be higher than"):
         begin(checkout, version, "more-settings")
     assert git(checkout, "status", "--porcelain") == ""
 
@@ -204,7 +207,7 @@ def test_next_version_begins_after_release(checkout: Path) -> None:
     text = of_django.read_text(encoding="utf-8")
     assert '(("rowq", "0001_first_release"),)' in text
     assert "RunRowqMigration(2)" in text
-    with pytest.raises(SystemExit, match=r"7\.0\.0 is not released yet"):
+    with pytest.raises(SystemExit, match=r"7\.0\.0 is not released"):
         begin(checkout, "8.0.0", "more")
 
 
@@ -235,13 +238,13 @@ def test_changelog_gets_each_section_once_and_in_order() -> None:
     text = dated(NEW, "0.1.0", DAY)
     assert released_versions(text) == {"0.1.0": "2026-12-24"}
     assert "has 0.1.0 as released on 2026-12-24" in faults_of_changelog(text, "0.1.0")[0]
-    assert "no line below ## [Unreleased]" in faults_of_changelog(text, "0.2.0")[0]
-    assert "has 0.1.0, which comes after 0.0.9" in faults_of_changelog(text, "0.0.9")[0]
-    assert "no line below ## [Unreleased]" in faults_of_changelog("# Changelog\n", "0.1.0")[0]
+    assert "no entry below ## [Unreleased]" in faults_of_changelog(text, "0.2.0")[0]
+    assert "has 0.1.0, which is higher than 0.0.9" in faults_of_changelog(text, "0.0.9")[0]
+    assert "no entry below ## [Unreleased]" in faults_of_changelog("# Changelog\n", "0.1.0")[0]
     more = text.replace("## [Unreleased]\n", "## [Unreleased]\n\n- More.\n")
     assert list(released_versions(dated(more, "0.10.0", DAY))) == ["0.10.0", "0.1.0"]
     assert (
-        "has 0.10.0, which comes after 0.9.0"
+        "has 0.10.0, which is higher than 0.9.0"
         in faults_of_changelog(dated(more, "0.10.0", DAY), "0.9.0")[0]
     )
 
@@ -266,7 +269,9 @@ def test_write_version_writes_every_place(checkout: Path) -> None:
     assert version_of(checkout) == "7.8.9"
     assert len(faults_of_version(checkout)) == len(ENGINES)
     write_version(checkout, "7.8")
-    assert faults_of_version(checkout) == ["pyproject.toml: 7.8 is no version such as 0.1.0"]
+    assert faults_of_version(checkout) == [
+        "pyproject.toml: expected a version such as 0.1.0, got 7.8"
+    ]
 
 
 def test_release_checks_generated_files() -> None:

@@ -110,7 +110,7 @@ def faults(engine: str, text: str) -> Iterator[Fault]:
 
 
 def misdirected(entry: Signature, given: list[str]) -> Iterator[str]:
-    """Yield output arguments that are no variables."""
+    """Yield output arguments other than variables."""
     for parameter, value in zip(entry.parameters, given, strict=False):
         if parameter.direction != "in" and not _VARIABLE.fullmatch(value):
             yield f"{parameter.name} of {entry.name} needs a variable, not {value}"

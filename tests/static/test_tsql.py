@@ -59,15 +59,15 @@ def test_planted_fault_is_found_near_its_line(place: int, found: list[list[gate.
 def product_and_migrations() -> list[gate.Script]:
     """Return every file, and the statements of migrations, which use their names."""
     first = release_for("sqlserver").get(1)
-    noted = [text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.notes(first, what)]
+    records = [text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.notes(first, what)]
     scripts = [gate.script(path) for path in migration_scripts("sqlserver")]
     assert scripts
-    assert len(noted) == 4
+    assert len(records) == 4
     return [
         *gate.product(),
         gate.script(gate.SOURCES / "install.sql"),
         *scripts,
-        *named("note", (text.replace("?", "N'x'") for text in noted)),
+        *named("record", (text.replace("?", "N'x'") for text in records)),
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from rowq.arguments import plain_arguments
 from rowq.contract import load_contract, sql_directory
 from tests.engines.base import Connection
-from tests.engines.mysql.accounts import NOBODY, ROLES, Accounts, accounts
+from tests.engines.mysql.accounts import NO_ROLE, ROLES, Accounts, accounts
 from tests.engines.mysql.server import Session
 from tests.helpers.calls import call, enqueue
 
@@ -40,7 +40,7 @@ def may_call(session: Session, routine: str) -> bool:
 
 
 @pytest.mark.promise("P16")
-@pytest.mark.parametrize("role", [*ROLES, NOBODY])
+@pytest.mark.parametrize("role", [*ROLES, NO_ROLE])
 def test_each_role_may_call_its_routines_and_no_other(
     connection: Connection, queue_name: str, users: Accounts, role: str
 ) -> None:
@@ -51,7 +51,7 @@ def test_each_role_may_call_its_routines_and_no_other(
 
 
 @pytest.mark.promise("P16")
-@pytest.mark.parametrize("role", [*ROLES, NOBODY])
+@pytest.mark.parametrize("role", [*ROLES, NO_ROLE])
 def test_nobody_reads_a_table_or_calls_what_is_internal(
     connection: Connection, users: Accounts, role: str
 ) -> None:

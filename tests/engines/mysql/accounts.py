@@ -11,7 +11,7 @@ from tests.engines.base import Connection
 from tests.engines.mysql.server import Session, set_default_role
 
 ROLES = load_contract().roles
-NOBODY = "nobody"
+NO_ROLE = "no_role"
 """An account without a role."""
 
 Accounts = dict[str, Session]
@@ -24,7 +24,7 @@ def accounts(admin: Connection, url: str) -> Iterator[Accounts]:
     """Create an account for each role and one without; yield a session of each, by role."""
     with ExitStack() as stack:
         sessions: Accounts = {}
-        for role in (*ROLES, NOBODY):
+        for role in (*ROLES, NO_ROLE):
             granted = f"rowq_{role}" if role in ROLES else None
             opened = stack.enter_context(open_account(admin, url, granted))
             sessions[role] = stack.enter_context(closing(opened()))

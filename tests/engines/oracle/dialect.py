@@ -95,7 +95,7 @@ class OracleDialect(OracleCatalog, OracleTables):
         connection.call_timeout = seconds * 1000
 
     def lock_table(self, connection: Connection, table: str) -> None:
-        """Let nobody else write a table of rowq's until unlock_table; a reader needs no lock."""
+        """Lock a rowq table against writers; readers need no lock."""
         self.begin(connection)
         self.execute(connection, f"lock table rowq_{table} in exclusive mode")
 

@@ -1,6 +1,6 @@
 """Tests that fail on Babelfish, with the reason.
 
-They run and are reported as "xfailed". One that passes is a failure, so that no entry is outdated.
+They run and are reported as "xfailed". A pass is a failure, so that no entry is outdated.
 """
 
 import re

@@ -107,7 +107,7 @@ RULES = (
     ),
     rule("delete from a CTE", _CTE, _joined),
     rule(
-        "OUTPUT of what a delete is joined with",
+        "OUTPUT of a joined table in a delete",
         r"(?s)delete m\s+output (?P<what>[^;]*?)\s+into @links \((?P<columns>[^)]*)\)\s+"
         r"(?P<source>from @messages j[^;]*?);",
         _read_first,

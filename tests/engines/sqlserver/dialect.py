@@ -92,10 +92,7 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         self.execute(connection, f"set lock_timeout {int(seconds * 1000)}")
 
     def lock_table(self, connection: Connection, table: str) -> None:
-        """Let nobody else read or write a table of rowq's until unlock_table.
-
-        Only a lock on the table's schema stops readers too, where they read row versions.
-        """
+        """Lock a table's schema: other locks do not stop readers of row versions."""
         self.begin(connection)
         self.execute(connection, f"alter table rowq.{table} set (lock_escalation = disable)")
 

@@ -14,7 +14,7 @@ from tests.engines.sqlserver.server import SETTINGS, SqlserverServer, accepts
 
 
 class SqlserverProvider(DockerProvider):
-    """The ways to a SQL Server. Babelfish can be given by its URL, and is told apart by itself."""
+    """Starts SQL Servers; a Babelfish at a URL is recognized."""
 
     engine = "sqlserver"
     product = "sqlserver"

@@ -30,7 +30,7 @@ def take_names(session: Connection, part: int) -> None:
 def test_nobody_keeps_a_queue_from_its_housekeeping_by_a_name(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
-    take_names(users["nobody"], queue_id_of(connection, queue))
+    take_names(users["no_role"], queue_id_of(connection, queue))
     enqueue(connection, queue, "taken back")
     [row] = dequeue(connection, queue)
     expire_claim(connection, row.claim_id)
@@ -42,7 +42,7 @@ def test_nobody_keeps_a_queue_from_its_housekeeping_by_a_name(
 def test_nobody_keeps_a_waiter_from_its_message_by_a_name(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
-    take_names(users["nobody"], queue_id_of(connection, queue))
+    take_names(users["no_role"], queue_id_of(connection, queue))
     started = time.monotonic()
     enqueue(connection, queue, "at once", delay_seconds=0.5)
     answer = call_one(users["consumer"], "dequeue_wait", queue_name=queue, wait_seconds=20)

@@ -83,7 +83,7 @@ class Names:
         yield from misread(code, kinds.width)
         yield from misfilled(code, self.columns)
         yield from misunited(code)
-        # ORA-00937: a subquery beside an aggregate is no constant.
+        # ORA-00937: a subquery beside an aggregate counts as a column.
         yield from ungrouped(code, allows_subqueries=False)
 
     def _variables(

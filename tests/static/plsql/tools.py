@@ -1,6 +1,6 @@
 """Find and install the PL/SQL parser: a grammar and its runtime, as npm packages in .venv.
 
-Node.js runs them; they are no part of rowq.
+Node.js runs them; rowq does not contain them.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""Loads Microsoft's libraries into this process: only the checking program imports this."""
+"""Load Microsoft's libraries into this process; only the checker imports this."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -44,7 +44,7 @@ def parse(text: str, level: int = 150) -> tuple[Any, list[Any]]:
 
 
 def is_a(fragment: Any, class_of: type | tuple[type, ...]) -> bool:
-    """Do what isinstance does; for objects of .NET that is slow, so it is asked once a class."""
+    """Return isinstance of a .NET object, cached by class."""
     key = type(fragment), class_of
     if key not in _answers:
         _answers[key] = isinstance(fragment, class_of)

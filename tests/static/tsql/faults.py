@@ -53,7 +53,7 @@ NAMES = [
         "primary key clustered (shelf_id, seq, parcel_id)",
         "primary key clustered (shelf_id, seqq, parcel_id)",
     ),
-    ("@moment datetime2(6))\nreturns", "@moment datetime3)\nreturns"),
+    ("@now datetime2(6))\nreturns", "@now datetime3)\nreturns"),
     ("depot.Microseconds(t.until)", "depot.Microsecond(t.until)"),
     ("next value for depot.parcel_number;", "next value for depot.parcel_numbers;"),
     ("k.parcel_id, j.contents", "k.parcels, j.contents"),
@@ -71,7 +71,7 @@ NAMES = [
 ]
 
 COUNTS_AND_ARGUMENTS = [
-    ("select @moment, k.parcel_id, j.contents", "select @moment, k.parcel_id"),
+    ("select @now, k.parcel_id, j.contents", "select @now, k.parcel_id"),
     ("deleted.attempt + 1,\n", "\n"),
     ("values (@shelf_id, depot.Microseconds(sysutcdatetime()), next", "values (@shelf_id, next"),
     ("datediff_big(microsecond,", "datediff_big(microsec,"),

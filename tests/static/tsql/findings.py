@@ -1,10 +1,10 @@
-"""The findings of the checking program, in the shape in which it reports them."""
+"""Findings, as the checker writes them."""
 
 from typing import NamedTuple
 
 
 class Found(NamedTuple):
-    """One finding; gate.Problem says what the fields are."""
+    """A finding; the fields are those of gate.Problem."""
 
     name: str
     line: int

@@ -53,7 +53,7 @@ def _target_of_insert(insert: Any, fragments: list[Any], catalog: Catalog) -> It
 
 
 def _seeks(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain of a forced seek that may go the wrong way, or has nothing to seek with: 8622."""
+    """Find a forced seek with an ambiguous index or without a condition: error 8622."""
     del fragments
     below = walk(query)
     equal = {name for fragment in below for name in _equal_columns(fragment)}
@@ -72,11 +72,10 @@ def _seeks(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Compl
 
 
 def _second_key(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain of a table that is found by another key than its clustered one, without a hint.
+    """Find a table that is read by another key than its clustered one, without a hint.
 
-    Such a seek and the look-up behind it cost more than a scan of a table of a few pages. So the
-    server scans it, and waits for rows that the statement does not want. Tables of schema dbo are
-    those of a benchmark, which measures others' statements as they are.
+    The server would scan a small table instead, and wait for unrelated locked rows. Tables in dbo
+    belong to a benchmark of other queues.
     """
     del fragments
     for source, given in _given(query):
@@ -85,7 +84,7 @@ def _second_key(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[
 
 
 def _given(query: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield the tables of a query with the columns that are equal to what is known before them."""
+    """Yield the tables of a query with the columns that equal earlier known values."""
     pairs = [pair for condition in _conditions(query) for pair in _equal_pairs(condition)]
     before: set[str] = set()
     for source in _own_sources(query):
@@ -104,10 +103,10 @@ def _given(query: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def _joined_seeks(statement: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain of a table that is joined by its key and whose forced seek names no columns.
+    """Find a table that is joined by its key with a forced seek without columns.
 
-    A seek by the first column alone satisfies the hint, too: it would read, or lock, a whole queue.
-    The target of a delete or an update cannot name the columns.
+    A seek by the first column would satisfy the hint and read or lock a whole queue. The target of
+    a delete or an update cannot name columns.
     """
     del fragments
     if any("HashJoin" in str(hint.HintKind) for hint in statement.OptimizerHints):
@@ -133,17 +132,17 @@ def _lacks_columns(source: Any, given: dict[str, Any], catalog: Catalog) -> bool
 
 
 def _found_by(source: Any, given: set[str], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain if the columns that a table is found by begin another key than its clustered one."""
+    """Find a table whose condition is on another key than its clustered one."""
     name = object_name(source.SchemaObject)
     key = catalog.clustered.get(name)
     if key is None or key[0] in given or hints_of(source) & {"ForceSeek", "Index"}:
         return
     for column in sorted((catalog.first_columns[name] - {key[0]}) & given):
-        yield source, f"{name} is found by {column}, beside its clustered key: say forceseek"
+        yield source, f"{name} is found by {column}, beside its clustered key: add forceseek"
 
 
 def _conditions(query: Any) -> Iterator[Any]:
-    """Yield the conditions that all rows of a query meet, those of its joins among them."""
+    """Yield the conditions of a query, including those of its joins."""
     clause = getattr(query, "WhereClause", None)
     waiting = [clause.SearchCondition] if clause is not None else []
     waiting += [join.SearchCondition for join in _joins(query) if is_a(join, DOM.QualifiedJoin)]
@@ -171,7 +170,7 @@ def _below_apply(join: Any, fragments: list[Any], catalog: Catalog) -> Iterator[
 
 
 def _below_subquery(subquery: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain of the same in a subquery, where `exists` of one table is always a plain seek."""
+    """Find the same in a subquery; `exists` of one table is always a plain seek."""
     tested = [fragment.Subquery for fragment in fragments if is_a(fragment, DOM.ExistsPredicate)]
     is_plain = subquery in tested and len(list(_sources(subquery.QueryExpression))) == 1
     if not is_plain:
@@ -194,7 +193,7 @@ def _outer_seeks(query: Any, catalog: Catalog) -> Iterator[Complaint]:
 
 
 def _is_outer(expression: Any, local: set[str]) -> bool:
-    """Return whether an expression is a column of a source outside of its query."""
+    """Return whether an expression is a column of an outer query."""
     if not is_a(expression, DOM.ColumnReferenceExpression):
         return False
     names = object_name(expression.MultiPartIdentifier).split(".")
@@ -259,7 +258,7 @@ def _is_target(source: Any, query: Any) -> bool:
 
 
 def _target(change: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain of hints that the target of a delete or an update cannot have."""
+    """Find hints that the target of a delete or an update cannot have."""
     del fragments, catalog
     if not is_a(change.Target, DOM.NamedTableReference):
         return
@@ -284,7 +283,7 @@ def _equal_pairs(fragment: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _equal_columns(fragment: Any) -> Iterator[str]:
-    """Yield the columns that a comparison says are equal to something."""
+    """Yield the columns that a comparison fixes."""
     sides: list[Any] = []
     if is_a(fragment, DOM.InPredicate):
         sides = [fragment.Expression]
@@ -306,10 +305,10 @@ def _output_into(insert: Any, fragments: list[Any], catalog: Catalog) -> Iterato
 
 
 def _no_numbers(fragment: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain of `next value for` where SQL Server does not allow it: errors 11719 to 11741."""
+    """Find `next value for` where SQL Server forbids it: errors 11719 to 11741."""
     del fragments, catalog
     if any(is_a(inner, DOM.NextValueForExpression) for inner in walk(fragment)):
-        yield fragment, f"next value for cannot stand in {kind(fragment)}"
+        yield fragment, f"next value for is not allowed in {kind(fragment)}"
 
 
 def _no_numbers_in_order(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
@@ -325,7 +324,7 @@ def _no_numbers_in_order(query: Any, fragments: list[Any], catalog: Catalog) -> 
         for element in query.SelectElements
         for inner in walk(element)
     ):
-        yield query, "next value for cannot stand beside top, distinct, offset or order by"
+        yield query, "next value for is not allowed with top, distinct, offset or order by"
 
 
 def _assignment(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
@@ -336,7 +335,7 @@ def _assignment(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[
 
 
 def _message(throw: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain of a message that does not fit throw, which cuts it or takes another type ill."""
+    """Find a message that throw would truncate or refuse."""
     del catalog
     if not is_a(throw.Message, DOM.VariableReference):
         return
@@ -350,7 +349,7 @@ def _message(throw: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Com
 
 
 def hints_of(source: Any) -> set[str]:
-    """Return the hints of a table, as the parser's names of them."""
+    """Return the hints of a table by the parser's names."""
     found = set()
     for hint in source.TableHints:
         is_seek = is_a(hint, DOM.ForceSeekTableHint)

@@ -1,7 +1,7 @@
-"""Wraps Microsoft's model of a database, which resolves names in statements from many files.
+"""Microsoft's database model, which resolves names across files.
 
-Its public face gives neither the line of a finding nor goes on after the first error of a file;
-the service behind it does both. The version of the library is pinned in requirements.txt.
+Its public API stops at a file's first error and returns no lines; the service behind it has both.
+requirements.txt pins the library's version.
 """
 
 import re
@@ -12,11 +12,11 @@ from tests.static.tsql.dotnet import ANY_MEMBER, MODEL, new_array
 from tests.static.tsql.findings import Found
 
 _UNKNOWABLE = re.compile(r"\[(sys|master|msdb|tempdb|INFORMATION_SCHEMA)\]|\[(sp|xp)_\w+\]")
-"""The model does not hold the system's own objects."""
+"""System objects, which the model does not contain."""
 
 
 class Model:
-    """An empty database of SQL Server 2019 without options of its own."""
+    """An empty SQL Server 2019 database with default options."""
 
     def __init__(self) -> None:
         self._model = MODEL.TSqlModel(MODEL.SqlServerVersion.Sql150, MODEL.TSqlModelOptions())
@@ -25,14 +25,14 @@ class Model:
         self._pieces = 0
 
     def add(self, name: str, statement: str) -> None:
-        """Take a statement; blank lines before it give its findings their line in the file."""
+        """Add a statement; blank lines before it keep the line numbers of findings."""
         self._pieces += 1
         self._model.AddOrUpdateObjects(
             statement, f"{name}#{self._pieces}", MODEL.TSqlObjectOptions()
         )
 
     def findings(self) -> Iterator[Found]:
-        """Resolve all names and yield what is wrong."""
+        """Resolve all names and yield the findings."""
         for error in self._call("GetModelErrors"):
             yield _found(error.SourceName, error)
         for error in self._call("GetModelValidationErrors", new_array([])):

@@ -1,4 +1,4 @@
-"""Checks what Microsoft's model leaves out: counts, arguments, functions, columns of variables."""
+"""Checks that Microsoft's model lacks: counts, arguments, functions, columns of variables."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ from tests.static.tsql.dotnet import DOM, is_a, kind
 from tests.static.tsql.scope import Scope, first_query
 
 Complaint = tuple[Any, str]
-"""A fragment and what is wrong with it."""
+"""A fragment and its fault."""
 
 _COLLATION = re.compile(
     r"database_default|Latin1_General_(100_)?(BIN2|C[IS]_A[IS](_KS)?(_WS)?(_SC)?)(_UTF8)?"
@@ -18,7 +18,7 @@ _COLLATION = re.compile(
 
 
 def complaints(fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Yield a fragment and what is wrong with it, for all of a statement's fragments."""
+    """Yield the faults of a statement's fragments."""
     scope = Scope(catalog, fragments)
     for fragment in fragments:
         for class_of, check in _CHECKS.items():
@@ -180,7 +180,7 @@ def _last(column: Any) -> str:
 
 
 def _widths(source: Any) -> Iterator[int]:
-    """Yield how many values each row of an insert's source has, where that can be said."""
+    """Yield the number of values in each row of an insert's source, if known."""
     if is_a(source, DOM.ValuesInsertSource):
         yield from (row.ColumnValues.Count for row in source.RowValues)
     elif is_a(source, DOM.SelectInsertSource):

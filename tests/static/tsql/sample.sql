@@ -57,11 +57,11 @@ create table depot.gone (
     constraint pk_gone primary key clustered (gone_at, parcel_id) on depot_days (gone_at)
 ) on depot_days (gone_at);
 go
-create or alter function depot.Microseconds (@moment datetime2(6))
+create or alter function depot.Microseconds (@now datetime2(6))
 returns bigint
 as
 begin
-    return datediff_big(microsecond, '1970-01-01', @moment);
+    return datediff_big(microsecond, '1970-01-01', @now);
 end;
 go
 create or alter procedure depot.InternalFindShelf
@@ -91,7 +91,7 @@ begin
     set nocount on;
     set xact_abort on;
     set transaction isolation level read committed;
-    declare @shelf_id int, @own bit = 0, @answer int, @moment datetime2(6) = sysutcdatetime();
+    declare @shelf_id int, @own bit = 0, @answer int, @now datetime2(6) = sysutcdatetime();
     declare @taken_id bigint = next value for depot.parcel_number;
     declare @kept table (parcel_id bigint not null primary key, attempt smallint not null);
 
@@ -110,7 +110,7 @@ begin
         )
         delete first_ones
         output deleted.shelf_id, @taken_id, deleted.parcel_id, deleted.attempt + 1,
-               dateadd(second, isnull(@seconds, 30), @moment)
+               dateadd(second, isnull(@seconds, 30), @now)
         into depot.taken (shelf_id, taken_id, parcel_id, attempt, until)
         option (maxdop 1);
 
@@ -121,7 +121,7 @@ begin
         where t.shelf_id = @shelf_id and t.taken_id = @taken_id;
 
         insert into depot.gone (gone_at, parcel_id, contents)
-        select @moment, k.parcel_id, j.contents
+        select @now, k.parcel_id, j.contents
         from @kept k
         cross apply openjson(N'[{"contents":"x"}]') with (contents nvarchar(max) '$.contents') j
         where k.attempt > 100;
@@ -141,7 +141,7 @@ begin
         exec sp_releaseapplock @Resource = N'depot', @LockOwner = N'Session';
     end;
 
-    select t.parcel_id, t.attempt, t.until, depot.Microseconds(t.until) as moment
+    select t.parcel_id, t.attempt, t.until, depot.Microseconds(t.until) as at
     from depot.taken t
     where t.shelf_id = @shelf_id and t.taken_id = @taken_id
     order by t.parcel_id;

@@ -1,4 +1,4 @@
-"""Finds which columns the sources in a procedure have: tables, variables, expressions and JSON."""
+"""Find the columns of a procedure's sources: tables, variables, expressions and JSON."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,11 +14,10 @@ _ROWS_OF_CHANGES = ("inserted", "deleted")
 
 
 class Scope:
-    """The sources of a body. One alias may stand for several; then it has the columns of all.
+    """The sources of a body. An alias used for several sources has the columns of all.
 
-    tables: the tables and table variables that can be written. by_alias: the columns of a source
-    by the name that a column is qualified with. names: every column that there is, and every name
-    that the body gives to one.
+    tables: the writable tables and table variables. by_alias: the columns of each alias. names: all
+    columns and column aliases.
     """
 
     def __init__(self, catalog: Catalog, fragments: list[Any]) -> None:

@@ -20,7 +20,7 @@ SSL = FOLDER / "ssl"
 
 IS_POSSIBLE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 FETCH = "python -m tests.static.tsql --fetch"
-"""The command that sets the gate up; `make install` and so `make test` do it too."""
+"""The command that sets up the gate; `make install` runs it."""
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _SSL_WHEEL = "psycopg2-binary==2.9.5"
@@ -28,7 +28,7 @@ _ICU = ("usr/lib/*/libicuuc.so.*.*", "usr/lib64/libicuuc.so.*.*")
 
 
 def missing() -> str | None:
-    """Return why the gate cannot run here and what to do about it, or None when it can."""
+    """Return why the gate cannot run, with the remedy, or None."""
     if not IS_POSSIBLE:
         return "the T-SQL gate needs Linux on x86-64"
     if icu_version() is None:
@@ -39,13 +39,13 @@ def missing() -> str | None:
 
 
 def icu_version() -> str | None:
-    """Return the version of the system's ICU, such as 72.1, or None without one."""
+    """Return the version of the system's ICU, such as 72.1, or None."""
     found = [path.name for pattern in _ICU for path in Path("/").glob(pattern)]
     return found[0].rpartition(".so.")[2] if found else None
 
 
 def environment() -> dict[str, str]:
-    """Return the variables the checking program must be started with."""
+    """Return the checker's environment variables."""
     return {
         "CLR_ICU_VERSION_OVERRIDE": icu_version() or "",
         "LD_LIBRARY_PATH": str(SSL),
@@ -65,7 +65,7 @@ def fetch() -> None:
         return
     shutil.rmtree(FOLDER, ignore_errors=True)
     _pip("--requirement", str(_REQUIREMENTS), "--target", str(FOLDER))
-    # Only the wheel's copy of OpenSSL is wanted, so the Python it was built for does not matter.
+    # Only the wheel's OpenSSL is used, so its Python version does not matter.
     platform_of_wheel = ("--python-version", "3.11", "--platform", "manylinux2014_x86_64")
     _pip("--only-binary", ":all:", *platform_of_wheel, _SSL_WHEEL, "--target", str(SSL))
     carried = SSL / "psycopg2_binary.libs"
