@@ -1,4 +1,4 @@
-"""What the smoke tests of the benchmarks need on this machine."""
+"""Fixtures of the benchmarks' smoke tests."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def mariadb() -> None:
-    """Skip without MariaDB's programs."""
+    """Skip the test if MariaDB is missing."""
     try:
         find_programs()
     except Unavailable as error:

@@ -1,4 +1,4 @@
-"""Small runs of the benchmarks, and where they are kept."""
+"""Small runs of the benchmarks."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 def run(
     engine: Engine, scenarios: list[Scenario], home: Path, peers: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Run scenarios on a private server in a directory; return the results as a file has them."""
+    """Run scenarios on a private server in a directory; return the results as in a file."""
     plan = Plan(
         engine,
         scenarios,

@@ -1,4 +1,4 @@
-"""Every scenario of the benchmarks runs in small, and is reported."""
+"""Every benchmark scenario runs on a small scale and is reported."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ TINY = {"drain": 2000, "one_by_one": 0, "snapshot": 400, "depth": 500}
 
 
 def tiny(scenario: Scenario) -> Scenario:
-    """Return a scenario that takes a second or two."""
+    """Return a scenario of 1 to 2 seconds."""
     messages = TINY.get(scenario.kind, 40 * scenario.batch) if scenario.messages else 0
     return replace(
         scenario,
@@ -39,13 +39,13 @@ def tiny(scenario: Scenario) -> Scenario:
 
 
 def check(found: Results) -> None:
-    """Check that every scenario has every system, and that the page has a row for it."""
+    """Check that every scenario has every system and a row on the page."""
     for name, scenario in found.scenarios.items():
         assert sorted(found.systems(name)) == sorted(scenario["systems"])
     assert all(run["figures"].get("messages", 1) > 0 for run in found.data["runs"])
 
 
-def test_every_scenario_of_every_system_is_measured_and_reported(home: Path) -> None:
+def test_every_scenario_is_measured_and_reported(home: Path) -> None:
     peer = pgmq(None)
     assert peer is not None, "the extra dev installs the package pgmq"
     found = run(POSTGRES, [tiny(scenario) for scenario in load_scenarios()], home, [peer])
@@ -57,7 +57,7 @@ def test_every_scenario_of_every_system_is_measured_and_reported(home: Path) -> 
 
 
 @pytest.mark.usefixtures("mariadb")
-def test_every_scenario_on_mariadb_is_measured_and_reported(tmp_path: Path) -> None:
+def test_every_mariadb_scenario_is_measured_and_reported(tmp_path: Path) -> None:
     scenarios = [tiny(scenario) for scenario in load_scenarios(path=SCENARIOS)]
     found = run(MARIADB, scenarios, tmp_path)
     results = Results(found)
@@ -78,12 +78,12 @@ def test_every_scenario_on_mariadb_is_measured_and_reported(tmp_path: Path) -> N
         if engine == "postgres" or any(s.kind in seed.kinds for s in seeds_scenarios(engine))
     ],
 )
-def test_the_experiment_of_a_seed_runs_and_is_reported(
+def test_seeded_experiment_runs_and_is_reported(
     number: int, engine: str, home: Path, request: pytest.FixtureRequest
 ) -> None:
     kinds = SEEDS[number].kinds
     known = seeds_scenarios(engine, quick=True)
-    # One scenario of each kind, and of the forms rowq and its nearest, are enough to run the code.
+    # One scenario of each kind, for rowq and its closest variant, runs all code.
     firsts = {s.kind: s for s in reversed(known) if s.kind in kinds}
     scenarios = [replace(s, sessions=2, systems=s.systems[:2]) for s in firsts.values()]
     assert scenarios
@@ -100,13 +100,13 @@ def test_the_experiment_of_a_seed_runs_and_is_reported(
     assert all(f"| {name} | rowq | " in page for name in results.scenarios)
 
 
-def test_a_message_that_is_begun_before_its_predecessor_is_done_breaks_the_order() -> None:
+def test_message_begun_before_its_predecessor_breaks_order() -> None:
     first = Report(done=[(1, 0.0, 1.0), (3, 2.0, 3.0)])
     second = Report(done=[(2, 0.5, 1.5), (5, 4.0, 5.0)])
     assert broken_order([first, second], {1: 0, 2: 1, 3: 2, 5: 4}) == 2
 
 
-def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Path) -> None:
+def test_rowq_is_compared_with_another_commit(home: Path, tmp_path: Path) -> None:
     root = BENCHMARKS.parent
     if not (root / ".git").exists():
         pytest.skip("this is no checkout of git; to run it: clone the repository")
@@ -126,7 +126,7 @@ def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Pa
         (["--before", "HEAD", "--set", "seeds"], "--before goes with the set queues"),
     ],
 )
-def test_words_that_do_not_go_together_are_refused(
+def test_incompatible_options_are_refused(
     words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

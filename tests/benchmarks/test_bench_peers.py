@@ -1,4 +1,4 @@
-"""Programs of their own measure other people's queues, and the page has the figures they give."""
+"""The peer benchmarks measure other queues, and the page has their figures."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ OWN = [peer for peer in PYTHON_PEERS if peer.name in {"rowq", "bare"}]
 
 
 def tiny(scenario: PeerScenario) -> PeerScenario:
-    """Return a scenario that takes a second or two."""
+    """Return a scenario of 1 to 2 seconds."""
     return replace(
         scenario,
         rounds=1,
@@ -38,7 +38,7 @@ def tiny(scenario: PeerScenario) -> PeerScenario:
 
 
 def run(home: Path, names: set[str], peers: list[Peer]) -> dict[str, Any]:
-    """Run scenarios and return the results as they are read from a file."""
+    """Run scenarios and return the results as in a file."""
     scenarios = [tiny(scenario) for scenario in load_peer_scenarios() if scenario.name in names]
     plan = PeerPlan(
         scenarios, peers, url=None, home=home, root=home, size="full", command="make bench", note=""
@@ -47,7 +47,7 @@ def run(home: Path, names: set[str], peers: list[Peer]) -> dict[str, Any]:
     return found
 
 
-def test_every_kind_of_scenario_is_measured_and_reported(home: Path) -> None:
+def test_every_kind_of_peer_scenario_is_reported(home: Path) -> None:
     def find() -> str:
         raise AbsentError("its package is not installed")
 
@@ -67,7 +67,7 @@ def test_every_kind_of_scenario_is_measured_and_reported(home: Path) -> None:
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
-def test_every_peer_that_is_here_handles_each_message_once(home: Path, peer: Peer) -> None:
+def test_available_peers_handle_each_message_once(home: Path, peer: Peer) -> None:
     try:
         peer.find()
     except AbsentError as error:
@@ -81,14 +81,14 @@ def test_every_peer_that_is_here_handles_each_message_once(home: Path, peer: Pee
     assert figures["messages"] > 0
 
 
-def test_a_message_handled_after_a_later_one_of_its_group_is_counted() -> None:
+def test_message_handled_out_of_group_order_is_counted() -> None:
     first = {"starts": [["a", 1, 1.0], ["b", 4, 1.1], ["a", 3, 1.4]]}
     second = {"starts": [["b", 2, 1.2], ["a", 5, 1.3]]}
     assert order([first, second]) == {"out_of_order": 2}
     assert order([first]) == {"out_of_order": 0}
 
 
-def test_a_scenario_that_is_run_again_takes_the_place_of_its_first_run() -> None:
+def test_repeated_scenario_replaces_its_first_run() -> None:
     facts = {"made_at": "now", "commit": "b"}
     scenarios = [{"name": name} for name in ("batch_1", "batch_10")]
     first = {"scenario": "batch_1", "round": 1, "system": "rowq", "figures": {}}

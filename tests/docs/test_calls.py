@@ -1,4 +1,4 @@
-"""PostgreSQL takes every call that the pages of the routines show."""
+"""PostgreSQL accepts every call on the routines' pages."""
 
 from collections.abc import Callable
 
@@ -11,12 +11,10 @@ from rowq.contract import Routine, load_contract
 
 @pytest.mark.requires("psql")
 @pytest.mark.parametrize("write", [on_postgres, needed_on_postgres])
-def test_every_call_is_one_that_the_server_knows(
-    write: Callable[..., str], database_url: str
-) -> None:
+def test_server_accepts_every_call(write: Callable[..., str], database_url: str) -> None:
     routines: list[Routine] = list(load_contract().of("postgres").values())
     with psycopg.connect(database_url, autocommit=True) as connection:
         for routine in routines:
-            call = write(routine, lambda place, _name: f"${place}")
+            call = write(routine, lambda number, _name: f"${number}")
             prepared = connection.pgconn.prepare(b"", call.encode())
             assert not prepared.error_message, (call, prepared.error_message)

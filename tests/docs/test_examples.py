@@ -1,4 +1,4 @@
-"""Every command in the READMEs and in docs prints the output that they show."""
+"""Every command in the READMEs and docs prints the documented output."""
 
 import os
 import subprocess
@@ -16,9 +16,9 @@ from tests.engines.postgres.psql import psql_program
 from tests.static.sources import ROOT
 
 
-@pytest.mark.slow("starts what the README starts")
+@pytest.mark.slow("runs the README")
 @pytest.mark.requires("psql")
-def test_the_readme_s_commands_print_what_it_says(
+def test_readme_commands_print_documented_output(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:
     run_page("README.md", server, empty_database, tmp_path)
@@ -26,7 +26,7 @@ def test_the_readme_s_commands_print_what_it_says(
 
 @pytest.mark.requires("psql")
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_the_first_statements_do_what_they_are_there_for(
+def test_first_statements_enqueue_lease_and_complete(
     page: str, server: Server, empty_database: str
 ) -> None:
     migrate(empty_database)
@@ -86,14 +86,14 @@ def test_pages_with_examples_are_found() -> None:
 
 
 def run_page(page: str, server: Server, url: str, directory: Path) -> None:
-    """Run all examples of a page, one after the other, on one database."""
+    """Run all examples of a page in order on one database."""
     (directory / "docs").mkdir()
     for folder in ("docs/monitoring", "migrations", "sql"):  # The reader is in a clone.
         (directory / folder).symlink_to(ROOT / folder)
     programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
     tools = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
     environment = {**os.environ, "PATH": tools, "ROWQ_URL": url, "COLUMNS": "100"}
-    environment.pop("PYTEST_ADDOPTS", None)  # They are for the run that this is a part of.
+    environment.pop("PYTEST_ADDOPTS", None)  # They are for the outer run.
     todo = list(examples((ROOT / page).read_text(encoding="utf-8")))
     assert todo
     for example in todo:
@@ -112,5 +112,5 @@ def run_page(page: str, server: Server, url: str, directory: Path) -> None:
         ("a.c\n", "abc\n", False),
     ],
 )
-def test_an_output_that_differs_is_noticed(shown: str, printed: str, *, same: bool) -> None:
+def test_different_output_is_found(shown: str, printed: str, *, same: bool) -> None:
     assert agrees(shown, printed) is same

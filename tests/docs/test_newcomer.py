@@ -1,7 +1,7 @@
-"""Twelve tasks of a newcomer, each done by the steps that the site has for it, in a fresh clone.
+"""12 tasks of a new user, done by the site's steps in a fresh clone.
 
-A step is a block of a page: nothing of it is written here. What a page has installed, a package of
-npm or of Debian, is put beside the clone; where it is not at hand, the task is skipped.
+A step is a block of a page. Packages of npm or Debian that a page installs are put beside the
+clone; if one is missing, the task is skipped.
 """
 
 import os
@@ -24,7 +24,7 @@ from tests.static.sources import ROOT
 pytestmark = pytest.mark.slow("follows the written steps in a clone", ci=False)
 
 Part = tuple[str, str, str | None]
-"""A page, a heading, and a tab below it if only that is meant."""
+"""A page, a heading, and optionally a tab below it."""
 
 INSTALL: Part = ("docs/start.md", "## Install rowq", None)
 
@@ -61,7 +61,7 @@ TASKS: dict[str, list[Part]] = {
 def clone(tmp_path: Path) -> Path:
     """Clone the last commit."""
     if not (ROOT / ".git").exists():
-        pytest.skip("this is no clone; to run it: git clone the repository")
+        pytest.skip("not in a clone; to run it: git clone the repository")
     target = tmp_path / "rowq"
     command = ["git", "clone", "--quiet", "--shared", str(ROOT), str(target)]
     subprocess.run(command, check=True, timeout=120)
@@ -70,7 +70,7 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def closing() -> Iterator[ExitStack]:
-    """Close at the end what a task needs meanwhile."""
+    """Return a stack that is closed after the task."""
     with ExitStack() as stack:
         yield stack
 
@@ -102,13 +102,13 @@ PREPARED: dict[str, Callable[[Server, str, Path, ExitStack], dict[str, str]]] = 
     "Go": _for_go,
     "PHP": _for_php,
 }
-"""What stands for the block that installs something, by tab; and the way to the database."""
+"""Functions that replace a tab's installation steps, and return its environment."""
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.requires("psql")
 @pytest.mark.parametrize("task", TASKS)
-def test_a_task_is_done_by_the_written_steps(
+def test_written_steps_complete_the_task(
     task: str, server: Server, empty_database: str, clone: Path, closing: ExitStack
 ) -> None:
     programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
@@ -134,7 +134,7 @@ def test_a_task_is_done_by_the_written_steps(
             assert agrees(example.output, printed), f"{example.shown}\nprinted:\n{printed}"
 
 
-def test_each_tab_of_a_first_message_is_a_task() -> None:
+def test_every_first_message_tab_is_a_task() -> None:
     text = section((ROOT / "docs" / "start.md").read_text(encoding="utf-8"), "## First message")
     titles = [line.partition("} ")[2] for line in text.splitlines() if line[:7] == ":::{tab"]
     tasks = [parts[-1] for parts in TASKS.values()]

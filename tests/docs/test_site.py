@@ -1,4 +1,4 @@
-"""The site is built without a warning, is read without a network, and its search finds words."""
+"""The site builds without warnings, loads without a network, and its search works."""
 
 import html
 import json
@@ -35,7 +35,7 @@ REMOTE_IN_CSS = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site once, with every warning an error."""
+    """Build the site once, with warnings as errors."""
     target = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "docs.build", target],
@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_a_folder_that_is_no_site_is_not_replaced(
+def test_build_does_not_replace_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "letter").write_text("dear")
@@ -60,13 +60,13 @@ def test_a_folder_that_is_no_site_is_not_replaced(
     assert (tmp_path / "letter").read_text() == "dear"
 
 
-def test_java_reads_the_row_of_a_procedure() -> None:
+def test_java_example_reads_the_row_of_a_procedure() -> None:
     for name in ("dequeue_wait", "wait_for_result"):
         assert "call.executeQuery();" in dict(by_language(load_contract().routine(name)))["Java"]
 
 
 class _Loaded(HTMLParser):
-    """Collects what a browser loads by itself for a page."""
+    """Collects the resources that a browser loads with a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,13 +81,13 @@ class _Loaded(HTMLParser):
 
 
 def loaded_by(text: str) -> list[str]:
-    """Return what a page loads from elsewhere."""
+    """Return the external resources of a page."""
     page = _Loaded()
     page.feed(text)
     return [name for name in page.found if re.match(r"(\w+:)?//", name)]
 
 
-def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
+def test_pages_load_no_external_resource(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > len(load_contract().routines)
     for page in pages:
@@ -104,18 +104,18 @@ def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
         '<img src="http://example.org/a.png">',
     ],
 )
-def test_what_comes_from_elsewhere_is_noticed(text: str) -> None:
+def test_external_resource_is_found(text: str) -> None:
     assert len(loaded_by(text)) == 1
 
 
 @pytest.mark.parametrize("word", ["stale_claim", "lease", "retry"])
-def test_the_search_finds(word: str, site: Path) -> None:
+def test_search_index_has_word(word: str, site: Path) -> None:
     text = (site / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
     assert index["terms"].get(snowballstemmer.stemmer("english").stemWord(word))
 
 
-def test_each_command_is_on_a_page_with_all_its_options(site: Path) -> None:
+def test_commands_page_has_every_command_and_option(site: Path) -> None:
     page = (site / "docs" / "reference" / "commands.html").read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]+>", "", page))
     found = usages()
@@ -132,7 +132,7 @@ def options_of(group: Any) -> set[str]:
     return found.union(*(options_of(one) for one in getattr(group, "commands", {}).values()))
 
 
-def test_the_search_has_the_text_of_every_page(site: Path) -> None:
+def test_search_has_the_text_of_every_page(site: Path) -> None:
     text = (site / "_static" / "search_texts.js").read_text(encoding="utf-8")
     texts = json.loads(text.removeprefix("const PAGE_TEXTS = ").removesuffix(";\n"))
     pages = {
@@ -147,7 +147,7 @@ def test_the_search_has_the_text_of_every_page(site: Path) -> None:
     PROGRAM is None,
     reason="no chromium; to run it: apt-get install --no-install-recommends chromium",
 )
-def test_a_site_that_is_a_folder_shows_found_texts_and_cuts_no_code(site: Path) -> None:
+def test_local_site_shows_search_results_and_whole_code(site: Path) -> None:
     with chromium() as browser:
         for width in (1400, 390):
             page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
@@ -162,7 +162,7 @@ def test_a_site_that_is_a_folder_shows_found_texts_and_cuts_no_code(site: Path) 
                 assert page.evaluate(FITS), (name, width)
 
 
-def test_each_routine_has_a_page_with_its_call_on_every_engine(site: Path) -> None:
+def test_routine_page_has_call_on_every_engine(site: Path) -> None:
     contract = load_contract()
     for name, routine in {**contract.routines, **contract.own}.items():
         page = (site / "docs" / "reference" / f"{name}.html").read_text(encoding="utf-8")
@@ -170,15 +170,15 @@ def test_each_routine_has_a_page_with_its_call_on_every_engine(site: Path) -> No
             assert ENGINES[engine] in page, (name, engine)
 
 
-def test_a_call_on_mysql_has_all_parameters() -> None:
+def test_mysql_call_has_all_parameters() -> None:
     for name, routine in load_contract().of("mysql").items():
-        assert on_mysql(routine, lambda _place, _name: "?").count("?") == len(
+        assert on_mysql(routine, lambda _number, _name: "?").count("?") == len(
             inputs_of("mysql", name)
         )
 
 
 @pytest.mark.parametrize("file", ["index.html", "llms.txt"])
-def test_the_front_leads_to_pages(file: str, site: Path) -> None:
+def test_front_page_links_to_pages(file: str, site: Path) -> None:
     text = (site / file).read_text(encoding="utf-8")
     targets = re.findall(r"[\w/-]+\.html\b", text)
     assert targets
@@ -186,6 +186,6 @@ def test_the_front_leads_to_pages(file: str, site: Path) -> None:
 
 
 @pytest.mark.parametrize("drawn", picture.DRAWN, ids=lambda path: path.stem)
-def test_a_picture_is_what_its_source_says(drawn: Path) -> None:
+def test_picture_is_current(drawn: Path) -> None:
     package("@viz-js/viz")
     assert drawn.read_text(encoding="utf-8") == picture.drawn(drawn), "run: python -m docs.picture"

@@ -1,11 +1,10 @@
-"""Runs the examples of a Markdown page and compares what they print with what the page says.
+"""Run the examples of a Markdown page and compare their output.
 
 A ```console block is a list of commands after "$ ", each with its output; "..." in the output
-stands for anything. A ```python block is a program, the ```text block after it is its output. A
-block of any language that begins with a line such as "# test_orders.py" or "// First.java" is a
-file of that name for what comes after it.
+matches any text. A ```python block is a program, the ```text block after it its output. A block
+that begins with a line such as "# test_orders.py" or "// First.java" is a file of that name.
 
-A page may be run in part: a heading with all that is below it, and in that one tab of a set.
+A part of a page can be run: the section of a heading, and one tab of it.
 """
 
 import re
@@ -27,7 +26,7 @@ _WRITE = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2],
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A command line and the output that the page promises."""
+    """A command and its documented output."""
 
     command: tuple[str, ...]
     shown: str
@@ -35,7 +34,7 @@ class Example:
 
 
 def examples(text: str) -> Iterator[Example]:
-    """Yield the examples of a page, or of a part of one, in their order."""
+    """Yield the examples of a page or a part of it, in order."""
     for kind, body, output in _BLOCK.findall(text):
         if file := _FILE.match(body):
             yield Example((sys.executable, "-c", _WRITE, file[1], body), body, output)
@@ -47,25 +46,25 @@ def examples(text: str) -> Iterator[Example]:
 
 
 def section(text: str, heading: str) -> str:
-    """Return what stands below a heading of a page, such as "## Install", up to the next one."""
-    # What begins with "#" in a block is a comment.
+    """Return the section of a heading, such as "## Install"."""
+    # A "#" in a code block begins a comment.
     bare = _FENCED.sub(lambda block: " " * len(block[0]), text)
     level = len(heading.split()[0])
     found = re.search(
         rf"^{re.escape(heading)}\n.*?(?=^#{{1,{level}}} |\Z)", bare, re.MULTILINE | re.DOTALL
     )
-    assert found, f"there is no heading {heading!r}"
+    assert found, f"no heading {heading!r}"
     return text[slice(*found.span())]
 
 
 def tab(text: str, title: str) -> str:
-    """Return a part of a page without what is in other tabs than those of this title."""
-    assert any(found[1] == title for found in _TAB.finditer(text)), f"there is no tab {title}"
+    """Return a part of a page with only the tabs of this title."""
+    assert any(found[1] == title for found in _TAB.finditer(text)), f"no tab {title}"
     return _TAB.sub(lambda found: found[2] if found[1] == title else "", text)
 
 
 def printed_by(example: Example, environment: Mapping[str, str], directory: Path) -> str:
-    """Run an example and return what it printed; a failure shows its standard error."""
+    """Run an example and return its output; a failure shows its standard error."""
     done = subprocess.run(
         example.command,
         env=dict(environment),
@@ -80,7 +79,7 @@ def printed_by(example: Example, environment: Mapping[str, str], directory: Path
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Tell whether the output is the one shown, white space at line ends and "..." aside."""
+    """Return whether outputs match, except trailing blanks and "..."."""
     pattern = ".*".join(re.escape(part) for part in _trimmed(shown).split("..."))
     return re.fullmatch(pattern, _trimmed(printed), re.DOTALL) is not None
 

@@ -24,7 +24,7 @@ from tests.engines.leftovers import drop_queues
 from tests.engines.logs import LOGS
 from tests.engines.provide import PROVIDERS, REQUIRED_VARIABLE, SERVERS, Servers, required
 from tests.engines.sqlserver.babelfish_faults import fault_of
-from tests.run.selection import favoured_by, is_selected, may_select, newest
+from tests.run.selection import favored_by, is_selected, may_select, newest
 
 ENGINE_ONLY = re.compile(
     r"/(?:tests/(?:engine_only|security)|sql)/(postgres|mysql|sqlserver|oracle)/"
@@ -80,7 +80,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     nodeid = path.relative_to(config.rootpath).as_posix()
     selection = config.getoption("--selection")
-    return None if may_select(selection, nodeid, is_favoured=True) else True
+    return None if may_select(selection, nodeid, is_favored=True) else True
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -94,12 +94,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             names = [name for name in names if servers.engine_of(name) == only]
         if ONE_OF_EACH.search(path):
             names = sorted(newest(names))
-        selection, favoured = _selection(metafunc.config)
+        selection, favored = _selection(metafunc.config)
         # If none is wanted, keep one: the test is deselected below.
         names = [
             name
             for name in names
-            if may_select(selection, metafunc.definition.nodeid, is_favoured=name in favoured)
+            if may_select(selection, metafunc.definition.nodeid, is_favored=name in favored)
         ] or names[:1]
         values = [pytest.param(name, id=name) for name in names]
         if not values:
@@ -121,16 +121,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _wanted(config: pytest.Config) -> Callable[[pytest.Item, str | None], bool]:
     """Return a function: whether the run's selection includes a test on a server."""
-    selection, favoured = _selection(config)
+    selection, favored = _selection(config)
     return lambda item, server: is_selected(
-        selection, item.nodeid, server, favoured, item.get_closest_marker("slow")
+        selection, item.nodeid, server, favored, item.get_closest_marker("slow")
     )
 
 
 def _selection(config: pytest.Config) -> tuple[str, set[str]]:
     """Return the run's selection and the servers on which it runs all folders."""
     selection, given = config.getoption("--selection"), config.stash[SERVERS].given
-    return selection, favoured_by(selection, chosen(config), given, is_asked=bool(_words(config)))
+    return selection, favored_by(selection, chosen(config), given, is_asked=bool(_words(config)))
 
 
 def _only_engine(path: str) -> str | None:

@@ -1,4 +1,4 @@
-"""A project of somebody else that Alembic migrates, with a branch of its own beside rowq's."""
+"""An application's Alembic project, with its own branch beside rowq's."""
 
 from pathlib import Path
 
@@ -36,15 +36,7 @@ def downgrade():
 
 
 class Project:
-    """A project with one revision of its own and rowq's revisions.
-
-    Args:
-        folder: an empty one.
-        engine: the engine that rowq's revisions are for.
-
-    Attributes:
-        engine: what Alembic connects by.
-    """
+    """A project in an empty folder, with one own revision and rowq's for an engine."""
 
     engine: sqlalchemy.Engine
 
@@ -76,13 +68,13 @@ class Project:
             connection.commit()
 
     def current(self) -> set[str]:
-        """Return the revisions that Alembic takes for installed."""
+        """Return the installed revisions."""
         with self.engine.connect() as connection:
             rows = connection.execute(sqlalchemy.text("select version_num from alembic_version"))
             return {str(row[0]) for row in rows}
 
     def branches(self) -> dict[str, set[str]]:
-        """Return the revisions of the newest ends, with the labels of their branches."""
+        """Return the head revisions with their branch labels."""
         with self.engine.connect() as connection:
             scripts = ScriptDirectory.from_config(self.config(connection))
         return {head: set(scripts.get_revision(head).branch_labels) for head in scripts.get_heads()}

@@ -1,4 +1,4 @@
-"""A queue that every routine finds something to do in, for tests that break a call off half-way."""
+"""A queue in which every routine has work, for tests that interrupt a call."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ ROUTINES = (
 
 
 def fill(queue: CheckedQueue) -> dict[str, dict[str, Any]]:
-    """Put messages into every place of a queue with an archive; return what to call ROUTINES with.
+    """Fill every table of a queue with an archive; return the arguments of ROUTINES.
 
-    A routine that is not in it needs the queue's name only.
+    Routines that are missing there need only the queue's name.
     """
     queue.enqueue("to be dead")
     queue.call("fail_now", claim_id=queue.dequeue_one().claim_id)

@@ -1,9 +1,9 @@
-"""Calls routines by name, and holds every call to the contract.
+"""Call routines by name, and check every call against the contract.
 
     row = call_one(connection, "enqueue", queue_name=queue, body="hello")
     refused(connection, "RQ701", "enqueue", queue_name="nowhere")
 
-Only the arguments that are given are sent, so the defaults of the installed routine count.
+Only the passed arguments are sent, so the installed routine's defaults apply.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 
 OPEN = {"get_history": [None]}
-"""Routines that also tell of what has not ended, and what its outcome is."""
+"""Routines that also return unfinished messages, and their outcome."""
 
 
 class Row(SimpleNamespace):
-    """One row of a result: the contract's columns as attributes."""
+    """A row of a result, with the contract's columns as attributes."""
 
 
 def call(connection: Connection, routine: str, **arguments: Any) -> list[Row]:
@@ -48,10 +48,7 @@ def call_one(connection: Connection, routine: str, **arguments: Any) -> Row:
 
 
 def refused(connection: Connection, number: str, routine: str, **arguments: Any) -> str:
-    """Call a routine that must fail with this error, and return the error's text.
-
-    The number must be one that the contract gives for the routine, or for any call between nodes.
-    """
+    """Call a routine that must fail with this declared error, and return the error's text."""
     entry = _entry(connection, routine)
     is_of_nodes = load_contract().errors[number].of_nodes
     assert number in entry.errors or is_of_nodes, f"{routine} does not declare {number}"
@@ -59,7 +56,7 @@ def refused(connection: Connection, number: str, routine: str, **arguments: Any)
     for parameter in entry.parameters:
         if not dialect.can_pass(parameter, arguments.get(parameter.name, parameter.default)):
             pytest.skip(
-                "this engine's SQL cannot say infinity, NaN or such a null"
+                "this engine's SQL has no infinity, NaN or such a null"
                 "; to run it: --engine postgres18"
             )
     with pytest.raises(dialect.database_error) as caught:
@@ -71,16 +68,16 @@ def refused(connection: Connection, number: str, routine: str, **arguments: Any)
 
 
 def _entry(connection: Connection, routine: str) -> Routine:
-    """Return a routine as the connection's engine has it; skips the test where it has not."""
+    """Return a routine on the connection's engine; skip the test if it is not available."""
     engine = engine_for_connection(connection).name
     if engine in (load_contract().routine(routine).engines or [engine]):
         return load_contract().of(engine)[routine]
-    pytest.skip(f"rowq has no {routine} on {engine} yet; to run it: --engine postgres18,mariadb")
+    pytest.skip(f"{routine} is not available on {engine}; to run it: --engine postgres18,mariadb")
 
 
 @contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
-    """Run a block in one transaction on a connection in autocommit; an error rolls back."""
+    """Run a block in a transaction on a connection in autocommit; an error rolls back."""
     dialect = dialect_of(connection)
     dialect.begin(connection)
     try:
@@ -93,7 +90,7 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 @contextmanager
 def rolled_back(connection: Connection) -> Iterator[None]:
-    """Run a block in one transaction that is rolled back at its end."""
+    """Run a block in a transaction that is rolled back."""
     dialect = dialect_of(connection)
     dialect.begin(connection)
     try:
@@ -111,7 +108,7 @@ def enqueue(connection: Connection, queue: str, *bodies: str, **arguments: Any) 
 
 
 def dequeue(connection: Connection, queue: str, batch_size: int = 1, **arguments: Any) -> list[Row]:
-    """Dequeue, and return the rows."""
+    """Dequeue and return the rows."""
     return call(connection, "dequeue_fast", queue_name=queue, batch_size=batch_size, **arguments)
 
 
@@ -121,7 +118,7 @@ def dequeue_one(connection: Connection, queue: str, **arguments: Any) -> Row:
 
 
 def bodies(rows: list[Row]) -> list[str | None]:
-    """Return the text bodies of dequeued rows, in their order."""
+    """Return the text bodies of rows in order."""
     return [row.body for row in rows]
 
 
@@ -131,19 +128,19 @@ def outcomes(rows: list[Row]) -> dict[int, str]:
 
 
 def state_of(connection: Connection, queue: str, message_id: int) -> str | None:
-    """Return the state of a message, None when rowq does not know it."""
+    """Return the state of a message, None if it is unknown."""
     rows = call(connection, "get_message", queue_name=queue, message_id=message_id)
     return rows[0].state if rows else None
 
 
 def counts(connection: Connection, queue: str) -> tuple[int, int, int, int]:
-    """Return how many messages are ready, delayed, leased and dead."""
+    """Return the numbers of ready, delayed, leased and dead messages."""
     row = call_one(connection, "queue_stats", queue_name=queue)
     return row.ready, row.delayed, row.leased, row.dead
 
 
 def make_dead(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> list[int]:
-    """Enqueue messages and let them fail for good; return their ids."""
+    """Enqueue messages and make them dead; return their ids."""
     ids = []
     for body in bodies:
         enqueue(connection, queue, body, **arguments)

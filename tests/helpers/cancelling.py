@@ -1,13 +1,13 @@
-"""cancel_many, call by call until the end."""
+"""cancel_many in a loop."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 def cancel_all(cancel_many: Callable[..., Any], **filters: Any) -> int:
-    """Cancel what matches; return how many messages that were.
+    """Cancel all matching messages; return their number.
 
-    A call looks at a thousand messages, and on MariaDB and MySQL those of other queues count.
+    A call scans 1000 messages, on MariaDB and MySQL including other queues'.
     """
     cancelled, after = 0, 0
     while True:

@@ -1,4 +1,4 @@
-"""What an account without rights of administration may do through kombu."""
+"""kombu with an account that is no administrator."""
 
 import kombu
 import pytest
@@ -8,7 +8,7 @@ import rowq.contrib.celery
 
 
 def check_producer(url: str, queue_name: str) -> None:
-    """Send to a queue that is there, as a member of rowq_producer; another one is refused."""
+    """Send to an existing queue as a member of rowq_producer; another queue is refused."""
     with kombu.Connection(f"rowq+{url}") as connection, connection.Producer() as producer:
         kombu.Queue(queue_name, channel=connection).declare()
         producer.publish(1, routing_key=queue_name)
@@ -16,7 +16,7 @@ def check_producer(url: str, queue_name: str) -> None:
 
 
 def check_consumer(url: str, queue_name: str) -> None:
-    """Receive what check_producer has sent, as a member of rowq_consumer."""
+    """Receive check_producer's message as a member of rowq_consumer."""
     with kombu.Connection(f"rowq+{url}") as connection:
         kombu.Queue(queue_name, channel=connection).declare()
         message = connection.default_channel.basic_get(queue_name)
@@ -26,7 +26,7 @@ def check_consumer(url: str, queue_name: str) -> None:
 
 
 def refuses_another(connection: kombu.Connection, queue_name: str) -> None:
-    """Declare a queue that is not there."""
+    """Declare an unknown queue, which is refused."""
     name = f"{queue_name} other"
     with pytest.raises(rowq.QueueNotFound, match=f"let an admin run rowq queue create {name}"):
         kombu.Queue(name, channel=connection).declare()

@@ -1,4 +1,4 @@
-"""A queue that the Python client has made, for tests of connections that it is given."""
+"""A queue created by the Python client, for tests of borrowed connections."""
 
 import pytest
 
@@ -14,5 +14,5 @@ def made(connection: Connection, queue_name: str) -> str:
 
 
 def ready(connection: Connection, queue_name: str) -> int:
-    """Return how many messages of a queue are ready, as this connection sees it."""
+    """Return the number of ready messages that this connection sees."""
     return rowq.Queue(connection).queue_stats(queue_name)[0].ready

@@ -1,4 +1,4 @@
-"""The dialects of all engines, and what only some of them can do."""
+"""The dialects of all engines, and their optional features."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -16,35 +16,35 @@ from tests.engines.sqlserver import dialect as sqlserver
 
 @runtime_checkable
 class Interrupting(Protocol):
-    """A dialect of an engine on which a statement can be ended without its session."""
+    """A dialect that can cancel another session's statement."""
 
     def interrupt(self, connection: Connection, other: Connection) -> None:
-        """End the statement that another session is executing, and not that session."""
+        """Cancel the statement of another session."""
 
 
 @runtime_checkable
 class Preparing(Protocol):
-    """A dialect of an engine that has statements for prepared transactions."""
+    """A dialect with prepared transactions."""
 
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""
 
     def prepare(self, connection: Connection, name: str) -> None:
-        """Prepare it: from now on it outlives its session, and the server."""
+        """Prepare the transaction, so that it survives its session and the server."""
 
     def commit_prepared(self, connection: Connection, name: str) -> None:
-        """Commit it, in another session."""
+        """Commit the transaction in another session."""
 
     def allows_prepared(self, connection: Connection) -> bool:
-        """Whether the server allows such transactions."""
+        """Return whether the server allows prepared transactions."""
 
 
 @runtime_checkable
 class Matching(Protocol):
-    """A dialect of an engine on which queues are bound to topics."""
+    """A dialect with topics."""
 
     def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
-        """Return topics with the queues that are bound to them, by one call."""
+        """Return pairs of topic and bound queue from one call."""
 
 
 DIALECTS: dict[str, Dialect] = {
@@ -53,7 +53,7 @@ DIALECTS: dict[str, Dialect] = {
     "postgres": postgres.DIALECT,
     "sqlserver": sqlserver.DIALECT,
 }
-"""The dialect of each engine, by the engine's name."""
+"""The dialects by engine."""
 
 
 def dialect_of(connection: Connection) -> Dialect:
@@ -62,34 +62,34 @@ def dialect_of(connection: Connection) -> Dialect:
 
 
 def interrupting_dialect_of(connection: Connection) -> Interrupting:
-    """Return the dialect, which can interrupt; skips the test where the engine cannot."""
+    """Return the dialect; skip the test if it cannot interrupt."""
     dialect = dialect_of(connection)
     if not isinstance(dialect, Interrupting):
         pytest.skip(
-            "this engine ends sessions, and no single statement of another one"
-            "; to run it: --engine postgres18"
+            "this engine cannot cancel another session's statement; to run it: --engine postgres18"
         )
     return dialect
 
 
 def preparing_dialect_of(connection: Connection) -> Preparing:
-    """Return the dialect, which can prepare; skips the test where engine or server cannot."""
+    """Return the dialect; skip the test if engine or server cannot prepare transactions."""
     dialect = dialect_of(connection)
     if not isinstance(dialect, Preparing):
         pytest.skip(
-            "this engine prepares transactions by a coordinator of its own only"
+            "this engine prepares transactions only with its coordinator"
             "; to run it: --engine postgres18"
         )
     if not dialect.allows_prepared(connection):
         pytest.skip(
-            "the server prepares none; to run it: start it with max_prepared_transactions = 10"
+            "the server allows no prepared transactions"
+            "; to run it: start it with max_prepared_transactions = 10"
         )
     return dialect
 
 
 def matching_dialect_of(connection: Connection) -> Matching:
-    """Return the dialect, which can tell who is bound; skips the test where the engine cannot."""
+    """Return the dialect; skip the test if it has no topics."""
     dialect = dialect_of(connection)
     if not isinstance(dialect, Matching):
-        pytest.skip("rowq has no topics on this engine yet; to run it: --engine postgres18,mariadb")
+        pytest.skip("no topics on this engine; to run it: --engine postgres18,mariadb")
     return dialect

@@ -1,4 +1,4 @@
-"""Queues that keep history, and what they say of a message's attempts."""
+"""Queues with history."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ KEPT_DAYS = 5
 
 @pytest.fixture
 def keeping(connection: Connection, queue_name: str) -> CheckedQueue:
-    """Return a new queue that keeps history for KEPT_DAYS and retries at once."""
+    """Return a new queue that keeps history for KEPT_DAYS and retries immediately."""
     return new_queue(connection, queue_name, history_days=KEPT_DAYS, backoff_base_seconds=0)
 
 
 def history_of(queue: CheckedQueue, message_id: int) -> list[Row]:
-    """Return what get_history says of a message; times and order must make sense."""
+    """Return the rows of get_history, and check their times and order."""
     rows = queue.call("get_history", message_id=message_id)
     for row in rows:
         if row is not rows[-1]:

@@ -5,11 +5,11 @@ from typing import Any
 
 
 class JsonText(str):
-    """JSON that is sent as it stands, such as a number that Python would not write."""
+    """JSON text that is sent unchanged, such as a number that Python would not write."""
 
     __slots__ = ()
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON; JsonText as it is."""
+    """Return a value as JSON; JsonText unchanged."""
     return str(value) if isinstance(value, JsonText) else json.dumps(value)

@@ -1,7 +1,7 @@
-"""A next version, made up in a clone as a developer makes one: a setting and what goes with it.
+"""A sample next version in a clone, made like a developer would: a queue setting.
 
-The setting `note` of a queue is a column; a new routine, annotate_queue, sets it; `version` is not
-as it was. What makes the files are the same edits on every engine, where they can be.
+The setting `note` is a column, which the new routine annotate_queue sets; `version` changes. The
+edits are the same on every engine if possible.
 """
 
 import re
@@ -11,14 +11,14 @@ from pathlib import Path
 from rowq.tools.migrate.frozen import migration_files
 from tests.helpers.releases import COLUMN
 
-REMARK = "Monitors ask for it often."
-"""What is new in the routine `version`."""
+REMARK = "Monitors call it often."
+"""The new comment in the routine `version`."""
 ROUTINE, PROCEDURE = "annotate_queue", "AnnotateQueue"
 
 _CONTRACT = """
 [routine.annotate_queue]
 group = "admin"
-purpose = "Set what a queue says of itself."
+purpose = "Set a queue's note."
 parameters = [{ name = "queue_name" }, { name = "note", default = "null" }]
 columns = ["queue_name", "outcome"]
 outcomes = ["altered"]
@@ -29,7 +29,7 @@ repeatable = true
 """
 _METHOD = '''
     async def annotate_queue(self, queue_name: str, note: str | None = None) -> QueueOutcome:
-        """Set what a queue says of itself."""
+        """Set a queue's note."""
         return QueueOutcome(
             *await self._row("annotate_queue", queue_name=queue_name, note=note)
         )
@@ -38,11 +38,10 @@ _METHOD = '''
 
 @dataclass(frozen=True)
 class Words:
-    """How an engine says it.
+    """The edits on an engine.
 
-    parameters: what stands where pause_queue has its parameters, and what annotate_queue has.
-    setting: what pause_queue sets, and what annotate_queue does.
-    column: the line of the table, after the one that begins as `last` does.
+    parameters, setting: the text in pause_queue, and in annotate_queue. column: the new line of the
+    table, after the line that begins with `last`.
     """
 
     parameters: tuple[str, str]
@@ -87,17 +86,17 @@ WORDS = {
 
 
 def edit(file: Path, old: str, new: str) -> None:
-    """Replace the one place in a file that has this text."""
+    """Replace a text that occurs once in a file."""
     text = file.read_text(encoding="utf-8")
     assert text.count(old) == 1, f"{file} has {text.count(old)} times: {old}"
     file.write_text(text.replace(old, new), encoding="utf-8", newline="\n")
 
 
 def change(root: Path) -> None:
-    """Make the version of a checkout in which the next one has begun; nothing is generated."""
+    """Change a checkout whose next version has begun, without generating files."""
     contract = root / "sql" / "contract.toml"
     edit(contract, "\n[routine.resume_queue]\n", f"{_CONTRACT}\n[routine.resume_queue]\n")
-    meaning = "What the queue says of itself."
+    meaning = "Note of the queue."
     edit(
         contract,
         "\n[parameters]\n",
@@ -111,7 +110,7 @@ def change(root: Path) -> None:
 
 
 def change_engine(root: Path, engine: str, words: Words) -> None:
-    """Make the version's part of one engine."""
+    """Change one engine."""
     folder = root / "sql" / engine
     made = folder / "routines" / f"{ROUTINE}.sql"
     made.write_text((folder / "routines" / "pause_queue.sql").read_text(encoding="utf-8"))
@@ -120,7 +119,7 @@ def change_engine(root: Path, engine: str, words: Words) -> None:
     text = made.read_text(encoding="utf-8")
     text = text.replace("pause_queue", ROUTINE).replace("PauseQueue", PROCEDURE)
     text = text.replace("'paused'", "'altered'")
-    text = re.sub(r"Stop delivery;.*?routines go on\.", "Set what a queue says of itself.", text)
+    text = re.sub(r"Stop delivery;.*?routines go on\.", "Set a queue's note.", text)
     made.write_text(text, encoding="utf-8", newline="\n")
     differs = "-- differs   nothing\n"
     edit(folder / "routines" / "version.sql", differs, f"{differs}    -- {REMARK}\n")
@@ -134,7 +133,7 @@ def change_engine(root: Path, engine: str, words: Words) -> None:
 
 
 def add_statements(root: Path) -> None:
-    """Let the newest migration of each engine add the column to a table that is there."""
+    """Make the newest migration of each engine add the column to an existing table."""
     for engine, (apply, rollback) in COLUMN.items():
         newest = migration_files(root / "migrations" / engine)[-1]
         edit(newest, "import frozen\n", "import frozen, statement\n")

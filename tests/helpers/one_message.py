@@ -1,10 +1,10 @@
-"""One message in a database that was just migrated: it passes through, or stays where it is."""
+"""A message in a newly migrated database."""
 
 import rowq
 
 
 def works(url: str) -> None:
-    """Let a message pass through the queue `orders`, which may be there."""
+    """Enqueue and complete a message in the queue `orders`."""
     with rowq.connect(url) as queue:
         queue.create_queue("orders")
         queue.enqueue("orders", 1)
@@ -12,7 +12,7 @@ def works(url: str) -> None:
 
 
 def leave_message(url: str, state: str) -> None:
-    """Leave a message in a state, ready, delayed, leased or dead, in a new queue `orders`."""
+    """Leave a ready, delayed, leased or dead message in a new queue `orders`."""
     with rowq.connect(url) as queue:
         queue.create_queue("orders")
         queue.enqueue("orders", 1, delay_seconds=1000 if state == "delayed" else None)

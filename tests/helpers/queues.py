@@ -1,10 +1,10 @@
-"""A queue in one session: its name and connection need not be said again with every call.
+"""A queue in one session, whose calls need no name and connection.
 
     queue.enqueue("hello")
     row = queue.dequeue_one()
     queue.refused("RQ711", "complete", claim_id=None)
 
-As in tests.helpers.calls, every call is held to the contract.
+As in tests.helpers.calls, every call is checked against the contract.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.helpers.dialects import dialect_of
 
 Result = TypeVar("Result")
 Connect = Callable[..., Connection]
-"""Opens one more session, in autocommit unless told otherwise."""
+"""Opens a session, in autocommit by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQueue:
-    """A queue in one session, whose calls are held to the contract."""
+    """A queue in one session, whose calls are checked against the contract."""
 
     connection: Connection
     name: str
@@ -39,7 +39,7 @@ class CheckedQueue:
         return CheckedQueue(connection, self.name)
 
     def another(self, **settings: Any) -> CheckedQueue:
-        """Make another queue in the same session."""
+        """Create another queue in the same session."""
         return new_queue(self.connection, f"{self.name[:80]} other", **settings)
 
     def call(self, routine: str, **arguments: Any) -> list[Row]:
@@ -59,7 +59,7 @@ class CheckedQueue:
         return calls.enqueue(self.connection, self.name, *bodies, **arguments)
 
     def dequeue(self, batch_size: int = 1, **arguments: Any) -> list[Row]:
-        """Dequeue, and return the rows."""
+        """Dequeue and return the rows."""
         return calls.dequeue(self.connection, self.name, batch_size, **arguments)
 
     def dequeue_one(self, **arguments: Any) -> Row:
@@ -67,15 +67,15 @@ class CheckedQueue:
         return calls.dequeue_one(self.connection, self.name, **arguments)
 
     def make_dead(self, *bodies: str, **arguments: Any) -> list[int]:
-        """Enqueue messages and let them fail for good; return their ids."""
+        """Enqueue messages and make them dead; return their ids."""
         return calls.make_dead(self.connection, self.name, *bodies, **arguments)
 
     def message(self, message_id: int) -> Row:
-        """Return what get_message says of a message that rowq knows."""
+        """Return the row of get_message for a known message."""
         return self.call_one("get_message", message_id=message_id)
 
     def finish_one(self, routine: str = "complete", **arguments: Any) -> Row:
-        """Dequeue one message and finish it by one of the routines that do; return its row."""
+        """Dequeue one message and finish it with a routine; return its row."""
         claim_id = self.dequeue_one().claim_id
         return self.call_one(routine, claim_id=claim_id, **arguments)
 
@@ -84,37 +84,37 @@ class CheckedQueue:
         return calls.bodies(self.dequeue(count))
 
     def finish_next(self, routine: str = "complete", **arguments: Any) -> str:
-        """Dequeue one message and end all of its claim; return its body."""
+        """Dequeue one message and finish its claim; return its body."""
         row = self.dequeue_one()
         self.call(routine, claim_id=row.claim_id, **arguments)
         return str(row.body)
 
     def state_of(self, message_id: int) -> str | None:
-        """Return the state of a message, None when rowq does not know it."""
+        """Return the state of a message, None if it is unknown."""
         return calls.state_of(self.connection, self.name, message_id)
 
     def counts(self) -> tuple[int, int, int, int]:
-        """Return how many messages are ready, delayed, leased and dead."""
+        """Return the numbers of ready, delayed, leased and dead messages."""
         return calls.counts(self.connection, self.name)
 
     def stored(self) -> dict[str, int]:
-        """Return how many rows each table has for this queue."""
+        """Return the number of this queue's rows in each table."""
         return dialect_of(self.connection).stored(self.connection, self.name)
 
     def census(self) -> list[tuple[int, str]]:
-        """Return every unfinished message and where it is, as often as it is somewhere."""
+        """Return every unfinished message and its state, once per row."""
         return dialect_of(self.connection).census(self.connection, self.name)
 
     def finished(self) -> list[tuple[int, str]]:
-        """Return the finished messages that are kept for the archive, or are in it."""
+        """Return the messages in the archive or on the way to it."""
         return dialect_of(self.connection).finished(self.connection, self.name)
 
     def held_keys(self) -> int:
-        """Return how many dedup keys are taken."""
+        """Return the number of dedup keys in use."""
         return dialect_of(self.connection).held_keys(self.connection, self.name)
 
     def is_below_floor(self, message_id: int) -> bool:
-        """Whether a floor is beyond a message; see Dialect.is_below_floor."""
+        """Return whether a floor has passed a message; see Dialect.is_below_floor."""
         return dialect_of(self.connection).is_below_floor(self.connection, self.name, message_id)
 
     def pass_seconds(self, seconds: int) -> None:
@@ -122,12 +122,12 @@ class CheckedQueue:
         stored_times.pass_seconds(self.connection, self.name, seconds)
 
     def tick(self) -> None:
-        """Let the moment come at which the next maintain looks for late committers again."""
+        """Make the next maintain rescan for late commits."""
         stored_times.tick(self.connection, self.name)
 
 
 def new_queue(connection: Connection, name: str, **settings: Any) -> CheckedQueue:
-    """Make a queue with these settings."""
+    """Create a queue with these settings."""
     queue = CheckedQueue(connection, name)
     queue.call("create_queue", **settings)
     return queue
@@ -135,7 +135,7 @@ def new_queue(connection: Connection, name: str, **settings: Any) -> CheckedQueu
 
 @dataclass(frozen=True, slots=True)
 class SecondSession:
-    """A session beside that of the test, whose calls may have to wait for it."""
+    """A second session, whose calls may wait for the first one."""
 
     server: Server
     first: Connection
@@ -143,7 +143,7 @@ class SecondSession:
     pool: ThreadPoolExecutor
 
     def start_blocked(self, work: Callable[[Connection], Result]) -> Future[Result]:
-        """Start work in this session that must wait for a lock of the first one's."""
+        """Start work in this session, and wait until the first session blocks it."""
         own = self.server.session_id(self.connection)
         waiting = self.pool.submit(work, self.connection)
         wait_until_blocked(self.server, own, by=self.server.session_id(self.first))
@@ -152,7 +152,7 @@ class SecondSession:
 
 @pytest.fixture
 def second(server: Server, connection: Connection, connect: Connect) -> Iterator[SecondSession]:
-    """Return a session beside `connection`."""
+    """Return a second session."""
     with ThreadPoolExecutor(1) as pool:
         yield SecondSession(server, connection, connect(), pool)
 

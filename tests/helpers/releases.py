@@ -1,4 +1,4 @@
-"""Releases that tests make up, in a copy of the sources and the migrations."""
+"""Sample releases in a copy of the sources and the migrations."""
 
 import shutil
 import subprocess
@@ -14,11 +14,11 @@ from sql.generate.release import SUMS, release
 from sql.generate.version import write_version
 
 NEWEST = len(migration_files(migrations_directory() / "postgres"))
-"""The number of the newest migration: they are the same on every engine."""
+"""The number of the newest migration on every engine."""
 EVERY = tuple(range(1, NEWEST + 1))
-"""The numbers of all migrations, as migrate tells what it did."""
+"""The numbers of all migrations, as returned by migrate."""
 BACK = EVERY[::-1]
-"""The same as rollback tells them."""
+"""The same as returned by rollback."""
 
 _STANDARD = (
     "alter table rowq.queue add column if not exists note text;",
@@ -65,9 +65,9 @@ COLUMN = {
         _ON_ORACLE.format(there=1, change="drop (note)"),
     ),
 }
-"""For each engine, how to add a column that no routine knows, and how to take it away again."""
+"""For each engine, statements that add an unused column and drop it."""
 _MIGRATION = '''
-"""A release after the newest one, made up by a test."""
+"""A sample release of a test."""
 
 from rowq.tools.migrate.steps import frozen, statement
 
@@ -89,13 +89,13 @@ _RENAMED = {
     "oracle": {"procedure version(": "procedure internal_second(",
                "end version;": "end internal_second;"},
 }  # fmt: skip
-"""For each engine, what makes a helper `second` of the routine `version`."""
+"""For each engine, edits that turn the routine `version` into a helper `second`."""
 SECOND = "internal/second"
 """The unit that `change_sources` adds."""
 
 
 def copied(folder: Path, engine: str) -> Path:
-    """Copy an engine's sources and migrations below a folder, and return its migrations."""
+    """Copy an engine's sources and migrations into a folder, and return its migrations."""
     leave = shutil.ignore_patterns("__pycache__")
     for room in (sql_directory(), migrations_directory()):
         shutil.copytree(room / engine, folder / room.name / engine, ignore=leave)
@@ -104,7 +104,7 @@ def copied(folder: Path, engine: str) -> Path:
 
 
 def copied_without_history(folder: Path, engine: str) -> Path:
-    """Copy them as if nothing had been released yet: the first migration brings today's sources."""
+    """Copy them without releases: the first migration installs today's sources."""
     migrations = copied(folder, engine)
     first, *later = migration_files(migrations)
     for path in (script_of(first), *later, *map(script_of, later), migrations / SUMS):
@@ -113,10 +113,7 @@ def copied_without_history(folder: Path, engine: str) -> Path:
 
 
 def checkout_without_history(folder: Path, engines: list[str]) -> Path:
-    """Make what a release reads and writes as if nothing had been released; return its root.
-
-    Everything is committed, in a repository of its own.
-    """
+    """Create a repository with the files of a release, but no release; return its root."""
     for engine in engines:
         copied_without_history(folder, engine)
     for name in ("pyproject.toml", "python_client/rowq/__init__.py"):
@@ -132,22 +129,29 @@ def checkout_without_history(folder: Path, engines: list[str]) -> Path:
 
 
 def commit(root: Path) -> None:
-    """Commit everything in a made-up checkout."""
+    """Commit everything in a checkout."""
     git(root, "add", "--all")
-    who = ("-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false")
-    git(root, *who, "commit", "--quiet", "--message", "all")
+    author = (
+        "-c",
+        "user.name=test",
+        "-c",
+        "user.email=test@localhost",
+        "-c",
+        "commit.gpgsign=false",
+    )
+    git(root, *author, "commit", "--quiet", "--message", "all")
 
 
 def git(root: Path, *words: str) -> str:
-    """Run git in a checkout and return what it has printed."""
+    """Run git in a checkout and return its output."""
     command = ["git", "-C", str(root), *words]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def use_released(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Release the newest migration of a copy and let rowq use that; return it.
+    """Release the newest migration of a copy and make rowq use the copy; return it.
 
-    What is changed in the copy from now on belongs to the next migration.
+    Later changes of the copy belong to the next migration.
     """
     release(migrations)
     monkeypatch.setattr(
@@ -162,14 +166,7 @@ def begin_next(
     version: str = "99.0.0",
     statement: tuple[str, str] | None = None,
 ) -> Path:
-    """Write the file of an engine's next migration.
-
-    Args:
-        migrations: the engine's own folder.
-        slug: the last part of its name.
-        version: the version of rowq that it brings.
-        statement: what it does beside bringing files, and how to undo that.
-    """
+    """Write the file of an engine's next migration, with a statement and its undo."""
     newest = migration_files(migrations)[-1]
     name = f"{newest.stem.split('-')[0]}-{number_of(newest) + 1:04d}-{slug}.py"
     apply, rollback = statement or ("", "")
@@ -194,13 +191,13 @@ def change_sources(migrations: Path) -> None:
         assert old in helper
         helper = helper.replace(old, new)
     family = folder / "internal" / "text.sql"
-    there = family.read_text(encoding="utf-8")
+    others = family.read_text(encoding="utf-8")
     helper = helper.replace(SESSION_SETTINGS, "")
-    family.write_text(f"{there}\n{helper}", encoding="utf-8")
+    family.write_text(f"{others}\n{helper}", encoding="utf-8")
 
 
 def remove_unit(folder: Path, name: str) -> None:
-    """Remove a unit, such as internal/second, from the file of sql/<engine> that has it."""
+    """Remove a unit, such as internal/second, from its file."""
     for path in (folder / TABLES, *sorted((folder / INTERNAL).glob("*.sql"))):
         text = path.read_text(encoding="utf-8")
         found = file_units(path.relative_to(folder).as_posix(), text)
@@ -213,6 +210,6 @@ def remove_unit(folder: Path, name: str) -> None:
 
 
 def change_everything(migrations: Path, version: str = "0.2.0") -> None:
-    """Begin a release with a column, a helper, and a routine that is not as it was."""
+    """Begin a release with a new column, a new helper and a changed routine."""
     change_sources(migrations)
     begin_next(migrations, "second", version, COLUMN[migrations.name])

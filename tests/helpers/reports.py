@@ -1,4 +1,4 @@
-"""Workers that report, and what is listed of them."""
+"""Reports and lists of workers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Queues that keep results, and what they say of a message."""
+"""Queues with results."""
 
 from typing import Any
 
@@ -13,21 +13,21 @@ KEPT_SECONDS = 3600
 
 @pytest.fixture
 def keeping(connection: Connection, queue_name: str) -> CheckedQueue:
-    """Return a new queue that keeps results for KEPT_SECONDS and retries at once."""
+    """Return a new queue that keeps results for KEPT_SECONDS and retries immediately."""
     return new_queue(
         connection, queue_name, result_seconds=KEPT_SECONDS, backoff_base_seconds=0, max_attempts=1
     )
 
 
 def result_of(queue: CheckedQueue, message_id: int) -> Row | None:
-    """Return what get_result says of a message, None when rowq does not know it."""
+    """Return the row of get_result, None if the message is unknown."""
     rows = queue.call("get_result", message_id=message_id)
     assert all(row.message_id == message_id for row in rows)
     return rows[0] if rows else None
 
 
 def end_of(queue: CheckedQueue, message_id: int) -> tuple[Any, ...] | None:
-    """Return state, result and last error of a message, None when rowq does not know it."""
+    """Return state, result and last error of a message, None if it is unknown."""
     row = result_of(queue, message_id)
     return None if row is None else (row.state, row.result, row.last_error)
 

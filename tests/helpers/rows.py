@@ -1,10 +1,10 @@
-"""The rows of a statement, fetched: for drivers whose cursors are more than that."""
+"""Fetched rows with a cursor's methods."""
 
 from typing import Any
 
 
 class Rows:
-    """Rows as tuples, with the two methods of a cursor that tests use."""
+    """Rows as tuples, with a cursor's fetchone and fetchall."""
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         self._rows = rows
@@ -14,6 +14,6 @@ class Rows:
         return self._rows.pop(0) if self._rows else None
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return the rows that are left."""
+        """Return the remaining rows."""
         rows, self._rows = self._rows, []
         return rows

@@ -1,4 +1,4 @@
-"""Many small cases of one rule as one test: a queue for each of them would take minutes."""
+"""Many small cases as one test: a queue for each would take minutes."""
 
 import functools
 import inspect
@@ -10,14 +10,14 @@ import pytest
 Record = Callable[[str, object], None]
 
 SKIPPED_CASE = "skipped case"
-"""The property of a test's report with the reason of a case that was skipped."""
+"""The report property with the reason of a skipped case."""
 
 
 def check_all(cases: Iterable[tuple[str, Callable[[], object]]], record: Record) -> None:
-    """Run some named checks of one rule, and raise what breaks it as one group.
+    """Run named checks, and raise all failures as one group.
 
-    If each check is skipped, the test is skipped for the last one's reason. If some are, `record`,
-    the fixture record_property, gets their reasons.
+    If all checks skip, so does the test. Otherwise `record`, the fixture record_property, gets the
+    reasons of skips.
     """
     ran = 0
     skipped: list[BaseException] = []
@@ -29,9 +29,9 @@ def check_all(cases: Iterable[tuple[str, Callable[[], object]]], record: Record)
         except pytest.skip.Exception as skip:
             skipped.append(skip)
         except Exception as error:
-            error.add_note(f"This is about {name}.")
+            error.add_note(f"Case: {name}.")
             broken.append(error)
-    assert ran, "the rule is about nothing"
+    assert ran, "the rule has no cases"
     if broken:
         raise ExceptionGroup(f"{len(broken)} of {ran} break the rule", broken)
     if len(skipped) == ran:
@@ -43,11 +43,11 @@ def check_all(cases: Iterable[tuple[str, Callable[[], object]]], record: Record)
 def together(
     names: str | tuple[str, ...], cases: Iterable[Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test with each case, as parametrize would, but in one test that names all that fail.
+    """Run a test with each case, like parametrize, in one test that reports all failures.
 
-    A case must leave its fixtures as it found them.
+    A case must leave its fixtures unchanged.
     """
-    given = list(cases)
+    listed = list(cases)
 
     def test_of(rule: Callable[..., None]) -> Callable[..., None]:
         own = [names] if isinstance(names, str) else list(names)
@@ -59,14 +59,14 @@ def together(
         def test(record_property: Record, **fixtures: Any) -> None:
             checks = (
                 (f"{case!a:.200}", functools.partial(rule, **fixtures, **named(case)))
-                for case in given
+                for case in listed
             )
             check_all(checks, record_property)
 
-        asked = inspect.signature(rule)
-        fixtures = [each for name, each in asked.parameters.items() if name not in own]
+        signature = inspect.signature(rule)
+        fixtures = [each for name, each in signature.parameters.items() if name not in own]
         fixtures.append(inspect.Parameter("record_property", inspect.Parameter.KEYWORD_ONLY))
-        test.__signature__ = asked.replace(parameters=fixtures)  # type: ignore[attr-defined]
+        test.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
         return test
 
     return test_of

@@ -1,4 +1,4 @@
-"""Topics of one test's own, what is published under them, and which patterns match them."""
+"""Topics and patterns of one test."""
 
 import uuid
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ PATTERNS = 1000
 
 @pytest.fixture
 def word() -> str:
-    """Return a word for the topics of one test: others are bound in the same database."""
+    """Return a unique word for the topics of one test."""
     return f"w{uuid.uuid4().hex[:12]}"
 
 
@@ -24,18 +24,18 @@ def bind(queue: CheckedQueue, *patterns: str) -> list[str]:
     return [queue.call_one("bind_topic", topic_pattern=each).outcome for each in patterns]
 
 
-def bind_to_a_thousand(connection: Connection, queue: str, pattern: str) -> None:
-    """Bind a queue to as many patterns, each with its number in the place of `@`."""
+def bind_to_1000(connection: Connection, queue: str, pattern: str) -> None:
+    """Bind a queue to 1000 patterns, each with its number instead of `@`."""
     for number in range(PATTERNS):
         found = pattern.replace("@", str(number))
         call(connection, "bind_topic", queue_name=queue, topic_pattern=found)
 
 
 MANY = 10_000
-"""As many topics as a batch may have."""
+"""The maximum number of topics in a batch."""
 
 MOST_ROWS = 100 * 2 * MANY
-"""Some rows for each topic and for each pattern: all pairs of them would be 100,000,000."""
+"""A few rows per topic and pattern; all pairs would be 100,000,000."""
 
 COPIES = """
     insert into rowq.topic_binding (
@@ -62,7 +62,7 @@ def bind_to_many(queue: CheckedQueue, last: str) -> None:
 
 
 def many_topics(last: str) -> list[dict[str, str]]:
-    """Return as many messages, of which the last one has a topic that a pattern matches."""
+    """Return MANY messages, of which only the last one's topic matches a pattern."""
     topics = [f"of{number}.{number}.{last}" for number in range(MANY - 1)]
     return [{"topic": topic} for topic in (*topics, f"orders.n77.{last}.now")]
 
@@ -75,16 +75,16 @@ def publish(
 
 
 def names(rows: Sequence[Row]) -> list[str]:
-    """Return the queues that got something, in the order of the rows."""
+    """Return the queues of published messages, in order."""
     return [row.queue_name for row in rows]
 
 
 def matches(pattern: str, topic: str) -> bool:
-    """Whether a pattern matches a topic, word by word: what the routines are compared with."""
-    words, given = pattern.split("."), topic.split(".")
+    """Return whether a pattern matches a topic: the reference for the routines."""
+    words, found = pattern.split("."), topic.split(".")
     matches_rest = words[-1] == "#"
     if matches_rest:
         del words[-1]
-    if len(given) < len(words) or (len(given) > len(words) and not matches_rest):
+    if len(found) < len(words) or (len(found) > len(words) and not matches_rest):
         return False
-    return all(word in ("*", found) for word, found in zip(words, given, strict=False))
+    return all(word in ("*", each) for word, each in zip(words, found, strict=False))

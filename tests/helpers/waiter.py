@@ -1,4 +1,4 @@
-"""A session that waits for a message in a thread beside the test."""
+"""A session that waits for a message in another thread."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from tests.helpers.dialects import dialect_of
 class Waiter(threading.Thread):
     """A session that waits for one message.
 
-    got, error: the bodies that came, or what was raised; ended_at: when, by the monotonic clock.
+    got, error: the received bodies, or the exception. ended_at: the monotonic time of its end.
     """
 
     def __init__(self, connection: Connection, queue: str, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A queue and its workers: its name and URL need not be said again with every call.
+"""A queue and its workers, whose calls need no name and URL.
 
 queue.fill(3)
 stats = queue.drain(handler, threads=2)
@@ -18,10 +18,10 @@ from tests.engines.base import Connection
 
 @dataclass(frozen=True)
 class WorkerQueue:
-    """A queue of the Python client, whose methods are here without the name of the queue.
+    """A queue of the Python client, with its methods bound to the queue's name.
 
-    url: the database's, where workers find the queue. client: a queue on a connection of the
-    test's own. worker_options: those that every worker has unless told otherwise.
+    url: the database's. client: a queue on the test's connection. worker_options: the default
+    options of workers.
     """
 
     url: str
@@ -30,7 +30,7 @@ class WorkerQueue:
     worker_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        """Return a method of the client's, for this queue."""
+        """Return a method of the client for this queue."""
         return partial(getattr(self.client, method), self.name)
 
     def fill(self, count: int) -> list[int]:
@@ -39,22 +39,22 @@ class WorkerQueue:
         return [sent.message_id for sent in self.enqueue_batch(messages)]
 
     def worker(self, handler: Any, **options: Any) -> rowq.Worker:
-        """Return a worker for this queue, whose claims have up to ten messages unless told."""
-        given = {"batch_size": 10, **self.worker_options, **options}
-        return rowq.Worker(self.url, self.name, handler, **given)
+        """Return a worker for this queue, with a batch size of 10 by default."""
+        settings = {"batch_size": 10, **self.worker_options, **options}
+        return rowq.Worker(self.url, self.name, handler, **settings)
 
     def drain(self, handler: Any, **options: Any) -> rowq.WorkerStats:
         """Run a worker until the queue is empty, and return its counts."""
         return self.worker(handler, drain=True, **options).run()
 
     def details_of(self, message_id: int) -> rowq.MessageDetails:
-        """Return all about a message that rowq knows."""
+        """Return the details of a known message."""
         details: rowq.MessageDetails | None = self.get_message(message_id)
         assert details is not None
         return details
 
     def counts(self) -> tuple[int, int, int, int]:
-        """Return how many messages are ready, delayed, leased and dead."""
+        """Return the numbers of ready, delayed, leased and dead messages."""
         stats = self.queue_stats()[0]
         return stats.ready, stats.delayed, stats.leased, stats.dead
 
@@ -64,7 +64,7 @@ MakeQueue = Callable[..., WorkerQueue]
 
 @pytest.fixture
 def make_queue(database_url: str, connection: Connection, queue_name: str) -> MakeQueue:
-    """Return a function that makes the test's queue, with these settings."""
+    """Return a function that creates the test's queue with settings."""
 
     def make(worker_options: Mapping[str, Any] | None = None, **settings: Any) -> WorkerQueue:
         client = rowq.Queue(connection)

@@ -1,4 +1,4 @@
-"""A worker of the test's own process, in a thread beside the test."""
+"""A worker in a thread of the test's process."""
 
 import threading
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import rowq
 
 @contextmanager
 def running(worker: rowq.Worker) -> Iterator[rowq.Worker]:
-    """Run a worker as long as the block; it must not have failed, and must end when it is told."""
+    """Run a worker during the block; it must not fail, and must stop afterwards."""
     failures: list[Exception] = []
 
     def run() -> None:

@@ -1,7 +1,7 @@
-"""Skips, with the reason, the tests that need a package or a library that this machine lacks.
+"""Skip tests that need a missing package or library.
 
-`make test` installs the extra `test` only; a test that imports one of PACKAGES runs after `make
-install`. With ROWQ_REQUIRE_PACKAGES in the environment such a test fails.
+`make test` installs only the extra `test`; PACKAGES need `make install`. With
+ROWQ_REQUIRE_PACKAGES in the environment, a test without them fails.
 """
 
 import os
@@ -31,21 +31,21 @@ PACKAGES = (
     "sphinx",
     "trove_classifiers",
 )
-"""Modules that come with the extra `dev` and not with `test`."""
+"""Modules of the extra `dev` that are not in `test`."""
 
 LIBRARIES = {"libodbc.so": "apt-get install unixodbc"}
-"""By the beginning of its file's name, how a library of the system is installed."""
+"""Commands that install system libraries, by the beginning of the file name."""
 
 
 class Lack(NamedTuple):
-    """What a test needs and the machine lacks, and how it is installed."""
+    """A missing dependency of a test, and its remedy."""
 
     name: str
     remedy: str
 
 
 def lack_of(error: BaseException | None) -> Lack | None:
-    """Return what an import lacked, if this is a reason for a skip; None if it is a fault."""
+    """Return the missing dependency of a failed import, or None for another error."""
     if not isinstance(error, ImportError) or os.environ.get(REQUIRE_VARIABLE):
         return None
     package = (error.name or "").partition(".")[0]
@@ -58,7 +58,7 @@ def lack_of(error: BaseException | None) -> Lack | None:
 
 
 class TestFile(pytest.Module):
-    """A file of tests, which is skipped as a whole where its imports lack something."""
+    """A test file that is skipped if its imports need a missing dependency."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Return the tests of the file."""

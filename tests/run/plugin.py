@@ -1,4 +1,4 @@
-"""A run as a whole: which tests it has, which processes run them, and what its end says."""
+"""Options, worker processes and summary of a test run."""
 
 import gc
 import signal
@@ -18,7 +18,7 @@ from tests.run.summary import Summary
 from tests.run.workers import FIRST, FileAndServerScheduling, printable, processors, workers_for
 
 HOW = "servers"
-"""Where a worker process puts how its servers run, for the process that started it."""
+"""The key of a worker process's server descriptions."""
 SUMMARY = pytest.StashKey[Summary]()
 
 
@@ -27,16 +27,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--selection",
         choices=SELECTIONS,
-        help="which tests to run, see tests/run/selection.py (default: test where none are named)",
+        help="tests to run, see tests/run/selection.py; default: test, or the named tests",
     )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle the selection before worker processes take over the options."""
-    # Fixtures close connections in the middle of transactions.
+    """Set the selection before worker processes copy the options."""
+    # Fixtures close connections inside transactions.
     config.addinivalue_line("filterwarnings", "ignore::rowq.UncommittedWarning")
-    # A script's background job ignores Ctrl-C, and so would every program that the tests start.
+    # A background job ignores SIGINT, and so would all programs that the tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.selection = selection_of(config)
@@ -45,30 +45,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return how many worker processes `--numprocesses auto` means."""
+    """Return the number of worker processes for `--numprocesses auto`."""
     del config
     return workers_for(processors())
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileAndServerScheduling:
-    """Return what shares out the tests."""
+    """Return the scheduler of tests."""
     return FileAndServerScheduling(config, log, config.stash[SERVERS])
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
-    """Skip a file of tests whose imports this machine lacks, with the reason."""
+    """Skip a test file with missing imports."""
     return TestFile.from_parent(parent, path=module_path)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup() -> Generator[None, None, None]:
-    """Skip a test one of whose fixtures lacks a package at the point where it imports it."""
+    """Skip a test if a fixture imports a missing package."""
     yield from _skipping()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
-    """Skip a test that lacks a package at the point where it imports it."""
+    """Skip a test that imports a missing package."""
     yield from _skipping()
 
 
@@ -82,51 +82,51 @@ def _skipping() -> Generator[None, None, None]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark a test as slow by where it stands."""
+    """Mark a test as slow by its path."""
     mark_slow(item)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put what takes long first, where workers share the tests."""
+    """Run long files first if workers share the tests."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
 def pytest_collection_finish() -> None:
-    """Keep thousands of tests out of every round of the garbage collector: they stay to the end."""
+    """Exclude the collected tests from garbage collection."""
     gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable(config: pytest.Config) -> Generator[None, Any, Any]:
-    """Let a report reach the process that prints it, whatever a test has written."""
+    """Make a report printable, whatever a test has written."""
     data = yield
     return printable(data) if hasattr(config, "workeroutput") else data
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Note how this process's servers ran, and tell the process that started it."""
+    """Record this process's servers, and send them to the main process."""
     config = session.config
     servers, summary = config.stash[SERVERS], config.stash[SUMMARY]
     used = {name: server.how for name, server in servers.running.items()}
-    summary.note(used, servers.refused)
+    summary.record(used, servers.refused)
     if hasattr(config, "workeroutput"):
         config.workeroutput[HOW] = [used, servers.refused]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Hear from a worker process how its servers ran."""
-    if told := getattr(node, "workeroutput", {}).get(HOW):
-        node.config.stash[SUMMARY].note(*told)
+    """Record the servers of a worker process."""
+    if servers := getattr(node, "workeroutput", {}).get(HOW):
+        node.config.stash[SUMMARY].record(*servers)
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say on one screen what ran where, what was skipped, and how to run that, too."""
+    """Print the tests per server, the skips and their remedies."""
     terminalreporter.section("what ran")
     stats = terminalreporter.stats
     for line in config.stash[SUMMARY].lines(stats, config.getoption("--selection")):

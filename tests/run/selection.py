@@ -1,18 +1,18 @@
-"""What a run executes, by the marker `slow` and by the servers at hand.
+"""Selections of tests, by the marker `slow` and the available servers.
 
     check    CHECKED without slow tests, on the newest PostgreSQL
-    test     all but slow tests, on the newest PostgreSQL, the newest MariaDB, and given servers
-    ci       `test`, and the slow tests that .ci/run has time for
-    all      everything on the newest version of each product, and VERSIONS on the older ones, and
-             on a product that runs the SQL files of another one of the run
-    named    whatever the command line names, on every server that is chosen
+    test     all except slow tests, on the newest PostgreSQL and MariaDB, and servers at a URL
+    ci       `test`, and the slow tests for .ci/run
+    all      everything on the newest version of each product, and VERSIONS on older ones, and on a
+             product with the same SQL as another one of the run
+    named    the tests on the command line, on every chosen server
 
-A run that names no tests is `test`, unless it is told to be another. At a test, in its file as
-`pytestmark`, or for its directory in slow.py:
+The default is `named` if the command line names tests, else `test`. Mark a test, its file as
+`pytestmark`, or its directory in slow.py:
 
-    @pytest.mark.slow("kills a server")                     # left to make test-all and to .ci/run
-    @pytest.mark.slow("kills a server", ci="mariadb")       # .ci/run has it on MariaDB, too
-    @pytest.mark.slow("ten minutes", ci=False)              # left to make test-all
+    @pytest.mark.slow("kills a server")                     # for make test-all and .ci/run
+    @pytest.mark.slow("kills a server", ci="mariadb")       # .ci/run: also on MariaDB
+    @pytest.mark.slow("ten minutes", ci=False)              # for make test-all
     @pytest.mark.slow("about the command", on="mariadb")    # slow there only
 """
 
@@ -24,13 +24,13 @@ import pytest
 SELECTIONS = ("check", "test", "ci", "all", "named")
 
 CHECKED = ("tests/static/", "tests/contract/", "tests/client/")
-"""What `make check` runs: the files against the contract, each routine's promises, the client."""
+"""The tests of `make check`: static, contract and client."""
 
 AT_FIRST = ("postgres", "mariadb")
-"""The products of `make test`: they need no container."""
+"""The products of `make test`, which need no container."""
 
 SAME_SQL = {"mysql": "mariadb"}
-"""By product, another one that runs the same SQL files."""
+"""Products with the same SQL files as another one."""
 
 VERSIONS = (
     "sql/postgres/addons/",
@@ -42,11 +42,11 @@ VERSIONS = (
     "tests/migrations/",
     "tests/security/",
 )
-"""Rooms whose tests may come out otherwise on an older version, or on a product of SAME_SQL."""
+"""Tests whose result may differ on older versions and on products of SAME_SQL."""
 
 
 def selection_of(config: pytest.Config) -> str:
-    """Return which of the selections a run is."""
+    """Return the selection of a run."""
     given: str | None = config.getoption("--selection")
     option = config.option
     is_named = config.args_source is config.ArgsSource.ARGS or option.keyword or option.markexpr
@@ -68,27 +68,26 @@ def newest(names: Iterable[str]) -> set[str]:
     return {name for _, name in found.values()}
 
 
-def may_select(selection: str, path: str, *, is_favoured: bool) -> bool:
-    """Return whether a file, or a test of it, may belong to a selection; see is_selected."""
+def may_select(selection: str, path: str, *, is_favored: bool) -> bool:
+    """Return whether a selection may include a file or its tests; see is_selected."""
     match selection:
         case "check":
-            return is_favoured and path.startswith(CHECKED)
+            return is_favored and path.startswith(CHECKED)
         case "test" | "ci":
-            return is_favoured
+            return is_favored
         case "all":
-            return is_favoured or path.startswith(VERSIONS)
+            return is_favored or path.startswith(VERSIONS)
     return True
 
 
 def is_selected(
-    selection: str, nodeid: str, server: str | None, favoured: set[str], slow: pytest.Mark | None
+    selection: str, nodeid: str, server: str | None, favored: set[str], slow: pytest.Mark | None
 ) -> bool:
-    """Return whether a test belongs to a selection; `server` is None for one that needs none.
+    """Return whether a selection includes a test; `server` is None if it needs none.
 
-    favoured: the servers on which all rooms are run, see favoured_by. slow: the marker that is
-    closest to the test, if there is one.
+    favored: the servers that run all tests, see favored_by. slow: the test's closest marker.
     """
-    if not may_select(selection, nodeid, is_favoured=server is None or server in favoured):
+    if not may_select(selection, nodeid, is_favored=server is None or server in favored):
         return False
     product = product_of(server or "")
     if slow is not None and slow.kwargs.get("on", product) != product:
@@ -102,19 +101,16 @@ def is_selected(
 
 
 def _is_in_ci(slow: pytest.Mark, product: str) -> bool:
-    """Return whether .ci/run has time for a slow test: on PostgreSQL, unless its marker differs."""
+    """Return whether .ci/run runs a slow test: on PostgreSQL, unless its marker differs."""
     named = slow.kwargs.get("ci", True)
     return bool(named) and product in {"", "postgres", named}
 
 
-def favoured_by(selection: str, chosen: list[str], given: set[str], *, is_asked: bool) -> set[str]:
-    """Return the servers on which a selection runs all rooms.
+def favored_by(selection: str, chosen: list[str], given: set[str], *, is_asked: bool) -> set[str]:
+    """Return the servers on which a selection runs all tests.
 
-    Args:
-        selection: one of SELECTIONS.
-        chosen: the servers of the run.
-        given: those that have a URL in the environment.
-        is_asked: whether the command line names the servers.
+    given: the servers at a URL in the environment. is_asked: whether the command line names
+    servers.
     """
     if selection in {"check", "test", "ci"} and is_asked:
         return set(chosen)

@@ -1,4 +1,4 @@
-"""The end of a run: what ran where and how it came out, and the skips by their reasons."""
+"""The summary of a run: outcomes per server, and skips by reason."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,21 +9,21 @@ from tests.helpers.together import SKIPPED_CASE
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 NO_SERVER = "no server"
 MOST_REASONS = 20
-"""So many reasons of skips fit on a screen with the rest."""
+"""Maximum number of listed reasons."""
 
 
 class Summary:
-    """What the processes of a run have noted."""
+    """The servers and outcomes of a run's processes."""
 
     def __init__(self) -> None:
         self._how: dict[str, str] = {}
 
-    def note(self, used: Mapping[str, str], refused: Mapping[str, str]) -> None:
-        """Add how servers ran in one process, and why others did not."""
+    def record(self, used: Mapping[str, str], refused: Mapping[str, str]) -> None:
+        """Add one process's servers, and why others did not run."""
         self._how |= {**used, **{name: f"not run: {why}" for name, why in refused.items()}}
 
     def lines(self, stats: Mapping[str, list[Any]], selection: str) -> Iterator[str]:
-        """Yield the lines of the report; stats are the reports of tests by outcome."""
+        """Yield the lines of the summary; stats are the reports of tests by outcome."""
         counts = _by_server(stats)
         for name in sorted(counts):
             how = self._how.get(name, "")
@@ -39,7 +39,7 @@ class Summary:
 
 
 def _by_server(stats: Mapping[str, list[Any]]) -> dict[str, Counter[str]]:
-    """Return how many tests came out how, by their server."""
+    """Return the number of tests by server and outcome."""
     counts: dict[str, Counter[str]] = {}
     for outcome in OUTCOMES:
         for report in stats.get(outcome, []):
@@ -49,7 +49,7 @@ def _by_server(stats: Mapping[str, list[Any]]) -> dict[str, Counter[str]]:
 
 
 def _skips(title: str, given: Iterable[str]) -> Iterator[str]:
-    """Yield how often something was skipped for each reason, the commonest first."""
+    """Yield the number of skips for each reason, most frequent first."""
     reasons = Counter(given)
     if not reasons:
         return
@@ -57,17 +57,17 @@ def _skips(title: str, given: Iterable[str]) -> Iterator[str]:
     for reason, count in reasons.most_common(MOST_REASONS):
         yield f"{count:6} {reason}"
     if len(reasons) > MOST_REASONS:
-        yield f"   ... and {len(reasons) - MOST_REASONS} reasons more: pytest -rs names them"
+        yield f"   ... and {len(reasons) - MOST_REASONS} more reasons: see pytest -rs"
 
 
 def _cases(reports: list[Any]) -> Iterator[str]:
-    """Yield the reasons of the cases that tests have skipped."""
+    """Yield the reasons of skipped cases."""
     for report in reports:
         yield from (str(text) for name, text in report.user_properties if name == SKIPPED_CASE)
 
 
 def _reason(report: Any) -> str:
-    """Return why a test was skipped, without pytest's own word."""
+    """Return the reason of a skip."""
     where = report.longrepr
     text = where[2] if isinstance(where, tuple) else str(where)
     return str(text).removeprefix("Skipped: ")

@@ -1,7 +1,7 @@
-"""How the tests of a run are shared out to worker processes, each with private servers of its own.
+"""Distribute tests to worker processes, each with private servers.
 
-A file of tests is run by one worker for each server, so that what its fixtures make is made once. A
-server that the workers cannot each have for themselves is used by one of them only.
+One worker runs a test file on a server, so that its fixtures run once. A shared server is used by
+one worker only.
 """
 
 import os
@@ -29,11 +29,11 @@ FIRST = (
     "tests/static/test_plsql",
     "tests/static/test_tsql.py",
 )
-"""Files that take long. They begin first, or at the end all workers would wait for the last one."""
+"""Long files, which begin first so that no worker waits for them at the end."""
 
 
 class FileAndServerScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives a worker all tests of a file on a server, or all of a server that is shared."""
+    """Assigns all tests of a file on a server, or of a shared server, to one worker."""
 
     def __init__(self, config: pytest.Config, log: Any, servers: Servers) -> None:
         super().__init__(config, log)
@@ -48,19 +48,19 @@ class FileAndServerScheduling(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def workers_for(processors: int) -> int:
-    """Return how many workers keep so many processors busy."""
+    """Return the number of workers for a number of processors."""
     return processors * WORKERS_PER_PROCESSOR
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of available processors."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def printable(data: Any) -> Any:
-    """Return data of a report; halves of characters, which no channel takes, are spelled out."""
+    """Return a report's data with escaped unpaired surrogates, which cannot be sent."""
     match data:
         case str():
             return data if data.isascii() else data.encode("utf-8", "backslashreplace").decode()

@@ -17,7 +17,7 @@ def test_rule_reports_all_broken_cases_by_name(record_property: Record) -> None:
 
     with pytest.raises(ExceptionGroup, match="1 of 3 break the rule") as one:
         test_a_number_is_odd(record_property)
-    assert one.value.exceptions[0].__notes__ == ["This is about two 2."]
+    assert one.value.exceptions[0].__notes__ == ["Case: two 2."]
     with pytest.raises(ExceptionGroup, match="2 of 2") as both:
         test_a_word_is_short(record_property)
     assert len(both.value.exceptions) == 2
@@ -36,7 +36,7 @@ def test_skip_hides_no_other_case(record_property: Record) -> None:
 
     with pytest.raises(ExceptionGroup, match="1 of 3 break the rule") as caught:
         test_a_word_is_kept(record_property)
-    assert caught.value.exceptions[0].__notes__ == ["This is about broken."]
+    assert caught.value.exceptions[0].__notes__ == ["Case: broken."]
     with pytest.raises(pytest.skip.Exception, match="skipped"):
         test_a_word_is_skipped(record_property)
 
@@ -57,5 +57,5 @@ def test_rule_without_cases_fails(record_property: Record) -> None:
     def test_nothing_is_wrong() -> None:
         """Never called."""
 
-    with pytest.raises(AssertionError, match="about nothing"):
+    with pytest.raises(AssertionError, match="no cases"):
         test_nothing_is_wrong(record_property)

@@ -20,7 +20,7 @@ def report(server: str | None = None, reason: str | None = None) -> Any:
 
 def test_summary_lists_servers_and_groups_skips() -> None:
     summary = Summary()
-    summary.note({"postgres18": "local binaries 18.6"}, {"oracle23": "no Docker daemon"})
+    summary.record({"postgres18": "local binaries 18.6"}, {"oracle23": "no Docker daemon"})
     stats = {
         "passed": [report("postgres18"), report("postgres18"), report()],
         "failed": [report("postgres18")],

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.run import slow
-from tests.run.selection import CHECKED, VERSIONS, favoured_by, is_selected, newest
+from tests.run.selection import CHECKED, VERSIONS, favored_by, is_selected, newest
 from tests.run.workers import FIRST
 from tests.static.each import for_each
 from tests.static.sources import ROOT
@@ -29,7 +29,7 @@ def test_versions_are_compared_by_their_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("selection", "chosen", "given", "is_asked", "favoured"),
+    ("selection", "chosen", "given", "is_asked", "favored"),
     [
         ("check", AT_HAND, "", False, "postgres18"),
         ("check", ["mariadb11.8"], "", True, "mariadb11.8"),
@@ -44,10 +44,10 @@ def test_versions_are_compared_by_their_numbers() -> None:
     ],
 )
 def test_favored_servers_run_all_folders(
-    selection: str, chosen: list[str], given: str, is_asked: bool, favoured: str
+    selection: str, chosen: list[str], given: str, is_asked: bool, favored: str
 ) -> None:
-    found = favoured_by(selection, chosen, set(given.split()), is_asked=is_asked)
-    assert found == set(favoured.split())
+    found = favored_by(selection, chosen, set(given.split()), is_asked=is_asked)
+    assert found == set(favored.split())
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_favored_servers_run_all_folders(
 def test_selection_includes_the_right_tests(
     selection: str, path: str, place: str | None, taken: str
 ) -> None:
-    favoured = {"postgres18", "mariadb11.8"}
+    favored = {"postgres18", "mariadb11.8"}
     marks = {
         name: None if words is None else pytest.mark.slow("why", **words).mark
         for name, words in SLOW.items()
     }
     found = [
-        name for name, mark in marks.items() if is_selected(selection, path, place, favoured, mark)
+        name for name, mark in marks.items() if is_selected(selection, path, place, favored, mark)
     ]
     assert ", ".join(found) == taken
 

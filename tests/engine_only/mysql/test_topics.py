@@ -11,7 +11,7 @@ from tests.helpers.topics import (
     MOST_ROWS,
     PATTERNS,
     bind,
-    bind_to_a_thousand,
+    bind_to_1000,
     bind_to_many,
     many_topics,
     names,
@@ -34,10 +34,10 @@ def test_patterns_with_the_prefix_are_read_once(
         return min(rows(session, lambda: publish(session, f"{word}.7.paid")) for _ in range(3))
 
     few = rows_read()
-    bind_to_a_thousand(connection, queue_name, f"{word}.@.#")
-    bind_to_a_thousand(connection, queue_name, f"{word}_@.*")
+    bind_to_1000(connection, queue_name, f"{word}.@.#")
+    bind_to_1000(connection, queue_name, f"{word}_@.*")
     assert rows_read() <= few + 10
-    bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
+    bind_to_1000(connection, queue_name, f"{word}.*.n@")
     # MariaDB counts a row 3 times if it checks a condition of the index first.
     assert rows_read() <= few + 3 * PATTERNS + 10
     assert names(publish(session, f"{word}.7.paid")) == [queue_name]

@@ -23,7 +23,7 @@ from tests.helpers.calls import (
 )
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect, new_queue
-from tests.helpers.topics import PATTERNS, bind, bind_to_a_thousand, names, publish, word
+from tests.helpers.topics import PATTERNS, bind, bind_to_1000, names, publish, word
 
 __all__ = ["word"]
 
@@ -85,7 +85,7 @@ def test_publish_finds_queues_by_two_indexes(
     queue = new_queue(connection, queue_name)
     if is_planned_while_empty:
         publish(connection, f"{word}.7.paid")
-    bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
+    bind_to_1000(connection, queue_name, f"{word}.*.n@")
     bind(queue, f"{word}.*.paid", f"{word}.7.paid", f"{word}.#")
     assert names(publish(connection, f"{word}.7.paid")) == [queue_name]
     found = matching(server, connection)
@@ -117,10 +117,10 @@ def test_patterns_with_other_prefixes_are_not_read(
         return min(costs)
 
     few = blocks_read()
-    bind_to_a_thousand(connection, queue_name, f"{word}.@.#")
-    bind_to_a_thousand(connection, queue_name, f"{word}_@.*")
+    bind_to_1000(connection, queue_name, f"{word}.@.#")
+    bind_to_1000(connection, queue_name, f"{word}_@.*")
     assert blocks_read() <= few + 20
-    bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
+    bind_to_1000(connection, queue_name, f"{word}.*.n@")
     assert blocks_read() <= few + PATTERNS // 10
 
 
@@ -142,7 +142,7 @@ def test_patterns_with_a_prefix_are_read_once_per_batch(
         return min(costs)
 
     few = blocks_read()
-    bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
+    bind_to_1000(connection, queue_name, f"{word}.*.n@")
     assert blocks_read() <= few + PATTERNS
 
 

@@ -13,7 +13,7 @@ from tests.helpers.topics import (
     MANY,
     MOST_ROWS,
     bind,
-    bind_to_a_thousand,
+    bind_to_1000,
     bind_to_many,
     many_topics,
     names,
@@ -43,8 +43,8 @@ def test_patterns_with_other_prefixes_are_not_read(
     owner.execute("set enable_seqscan = off")
     owner.execute("set enable_bitmapscan = off")
     few = buffers(owner, "orders.7.paid")
-    bind_to_a_thousand(owner, "q", "orders.@.#")
-    bind_to_a_thousand(owner, "q", "of_@.*")
+    bind_to_1000(owner, "q", "orders.@.#")
+    bind_to_1000(owner, "q", "of_@.*")
     assert buffers(owner, "orders.7.paid") <= few + 10
 
 
@@ -56,7 +56,7 @@ def test_thousand_patterns_with_the_prefix_are_few_pages(
     owner.execute("set enable_seqscan = off")
     owner.execute("set enable_bitmapscan = off")
     few = buffers(owner, "orders.7.paid")
-    bind_to_a_thousand(owner, "q", "orders.*.n@")
+    bind_to_1000(owner, "q", "orders.*.n@")
     assert buffers(owner, "orders.7.paid") <= few + 40
 
 
@@ -68,7 +68,7 @@ def test_publish_finds_queues_by_the_index(
     watched = Watched(open_owner())
     if is_planned_while_empty:
         watched.run(lambda session: publish(session, "orders.7.paid"))
-    bind_to_a_thousand(own_queue.connection, "q", "orders.*.n@")
+    bind_to_1000(own_queue.connection, "q", "orders.*.n@")
     for number in range(50):
         call(own_queue.connection, "create_queue", queue_name=f"other {number}")
     bind(own_queue, "orders.*.paid")

@@ -10,7 +10,7 @@ from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, refused, rolled_back, transaction
 from tests.helpers.dialects import matching_dialect_of
 from tests.helpers.queues import Connect, new_queue
-from tests.helpers.topics import PATTERNS, bind, bind_to_a_thousand, names, publish, word
+from tests.helpers.topics import PATTERNS, bind, bind_to_1000, names, publish, word
 
 __all__ = ["word"]
 
@@ -42,8 +42,8 @@ def test_patterns_are_found_by_a_seek_of_their_prefix(
 ) -> None:
     if is_planned_while_empty:
         publish(connection, f"{word}.7.paid")
-    bind_to_a_thousand(connection, queue, f"{word}.*.n@")
-    bind_to_a_thousand(connection, queue, f"{word}_@.*")
+    bind_to_1000(connection, queue, f"{word}.*.n@")
+    bind_to_1000(connection, queue, f"{word}_@.*")
     bind(new_queue(connection, f"{queue} 2"), f"{word}.*.paid", f"{word}.7.paid")
     rows, plans = run(connection, "exec rowq.Publish @topic = ?, @body = N'x'", f"{word}.7.paid")
     assert [row[0] for row in rows] == [f"{queue} 2"]
@@ -55,7 +55,7 @@ def test_patterns_are_found_by_a_seek_of_their_prefix(
 def test_patterns_with_a_prefix_are_read_once_per_batch(
     connection: Connection, queue: str, word: str
 ) -> None:
-    bind_to_a_thousand(connection, queue, f"{word}.*.n@")
+    bind_to_1000(connection, queue, f"{word}.*.n@")
     bind(new_queue(connection, f"{queue} 2"), f"{word}.*.paid")
     topics = [{"topic": f"{word}.{number}.paid"} for number in range(PATTERNS)]
     rows, plans = run(connection, "exec rowq.PublishBatch @messages = ?", json.dumps(topics))
