@@ -76,7 +76,7 @@ def consume(own: rowq.Queue, done: list[int], batch_size: int = 5) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.promise("P01", "P02", "P04")
 @pytest.mark.usefixtures("wider_release")
-def test_calls_go_on_while_a_release_adds_columns_to_hot_tables(
+def test_calls_succeed_while_a_release_adds_columns(
     empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database, to=1)

@@ -15,7 +15,7 @@ SESSIONS = 20
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
-def test_twenty_installations_at_once_are_one(
+def test_20_concurrent_installations_install_once(
     isolation: str, empty_database: str, session: Connection
 ) -> None:
     name = session.info.dbname
@@ -30,7 +30,7 @@ def test_twenty_installations_at_once_are_one(
 
 
 @pytest.mark.usefixtures("second_release")
-def test_twenty_upgrades_and_rollbacks_at_once_leave_one_whole_release(
+def test_20_concurrent_upgrades_and_rollbacks_leave_a_release(
     empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database)
@@ -49,7 +49,7 @@ def test_twenty_upgrades_and_rollbacks_at_once_leave_one_whole_release(
     assert snapshot(session) == whole[migrate.status(empty_database).installed]
 
 
-def test_the_first_installations_of_a_server_at_once_in_many_databases(
+def test_first_installations_run_concurrently_in_many_databases(
     cluster: PostgresServer,
 ) -> None:
     urls = [cluster.fresh_database() for _ in range(6)]

@@ -40,7 +40,7 @@ def assert_repaired(url: str, session: Connection, whole: dict[str, list[tuple[A
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("number", [0, 1, STEPS // 3, STEPS // 2, STEPS - 1])
-def test_a_session_that_is_killed_between_two_steps(
+def test_session_killed_between_steps_leaves_nothing(
     number: int,
     server: Server,
     empty_database: str,
@@ -66,7 +66,7 @@ def test_a_session_that_is_killed_between_two_steps(
 
 
 @pytest.mark.chaos
-def test_a_session_that_is_killed_after_all_steps_and_before_it_is_noted(
+def test_session_killed_before_the_record_leaves_nothing(
     server: Server,
     empty_database: str,
     session: Connection,
@@ -87,7 +87,7 @@ def test_a_session_that_is_killed_after_all_steps_and_before_it_is_noted(
 
 
 @pytest.mark.chaos
-def test_a_client_that_is_killed_inside_a_step(
+def test_client_killed_inside_a_step_leaves_nothing(
     server: Server,
     empty_database: str,
     session: Connection,
@@ -117,7 +117,7 @@ def wait_for_a_victim(server: Server, session: int) -> int:
 
 
 @pytest.mark.chaos
-def test_a_rollback_that_is_killed_changes_nothing(
+def test_killed_rollback_changes_nothing(
     server: Server,
     empty_database: str,
     session: Connection,

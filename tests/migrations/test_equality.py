@@ -45,7 +45,7 @@ def without_comments(parts: dict[str, list[Any]]) -> dict[str, list[Any]]:
     }
 
 
-def test_install_sql_does_the_same_as_migrate_from_a_clone_with_psql_alone(
+def test_install_sql_equals_migrate(
     empty_database: str, session: Connection, migrated: Connection, psql: Psql
 ) -> None:
     for _ in range(2):
@@ -66,7 +66,7 @@ def test_install_sql_does_the_same_as_migrate_from_a_clone_with_psql_alone(
     works(empty_database)
 
 
-def test_install_sql_refuses_a_newer_rowq_and_leaves_it_as_it_is(
+def test_install_sql_refuses_a_newer_rowq(
     empty_database: str, session: Connection, psql: Psql
 ) -> None:
     migrate.migrate(empty_database)
@@ -77,7 +77,7 @@ def test_install_sql_refuses_a_newer_rowq_and_leaves_it_as_it_is(
     assert session.execute("select to_regproc('rowq.version')").fetchone() == (None,)
 
 
-def test_install_sql_of_two_releases_installs_both_and_upgrades_none(
+def test_install_sql_installs_two_releases_but_upgrades_none(
     releases: Path, empty_database: str, session: Connection, psql: Psql
 ) -> None:
     migrate.migrate(empty_database)
@@ -105,7 +105,7 @@ def test_install_sql_of_two_releases_installs_both_and_upgrades_none(
 
 
 @pytest.mark.parametrize("way", ["file", "pipe"])
-def test_the_script_does_the_same_as_migrate(
+def test_script_equals_migrate(
     way: str,
     empty_database: str,
     session: Connection,
@@ -126,7 +126,7 @@ def test_the_script_does_the_same_as_migrate(
     assert session.execute(version).fetchall() == migrated.execute(version).fetchall()
 
 
-def test_migrate_has_nothing_to_do_after_the_script(
+def test_migrate_changes_nothing_after_the_script(
     empty_database: str, session: Connection, psql: Psql
 ) -> None:
     assert psql(empty_database, text=migrate.script("postgres")).returncode == 0
@@ -138,7 +138,7 @@ def test_migrate_has_nothing_to_do_after_the_script(
 
 
 @pytest.mark.usefixtures("releases")
-def test_the_script_of_a_release_may_run_again_and_after_migrate(
+def test_script_can_be_rerun_after_migrate(
     empty_database: str, session: Connection, psql: Psql
 ) -> None:
     migrate.migrate(empty_database)
@@ -150,7 +150,7 @@ def test_the_script_of_a_release_may_run_again_and_after_migrate(
     assert session.execute("select count(*) from rowq.migration_log").fetchone() == (1,)
 
 
-def test_the_script_stops_at_the_first_error_and_leaves_nothing(
+def test_script_stops_at_first_error_and_leaves_nothing(
     empty_database: str, session: Connection, psql: Psql
 ) -> None:
     broken = migrate.script("postgres").replace("commit;", "select 1 / 0;\ncommit;")
@@ -172,7 +172,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("way", ["migrate", "script"])
-def test_settings_of_the_database_make_no_difference(
+def test_database_settings_do_not_change_the_installation(
     way: str,
     server: Server,
     empty_database: str,

@@ -68,7 +68,7 @@ def agrees(url: str) -> None:
 
 
 @pytest.mark.parametrize("autocommit", [True, False])
-def test_psycopg_installs_the_plain_script_by_one_execute(
+def test_psycopg_installs_plain_script_in_one_call(
     empty_database: str, session: Connection, autocommit: bool
 ) -> None:
     migrate.migrate(empty_database)
@@ -82,7 +82,7 @@ def test_psycopg_installs_the_plain_script_by_one_execute(
     agrees(empty_database)
 
 
-def test_psycopg_s_async_connection_installs_the_plain_script(empty_database: str) -> None:
+def test_async_psycopg_installs_plain_script(empty_database: str) -> None:
     async def install() -> None:
         connection = await psycopg.AsyncConnection.connect(empty_database)
         async with connection:
@@ -92,7 +92,7 @@ def test_psycopg_s_async_connection_installs_the_plain_script(empty_database: st
     agrees(empty_database)
 
 
-def test_asyncpg_installs_the_plain_script(empty_database: str) -> None:
+def test_asyncpg_installs_plain_script(empty_database: str) -> None:
     async def install() -> None:
         connection = await asyncpg.connect(empty_database)
         await connection.execute(migrate.plain_script("postgres"))
@@ -102,7 +102,7 @@ def test_asyncpg_installs_the_plain_script(empty_database: str) -> None:
     agrees(empty_database)
 
 
-def test_node_pg_installs_the_plain_script_by_one_query(empty_database: str) -> None:
+def test_node_pg_installs_plain_script_in_one_call(empty_database: str) -> None:
     folder = package("pg").parent
     done = subprocess.run(
         ["node", "-e", NODE],
@@ -119,9 +119,7 @@ def test_node_pg_installs_the_plain_script_by_one_query(empty_database: str) -> 
     agrees(empty_database)
 
 
-def test_the_caller_s_transaction_goes_on_with_its_own_settings(
-    server: Server, empty_database: str
-) -> None:
+def test_plain_script_restores_callers_settings(server: Server, empty_database: str) -> None:
     with server.connect(empty_database) as connection, connection.transaction():
         connection.execute("create schema shop")
         connection.execute("set local search_path = shop, public")
@@ -134,7 +132,7 @@ def test_the_caller_s_transaction_goes_on_with_its_own_settings(
     agrees(empty_database)
 
 
-def test_the_plain_script_is_part_of_its_caller_s_transaction(
+def test_plain_script_is_part_of_callers_transaction(
     session: Connection, empty_database: str
 ) -> None:
     with psycopg.connect(empty_database) as connection:
@@ -143,7 +141,7 @@ def test_the_plain_script_is_part_of_its_caller_s_transaction(
     assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
 
 
-def test_outside_of_one_transaction_the_plain_script_is_refused_and_nothing_is_made(
+def test_plain_script_outside_a_transaction_is_refused(
     session: Connection,
 ) -> None:
     script = migrate.plain_script("postgres")
@@ -155,7 +153,7 @@ def test_outside_of_one_transaction_the_plain_script_is_refused_and_nothing_is_m
 
 
 @pytest.mark.usefixtures("releases")
-def test_alembic_upgrades_and_downgrades_beside_a_branch_of_the_user(
+def test_alembic_migrates_beside_the_applications_branch(
     project: Project, empty_database: str, whole: dict[str, list[tuple[object, ...]]]
 ) -> None:
     assert project.branches() == {"rowq_0001": {"rowq"}, "shop_0001": {"shop"}}
@@ -176,7 +174,7 @@ def test_alembic_upgrades_and_downgrades_beside_a_branch_of_the_user(
 
 
 @pytest.mark.usefixtures("releases")
-def test_alembic_s_downgrade_refuses_to_throw_messages_away(
+def test_alembic_downgrade_refuses_to_delete_messages(
     project: Project, empty_database: str
 ) -> None:
     project.upgrade("heads")
@@ -188,7 +186,7 @@ def test_alembic_s_downgrade_refuses_to_throw_messages_away(
 
 
 @pytest.mark.usefixtures("releases")
-def test_alembic_and_migrate_may_take_turns(project: Project, empty_database: str) -> None:
+def test_alembic_and_migrate_can_alternate(project: Project, empty_database: str) -> None:
     migrate.migrate(empty_database)
     project.upgrade("heads")
     assert migrate.rollback(empty_database, to=0).rolled_back == (1,)
@@ -199,7 +197,7 @@ def test_alembic_and_migrate_may_take_turns(project: Project, empty_database: st
     assert migrate.status(empty_database).installed == 0
 
 
-def test_alembic_upgrades_and_downgrades_over_asyncpg(empty_database: str, tmp_path: Path) -> None:
+def test_alembic_migrates_over_asyncpg(empty_database: str, tmp_path: Path) -> None:
     url = empty_database.replace("postgresql://", "postgresql+asyncpg://", 1)
     project = Project(tmp_path, "postgres")
 
@@ -217,7 +215,7 @@ def test_alembic_upgrades_and_downgrades_over_asyncpg(empty_database: str, tmp_p
     assert migrate.status(empty_database).installed == 0
 
 
-def test_alembic_without_a_connection_is_told_what_to_take(
+def test_alembic_without_connection_gets_a_clear_error(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with (
@@ -228,7 +226,7 @@ def test_alembic_without_a_connection_is_told_what_to_take(
     capsys.readouterr()
 
 
-def test_two_releases_go_up_and_down_by_alembic(
+def test_alembic_upgrades_and_downgrades_two_releases(
     releases: Path, empty_database: str, tmp_path: Path
 ) -> None:
     first = migrate.alembic_files("postgres")

@@ -47,7 +47,7 @@ def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("later")
-def test_an_upgrade_adds_and_removes_forms_and_a_rollback_undoes_it(
+def test_upgrade_changes_overloads_and_rollback_undoes_it(
     empty_database: str, session: Connection
 ) -> None:
     expected = {1: ["text"], 2: ["json", "jsonb", "text"], 3: ["json", "text"]}
@@ -94,7 +94,7 @@ $$
         "create function rowq.enqueue(boolean) returns boolean language sql as 'select $1'",
     ],
 )
-def test_a_form_that_is_missing_changed_or_added_is_drift(
+def test_missing_changed_or_added_overload_is_drift(
     empty_database: str, session: Connection, change: str
 ) -> None:
     migrate.migrate(empty_database)

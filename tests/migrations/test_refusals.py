@@ -22,7 +22,7 @@ THEIRS = {
 
 
 @pytest.mark.parametrize("theirs", THEIRS)
-def test_a_schema_rowq_of_somebody_else_is_left_alone(
+def test_foreign_schema_rowq_is_refused(
     theirs: str, empty_database: str, session: Connection
 ) -> None:
     session.execute("create schema rowq")
@@ -38,7 +38,7 @@ def test_a_schema_rowq_of_somebody_else_is_left_alone(
     assert snapshot(session) == before
 
 
-def test_the_script_leaves_a_schema_of_somebody_else_alone_too(
+def test_script_refuses_a_foreign_schema(
     empty_database: str, session: Connection, psql: Psql
 ) -> None:
     session.execute("create schema rowq")
@@ -48,22 +48,20 @@ def test_the_script_leaves_a_schema_of_somebody_else_alone_too(
     assert session.execute("select obj_description('rowq'::regnamespace)").fetchone() == (None,)
 
 
-def test_a_schema_that_was_made_for_rowq_is_used(empty_database: str, session: Connection) -> None:
+def test_schema_created_for_rowq_is_used(empty_database: str, session: Connection) -> None:
     session.execute("create schema rowq")
     session.execute("comment on schema rowq is 'rowq message queue'")
     assert migrate.migrate(empty_database).applied == EVERY
 
 
-def test_a_schema_that_lost_its_comment_in_a_dump_is_still_ours(
-    empty_database: str, session: Connection
-) -> None:
+def test_schema_without_its_comment_is_recognized(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     session.execute("comment on schema rowq is null")
     assert migrate.migrate(empty_database).applied == ()
     assert migrate.rollback(empty_database, to=0).rolled_back == BACK
 
 
-def test_a_node_whose_routines_are_behind_wrappers_is_left_to_its_add_on(
+def test_citus_node_is_left_to_its_add_on(
     empty_database: str, session: Connection, psql: Psql
 ) -> None:
     migrate.migrate(empty_database)
@@ -85,7 +83,7 @@ def test_a_node_whose_routines_are_behind_wrappers_is_left_to_its_add_on(
     assert snapshot(session) == before
 
 
-def test_an_application_that_uses_yoyo_itself_is_not_disturbed(
+def test_applications_own_yoyo_migrations_are_unaffected(
     empty_database: str, session: Connection, tmp_path: Path
 ) -> None:
     for number in (1, 2):
@@ -128,7 +126,7 @@ def with_preflight(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
     with_text(monkeypatch, "preflight.sql", old, new)
 
 
-def test_a_server_that_is_too_old_is_refused(
+def test_old_server_is_refused(
     empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_preflight(monkeypatch, "150000", "990000")
@@ -137,7 +135,7 @@ def test_a_server_that_is_too_old_is_refused(
     assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
 
 
-def test_migrate_does_not_wait_for_another_one_without_end(
+def test_migrate_waits_with_a_timeout_for_another_migration(
     server: Server, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_preflight(monkeypatch, "'60s'", "'50ms'")
@@ -150,7 +148,7 @@ def test_migrate_does_not_wait_for_another_one_without_end(
     assert migrate.migrate(empty_database).applied == ()
 
 
-def test_a_first_migration_does_not_wait_for_another_one_without_end(
+def test_first_migration_waits_with_a_timeout_for_another(
     server: Server, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_text(monkeypatch, "bookkeeping.sql", "'60s'", "'50ms'")
@@ -162,7 +160,7 @@ def test_a_first_migration_does_not_wait_for_another_one_without_end(
     assert migrate.migrate(empty_database).applied == EVERY
 
 
-def test_a_rollback_does_not_wait_for_long_transactions_without_end(
+def test_rollback_waits_with_a_timeout_for_transactions(
     server: Server, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate.migrate(empty_database)
@@ -181,7 +179,7 @@ def test_a_rollback_does_not_wait_for_long_transactions_without_end(
         "alter table rowq.queue drop column lease_seconds",
     ],
 )
-def test_a_view_of_a_callers_that_stops_an_upgrade_is_named(
+def test_view_that_blocks_an_upgrade_is_named(
     releases: Path, empty_database: str, session: Connection, change: str
 ) -> None:
     begin_next(releases, "change", "0.2.0", (change, "select 1"))

@@ -42,7 +42,7 @@ def made(session: Connection) -> tuple[bool, bool, bool]:
 
 
 @pytest.mark.usefixtures("scripts")
-def test_migrate_goes_from_a_release_to_the_next_and_one_step_back(
+def test_migrate_upgrades_a_release_and_rolls_it_back(
     empty_database: str, session: Connection
 ) -> None:
     assert migrate.migrate(empty_database, to=1).applied == (1,)
@@ -63,7 +63,7 @@ def test_migrate_goes_from_a_release_to_the_next_and_one_step_back(
     assert session.execute("select body from rowq.peek('orders')").fetchall() == [("hello",)]
 
 
-def test_psql_goes_the_same_way_with_the_scripts_as_they_are(
+def test_psql_upgrades_with_the_release_scripts(
     scripts: list[Path], empty_database: str, session: Connection, psql: Psql
 ) -> None:
     migrate.migrate(empty_database)
@@ -87,7 +87,7 @@ def test_psql_goes_the_same_way_with_the_scripts_as_they_are(
     assert snapshot(session) == second
 
 
-def test_what_is_printed_are_the_scripts_of_the_releases_one_after_the_other(
+def test_printed_script_is_the_release_scripts_in_order(
     scripts: list[Path], empty_database: str, session: Connection, psql: Psql
 ) -> None:
     assert migrate.script("postgres") == "".join(map(read, scripts))
@@ -98,7 +98,7 @@ def test_what_is_printed_are_the_scripts_of_the_releases_one_after_the_other(
     assert session.execute(REMEMBERED).fetchall() == IDS
 
 
-def test_an_earlier_release_s_script_leaves_a_later_one_alone(
+def test_script_of_an_earlier_release_is_refused(
     scripts: list[Path], empty_database: str, session: Connection, psql: Psql
 ) -> None:
     migrate.migrate(empty_database)

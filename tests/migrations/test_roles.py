@@ -73,7 +73,7 @@ def rights(admin: Session, role: str) -> set[str]:
 
 
 @pytest.mark.promise("P16")
-def test_a_superuser_s_installation_belongs_to_a_role_that_is_none(
+def test_superusers_installation_belongs_to_rowq_owner(
     url: str, admin: Session, user: AsUser
 ) -> None:
     user("app")
@@ -89,7 +89,7 @@ def test_a_superuser_s_installation_belongs_to_a_role_that_is_none(
 
 
 @pytest.mark.promise("P16")
-def test_rollback_names_the_statements_that_drop_the_roles(
+def test_rollback_names_statements_that_drop_the_roles(
     cluster: PostgresServer, url: str, admin: Session, user: AsUser
 ) -> None:
     user("clerk")
@@ -111,7 +111,7 @@ def test_rollback_names_the_statements_that_drop_the_roles(
     assert admin.execute("select 1 from pg_roles where rolname like 'rowq%'").fetchone() is None
 
 
-def test_public_and_strangers_have_no_right_at_all(url: str, admin: Session, user: AsUser) -> None:
+def test_public_and_other_roles_have_no_right(url: str, admin: Session, user: AsUser) -> None:
     user("stranger")
     migrate.migrate(url)
     assert rights(admin, "stranger") == set()
@@ -128,9 +128,7 @@ def test_public_and_strangers_have_no_right_at_all(url: str, admin: Session, use
 
 
 @pytest.mark.pitfall("postgres 8")
-def test_rights_given_by_default_to_everybody_are_taken_back(
-    url: str, admin: Session, user: AsUser
-) -> None:
+def test_default_privileges_of_public_are_revoked(url: str, admin: Session, user: AsUser) -> None:
     user("stranger")
     for kind in ("tables", "sequences", "functions"):
         admin.execute(f"alter default privileges grant all on {kind} to public")
@@ -140,9 +138,7 @@ def test_rights_given_by_default_to_everybody_are_taken_back(
     assert rights(admin, "stranger") == set()
 
 
-def test_migrating_again_changes_nothing_when_all_is_well(
-    url: str, admin: Session, user: AsUser
-) -> None:
+def test_second_migrate_changes_no_right(url: str, admin: Session, user: AsUser) -> None:
     user("app")
     migrate.migrate(url)
     before = admin.execute(GRANTED).fetchall()
@@ -150,7 +146,7 @@ def test_migrating_again_changes_nothing_when_all_is_well(
     assert admin.execute(GRANTED).fetchall() == before
 
 
-def test_migrating_again_mends_rights_and_keeps_those_of_other_roles(
+def test_second_migrate_restores_rights_and_keeps_others(
     url: str, admin: Session, user: AsUser
 ) -> None:
     user("app")
@@ -168,7 +164,7 @@ def test_migrating_again_mends_rights_and_keeps_those_of_other_roles(
     assert rights(admin, "app") == {"version"}
 
 
-def test_an_ordinary_user_installs_for_itself_and_is_told_what_is_left_out(
+def test_ordinary_user_installs_without_roles_and_gets_notices(
     admin: Session, user: AsUser
 ) -> None:
     app = user("app")
@@ -196,7 +192,7 @@ def test_an_ordinary_user_installs_for_itself_and_is_told_what_is_left_out(
     assert migrate.rollback(app, to=0).rolled_back == BACK
 
 
-def test_a_user_who_may_create_roles_gets_them_but_no_owner(admin: Session, user: AsUser) -> None:
+def test_user_with_createrole_gets_roles_but_no_owner(admin: Session, user: AsUser) -> None:
     app = user("app")
     admin.execute("alter role app createrole")
     admin.execute(f"grant create on database {admin.info.dbname} to app")
@@ -206,7 +202,7 @@ def test_a_user_who_may_create_roles_gets_them_but_no_owner(admin: Session, user
     assert status.roles == dict.fromkeys(ROLES, True)
 
 
-def test_the_administrator_of_a_managed_server_installs_grants_and_removes(
+def test_managed_servers_admin_installs_grants_and_removes(
     cluster: PostgresServer, url: str, admin: Session, user: AsUser
 ) -> None:
     """docs/install.md describes such an account: managed services have no superuser."""
@@ -244,7 +240,7 @@ def test_the_administrator_of_a_managed_server_installs_grants_and_removes(
     admin.execute(f"alter database {admin.info.dbname} owner to postgres")
 
 
-def test_the_page_on_installing_removes_everything_without_python(
+def test_install_page_removes_everything_without_python(
     url: str, admin: Session, user: AsUser
 ) -> None:
     user("clerk")
@@ -257,7 +253,7 @@ def test_the_page_on_installing_removes_everything_without_python(
     assert admin.execute("select to_regnamespace('rowq')").fetchone() == (None,)
 
 
-def test_a_superuser_does_not_take_an_ordinary_user_s_installation_away(
+def test_superuser_does_not_take_over_a_users_installation(
     url: str, admin: Session, user: AsUser
 ) -> None:
     app = user("app")
@@ -272,9 +268,7 @@ def test_a_superuser_does_not_take_an_ordinary_user_s_installation_away(
     assert migrate.rollback(app, to=0).rolled_back == BACK
 
 
-def test_without_the_right_to_create_a_schema_the_dba_s_statement_is_named(
-    admin: Session, user: AsUser
-) -> None:
+def test_missing_create_right_names_the_dbas_statement(admin: Session, user: AsUser) -> None:
     app = user("My App")
     with pytest.raises(migrate.MissingPrivilege, match="RQ803") as refusal:
         migrate.migrate(app.replace("My App", "My%20App"))
@@ -286,9 +280,7 @@ def test_without_the_right_to_create_a_schema_the_dba_s_statement_is_named(
     assert migrate.migrate(app.replace("My App", "My%20App")).applied == EVERY
 
 
-def test_a_schema_that_the_dba_made_needs_no_right_to_create_one(
-    admin: Session, user: AsUser
-) -> None:
+def test_schema_created_by_a_dba_needs_no_create_right(admin: Session, user: AsUser) -> None:
     app = user("app")
     admin.execute("create schema rowq authorization app")
     admin.execute("comment on schema rowq is 'rowq message queue'")
@@ -297,9 +289,7 @@ def test_a_schema_that_the_dba_made_needs_no_right_to_create_one(
 
 
 @pytest.mark.usefixtures("second_release")
-def test_a_member_of_the_owner_upgrades_and_nobody_else(
-    url: str, admin: Session, user: AsUser
-) -> None:
+def test_only_members_of_the_owner_upgrade(url: str, admin: Session, user: AsUser) -> None:
     app = user("app")
     migrate.migrate(url, to=1)
     with pytest.raises(migrate.MissingPrivilege, match="belongs to rowq_owner") as refusal:
@@ -315,7 +305,7 @@ def test_a_member_of_the_owner_upgrades_and_nobody_else(
     assert migrate.rollback(app).rolled_back == (2,)
 
 
-def test_the_script_says_which_roles_it_left_out(admin: Session, user: AsUser, psql: Psql) -> None:
+def test_script_warns_of_missing_roles(admin: Session, user: AsUser, psql: Psql) -> None:
     app = user("app")
     admin.execute(f"grant create on database {admin.info.dbname} to app")
     done = psql(app, text=migrate.script("postgres"))

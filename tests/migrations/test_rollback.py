@@ -16,7 +16,9 @@ FILL = {
 }
 
 
-def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
+def test_rollback_to_0_and_migrate_restore_everything(
+    empty_database: str, session: Connection
+) -> None:
     rights = session.execute(QUERIES["default rights"]).fetchall()
     migrate.migrate(empty_database)
     first = snapshot(session)
@@ -29,12 +31,12 @@ def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) 
     assert snapshot(session) == first
 
 
-def test_nothing_installed_is_nothing_to_roll_back(empty_database: str) -> None:
+def test_rollback_of_empty_database_does_nothing(empty_database: str) -> None:
     assert migrate.rollback(empty_database).rolled_back == ()
 
 
 @pytest.mark.parametrize("state", FILL)
-def test_unfinished_messages_stop_a_rollback_that_would_lose_them(
+def test_rollback_refuses_to_delete_unfinished_messages(
     state: str, empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database, to=1)
@@ -51,9 +53,7 @@ def test_unfinished_messages_stop_a_rollback_that_would_lose_them(
     assert migrate.rollback(empty_database, force=True).rolled_back == (1,)
 
 
-def test_finished_messages_that_nobody_keeps_and_empty_queues_do_not_stop_a_rollback(
-    empty_database: str, session: Connection
-) -> None:
+def test_rollback_drops_empty_queues(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     session.execute("select rowq.create_queue('orders')")
     session.execute("select rowq.enqueue('orders', 'a')")
@@ -69,7 +69,7 @@ def test_finished_messages_that_nobody_keeps_and_empty_queues_do_not_stop_a_roll
     ],
     ids=["in the schema", "on a table"],
 )
-def test_objects_of_others_stop_a_rollback_and_survive_it(
+def test_rollback_refuses_to_drop_other_objects(
     theirs: str, empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database, to=1)

@@ -7,23 +7,19 @@ from tests.engines.base import Connection, Server
 from tests.helpers.releases import EVERY, NEWEST
 
 
-def test_an_empty_database_has_everything_before_it(empty_database: str) -> None:
+def test_status_of_empty_database_lists_all_as_pending(empty_database: str) -> None:
     status = migrate.status(empty_database)
     assert (status.installed, status.available, status.pending) == (0, EVERY, EVERY)
     assert (status.owner, status.drift, status.newer, status.notices) == (None, (), (), ())
 
 
-def test_an_installed_database_is_complete_and_as_shipped(
-    server: Server, database_url: str
-) -> None:
+def test_status_of_installed_database_is_complete(server: Server, database_url: str) -> None:
     status = migrate.status(database_url)
     assert (status.installed, status.pending, status.drift, status.newer) == (NEWEST, (), (), ())
     assert status.server.startswith(f"PostgreSQL {server.name.removeprefix('postgres')}.")
 
 
-def test_routines_that_are_not_as_shipped_are_named(
-    empty_database: str, session: Connection
-) -> None:
+def test_status_names_modified_routines(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     session.execute("drop function rowq.peek")
     session.execute("create function rowq.theirs() returns void language sql as 'select'")
@@ -40,7 +36,7 @@ def test_routines_that_are_not_as_shipped_are_named(
 
 
 @pytest.mark.usefixtures("second_release")
-def test_drift_is_measured_against_the_installed_release(
+def test_drift_is_relative_to_the_installed_release(
     empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database, to=1)
@@ -54,7 +50,7 @@ def test_drift_is_measured_against_the_installed_release(
 @pytest.mark.parametrize(
     "setting", ["default_table_access_method = other", "quote_all_identifiers = on"]
 )
-def test_what_is_installed_is_as_shipped_whatever_the_databases_settings_are(
+def test_database_settings_cause_no_drift(
     empty_database: str, session: Connection, setting: str
 ) -> None:
     session.execute("create access method other type table handler heap_tableam_handler")

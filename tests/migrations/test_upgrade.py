@@ -17,7 +17,7 @@ def version_of(session: Connection) -> tuple[str, int]:
     return row[0], row[1]
 
 
-def test_an_upgrade_keeps_messages_and_equals_a_new_installation(
+def test_upgrade_keeps_messages_and_equals_new_installation(
     empty_database: str, session: Connection
 ) -> None:
     assert migrate.migrate(empty_database).applied == (1, 2)
@@ -37,9 +37,7 @@ def test_an_upgrade_keeps_messages_and_equals_a_new_installation(
     ]
 
 
-def test_a_rollback_goes_one_step_back_to_what_was_there_before(
-    empty_database: str, session: Connection
-) -> None:
+def test_rollback_restores_the_previous_release(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database, to=1)
     before = snapshot(session)
     session.execute("select rowq.create_queue('orders')")
@@ -61,9 +59,7 @@ def test_a_rollback_goes_one_step_back_to_what_was_there_before(
     ]
 
 
-def test_a_rollback_to_nothing_that_is_refused_changes_nothing(
-    empty_database: str, session: Connection
-) -> None:
+def test_refused_rollback_to_0_changes_nothing(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     session.execute("select rowq.create_queue('orders')")
     session.execute("select rowq.enqueue('orders', 'hello')")
@@ -84,7 +80,7 @@ def test_rollback_to_a_number_stops_there(empty_database: str) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 3, -1, 99])
-def test_an_unknown_number_is_refused(
+def test_unknown_migration_number_is_refused(
     number: int, empty_database: str, session: Connection
 ) -> None:
     with pytest.raises(migrate.UnknownMigration, match="it has 1 to 2"):
@@ -92,14 +88,14 @@ def test_an_unknown_number_is_refused(
     assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
 
 
-def test_migrate_does_not_go_back(empty_database: str) -> None:
+def test_migrate_refuses_to_downgrade(empty_database: str) -> None:
     migrate.migrate(empty_database)
     with pytest.raises(migrate.UnknownMigration, match="rowq rollback --to 1"):
         migrate.migrate(empty_database, to=1)
     assert migrate.status(empty_database).installed == 2
 
 
-def test_the_script_from_a_number_upgrades_as_migrate_does(
+def test_script_from_a_number_upgrades_like_migrate(
     empty_database: str, session: Connection, psql: Psql
 ) -> None:
     migrate.migrate(empty_database)
@@ -115,7 +111,7 @@ def test_the_script_from_a_number_upgrades_as_migrate_does(
     assert migrate.migrate(empty_database).applied == ()
 
 
-def test_the_script_from_a_number_refuses_where_that_is_not_installed(
+def test_script_from_a_number_requires_that_migration(
     empty_database: str, session: Connection, psql: Psql
 ) -> None:
     done = psql(empty_database, text=migrate.script("postgres", 1))
@@ -125,12 +121,12 @@ def test_the_script_from_a_number_refuses_where_that_is_not_installed(
 
 
 @pytest.mark.parametrize("number", [-1, 2, 3])
-def test_there_is_no_script_after_the_newest_migration(number: int) -> None:
+def test_no_script_follows_the_newest_migration(number: int) -> None:
     with pytest.raises(migrate.UnknownMigration):
         migrate.script("postgres", number)
 
 
-def test_an_older_rowq_leaves_a_newer_schema_alone(
+def test_older_rowq_refuses_a_newer_schema(
     empty_database: str, session: Connection, second_release: Path, psql: Psql
 ) -> None:
     migrate.migrate(empty_database)

@@ -80,7 +80,7 @@ def wheel_of(source: Path, folder: Path) -> bytes:
     return wheel.read_bytes()
 
 
-def test_there_are_a_wheel_an_sdist_and_two_scripts_for_each_engine(dist: Path) -> None:
+def test_release_has_wheel_sdist_and_two_scripts_per_engine(dist: Path) -> None:
     names = {f"rowq-{engine}{form}.sql" for engine in HOW_TO_RUN for form in ("", ".plain")}
     names |= {f"rowq-{rowq.__version__}{end}" for end in ("-py3-none-any.whl", ".tar.gz")}
     assert {path.name for path in dist.iterdir()} == names | {SUMS}
@@ -88,7 +88,7 @@ def test_there_are_a_wheel_an_sdist_and_two_scripts_for_each_engine(dist: Path) 
     assert said.count(": OK\n") == len(names)
 
 
-def test_the_sdist_makes_the_same_wheel_as_the_checkout(dist: Path, tmp_path: Path) -> None:
+def test_sdist_builds_the_same_wheel_as_the_checkout(dist: Path, tmp_path: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     (wheel,) = dist.glob("*.whl")
     for name in ("unpacked", "first", "second"):
@@ -102,7 +102,7 @@ def test_the_sdist_makes_the_same_wheel_as_the_checkout(dist: Path, tmp_path: Pa
 
 
 @pytest.mark.slow("installs the wheel as compose.yaml does", ci=False)
-def test_the_commands_of_compose_do_with_the_wheel_what_they_shall(
+def test_compose_commands_work_with_the_wheel(
     server: Server, installed: Path, empty_database: str, tmp_path: Path
 ) -> None:
     """Without containers: the image has the same wheel, and its entry point is rowq."""
@@ -135,7 +135,7 @@ def test_the_commands_of_compose_do_with_the_wheel_what_they_shall(
 
 
 @pytest.mark.requires("psql")
-def test_the_script_installs_as_its_first_line_says_and_can_be_removed(
+def test_script_installs_and_removes_as_its_first_line_says(
     server: Server, dist: Path, installed: Path, empty_database: str
 ) -> None:
     programs = Path(psql_program(server)).parent
@@ -151,7 +151,7 @@ def test_the_script_installs_as_its_first_line_says_and_can_be_removed(
     run([installed / "rowq", "rollback", "--to", "0"], dist, environment)
 
 
-def test_docker_compose_understands_every_profile() -> None:
+def test_docker_compose_accepts_every_profile() -> None:
     """Its schema and its images are looked at in static/test_machines.py."""
     docker = shutil.which("docker")
     words = [docker, "compose", "--file", COMPOSE]

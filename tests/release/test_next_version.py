@@ -130,7 +130,7 @@ def newest_of(clone: Clone, engine: str) -> Path:
     return migration_files(clone.root / "migrations" / engine)[-1]
 
 
-def test_the_page_names_the_commands_in_their_order() -> None:
+def test_page_names_the_commands_in_order() -> None:
     commands = re.findall(r"^make [a-z]+|^git add", PAGE, re.MULTILINE)
     assert commands == [
         *("make next", "make release", "make verify", "git add", "make dist", "make test")
@@ -138,7 +138,7 @@ def test_the_page_names_the_commands_in_their_order() -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_second_release_is_refused_and_dist_says_what_it_is_not(clone: Clone) -> None:
+def test_second_release_and_dist_are_refused(clone: Clone) -> None:
     done = clone.run("make", "release")
     assert done.returncode
     assert "Nothing was released:" in done.stderr
@@ -150,7 +150,7 @@ def test_a_second_release_is_refused_and_dist_says_what_it_is_not(clone: Clone) 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_way_there_and_back_is_made_of_the_sources(next_version: Clone, engine: str) -> None:
+def test_migration_is_generated_from_the_sources(next_version: Clone, engine: str) -> None:
     migrations = next_version.root / "migrations" / engine
     *_, before, newest = migration_files(migrations)
     assert is_released(before)
@@ -175,7 +175,7 @@ def test_the_way_there_and_back_is_made_of_the_sources(next_version: Clone, engi
 
 
 @pytest.mark.timeout(600)
-def test_a_database_goes_to_the_next_version_and_back(
+def test_database_upgrades_to_next_version_and_back(
     server: Server, empty_database: str, next_version: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if server.engine not in {"postgres", "mysql"}:
@@ -210,7 +210,7 @@ def test_a_database_goes_to_the_next_version_and_back(
         assert columns() == upgraded
 
 
-def test_the_clone_s_sums_hold_what_is_released(next_version: Clone) -> None:
+def test_clones_sums_are_those_of_the_release(next_version: Clone) -> None:
     for engine in ENGINES:
         listed = (next_version.root / "migrations" / engine / SUMS).read_text(encoding="utf-8")
         assert newest_of(next_version, engine).name not in listed

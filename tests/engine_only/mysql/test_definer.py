@@ -71,7 +71,7 @@ def without_owner(admin: Connection) -> Iterator[None]:
 
 @pytest.mark.pitfall("mysql 22")
 @pytest.mark.promise("P16")
-def test_the_routines_run_as_an_account_with_rights_on_nothing_else(
+def test_routines_run_as_an_account_with_rights_on_rowq_only(
     admin: Connection, empty_database: str
 ) -> None:
     assert migrate.migrate(empty_database).notices == ()
@@ -90,9 +90,7 @@ def test_the_routines_run_as_an_account_with_rights_on_nothing_else(
 
 
 @pytest.mark.promise("P16")
-def test_what_the_owner_may_not_see_is_said_and_may_be_granted(
-    admin: Connection, empty_database: str
-) -> None:
+def test_health_names_missing_rights_of_the_owner(admin: Connection, empty_database: str) -> None:
     def detail() -> str:
         rows = call(admin, "health")
         return next(str(row.detail) for row in rows if row.check_name == "purge_lag")
@@ -105,7 +103,7 @@ def test_what_the_owner_may_not_see_is_said_and_may_be_granted(
     assert detail() == "transactions whose dead rows wait for the purge"
 
 
-def test_an_account_with_rights_on_rowq_only_is_as_good_and_no_other_is_made(
+def test_account_with_rights_on_rowq_only_is_the_definer(
     admin: Connection, installer: Install
 ) -> None:
     url = installer("all on rowq.*")
@@ -115,7 +113,7 @@ def test_an_account_with_rights_on_rowq_only_is_as_good_and_no_other_is_made(
     assert admin.execute("select 1 from mysql.user where user = 'rowq_owner'").fetchone() is None
 
 
-def test_an_account_that_may_do_more_but_make_none_is_told(installer: Install) -> None:
+def test_account_that_cannot_create_owner_gets_a_notice(installer: Install) -> None:
     done = migrate.migrate(
         installer(
             "select, insert, update, delete, create, drop, alter, execute,"
@@ -126,7 +124,7 @@ def test_an_account_that_may_do_more_but_make_none_is_told(installer: Install) -
 
 
 @pytest.mark.parametrize("owned", [True, False], ids=["rowq's own", "an admin"])
-def test_a_read_only_server_takes_messages_where_the_routines_run_as_who_may_write_there(
+def test_read_only_server_accepts_messages_by_its_definer(
     admin: Connection, empty_database: str, owned: bool
 ) -> None:
     install.Connection(admin).execute(migrate.script("mysql", with_owner=owned))
@@ -154,9 +152,7 @@ def by_a_role(admin: Connection, rights: str) -> None:
     set_default_role(admin, "rowq_test_rich", leaver)
 
 
-def test_an_account_that_may_do_all_by_a_role_makes_an_owner_and_calls_succeed(
-    admin: Connection, installer: Install
-) -> None:
+def test_account_with_rights_by_role_creates_owner(admin: Connection, installer: Install) -> None:
     url = installer("select on *.*")
     by_a_role(admin, "all on *.*")
     assert migrate.migrate(url).notices == ()
@@ -167,9 +163,7 @@ def test_an_account_that_may_do_all_by_a_role_makes_an_owner_and_calls_succeed(
 
 
 @pytest.mark.promise("P15")
-def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would_fail(
-    admin: Connection, installer: Install
-) -> None:
+def test_rights_in_rowq_by_role_are_refused(admin: Connection, installer: Install) -> None:
     url = installer("select on *.*")
     by_a_role(admin, "all on rowq.*")
     if "mariadb" not in admin.server_version.lower():
@@ -192,7 +186,7 @@ def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would
 
 
 @pytest.mark.promise("P16")
-def test_what_ran_as_another_account_runs_as_rowqs_own_after_the_next_migrate(
+def test_next_migrate_changes_definer_to_rowq_owner(
     admin: Connection, empty_database: str, installer: Install
 ) -> None:
     url = installer("all on rowq.*")
@@ -208,9 +202,7 @@ def test_what_ran_as_another_account_runs_as_rowqs_own_after_the_next_migrate(
 
 @pytest.mark.pitfall("mysql 11")
 @pytest.mark.promise("P16")
-def test_an_orphaned_definer_is_told_and_mended_without_losing_messages(
-    admin: Connection, empty_database: str
-) -> None:
+def test_orphaned_definer_is_reported_and_repaired(admin: Connection, empty_database: str) -> None:
     migrate.migrate(empty_database)
     with rowq.connect(empty_database) as queue:
         queue.create_queue("orders")
@@ -235,7 +227,7 @@ def test_an_orphaned_definer_is_told_and_mended_without_losing_messages(
 
 
 @pytest.mark.promise("P16")
-def test_the_doctor_fails_on_a_routine_that_runs_as_another_account(
+def test_doctor_fails_on_routine_with_another_definer(
     admin: Connection, empty_database: str
 ) -> None:
     def found() -> tuple[Status, str]:
@@ -254,7 +246,7 @@ def test_the_doctor_fails_on_a_routine_that_runs_as_another_account(
     assert found() == (Status.OK, OWNER)
 
 
-def test_the_doctor_accepts_one_account_with_rights_on_rowq_only(
+def test_doctor_accepts_account_with_rights_on_rowq_only(
     empty_database: str, installer: Install
 ) -> None:
     migrate.migrate(installer("all on rowq.*"))
@@ -262,7 +254,7 @@ def test_the_doctor_accepts_one_account_with_rights_on_rowq_only(
     assert checks["definers"].status is Status.OK
 
 
-def test_mending_that_breaks_off_anywhere_is_mended_by_the_next_migrate(
+def test_interrupted_repair_is_completed_by_next_migrate(
     admin: Connection, empty_database: str, installer: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate.migrate(installer("all on rowq.*"))
@@ -278,7 +270,7 @@ def test_mending_that_breaks_off_anywhere_is_mended_by_the_next_migrate(
     assert migrate.status(empty_database).drift == ()
 
 
-def test_one_orphan_among_others_is_found(
+def test_single_orphaned_routine_is_found(
     server: Server, admin: Connection, empty_database: str, installer: Install
 ) -> None:
     migrate.migrate(empty_database)
@@ -292,9 +284,7 @@ def test_one_orphan_among_others_is_found(
     assert migrate.status(empty_database).drift == ()
 
 
-def test_routines_made_for_an_older_server_are_made_anew(
-    admin: Connection, empty_database: str
-) -> None:
+def test_routines_of_an_older_server_are_replaced(admin: Connection, empty_database: str) -> None:
     migrate.migrate(empty_database)
     # An upgrade of the server leaves procedures like this: without what is for newer versions only.
     text = RELEASE.files(1)["internal/begin_work"].replace("/*M!", "/*M!9")
@@ -305,7 +295,7 @@ def test_routines_made_for_an_older_server_are_made_anew(
     assert migrate.status(empty_database).drift == ()
 
 
-def test_a_rollback_to_nothing_takes_the_account_along(
+def test_rollback_to_0_drops_the_account(
     admin: Connection, empty_database: str, installer: Install
 ) -> None:
     migrate.migrate(empty_database)

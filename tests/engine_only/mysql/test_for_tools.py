@@ -117,7 +117,7 @@ def test_the_plain_script_is_refused_where_a_newer_rowq_is(
         run(driver, migrate.plain_script("mariadb"))
 
 
-def test_alembic_upgrades_and_downgrades_beside_a_branch_of_the_user(
+def test_alembic_migrates_beside_the_applications_branch(
     project: Project, empty_database: str, session: Connection
 ) -> None:
     project.upgrade("shop@head")

@@ -107,7 +107,9 @@ def snapshot(session: Connection) -> Snapshot:
     }
 
 
-def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
+def test_rollback_to_0_and_migrate_restore_everything(
+    empty_database: str, session: Connection
+) -> None:
     before = migrate.status(empty_database)
     assert (before.installed, before.owner, before.drift) == (0, None, ())
     assert migrate.migrate(empty_database).applied == EVERY
@@ -120,7 +122,7 @@ def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) 
 
 
 @pytest.mark.pitfall("mysql 9")
-def test_migrating_again_changes_nothing(empty_database: str, session: Connection) -> None:
+def test_second_migrate_changes_nothing(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
     works(empty_database)
@@ -128,7 +130,7 @@ def test_migrating_again_changes_nothing(empty_database: str, session: Connectio
     assert snapshot(session) == whole
 
 
-def test_status_says_what_is_installed_and_what_was_changed_by_hand(
+def test_status_shows_installation_and_modifications(
     empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database)
@@ -149,7 +151,7 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
 
 @pytest.mark.pitfall("mysql 12")
 @pytest.mark.parametrize("way", ["script", "script without comments", "sources"])
-def test_the_stock_client_installs_the_same(
+def test_stock_client_installs_the_same(
     empty_database: str, session: Connection, client: Client, way: str
 ) -> None:
     migrate.migrate(empty_database)
@@ -178,13 +180,13 @@ def printed(*options: str) -> str:
     return done.stdout
 
 
-def test_install_sh_prints_the_statements_of_the_script_from_a_clone() -> None:
+def test_install_sh_prints_the_scripts_statements() -> None:
     for options, with_owner in (((), True), (("--without-owner",), False)):
         script = migrate.script("mysql", with_owner=with_owner)
         assert list(statements(printed(*options))) == list(statements(script))
 
 
-def test_install_sh_of_a_clone_that_is_not_whole_prints_a_script_that_ends_with_an_error(
+def test_install_sh_of_incomplete_clone_prints_failing_script(
     empty_database: str, tmp_path: Path
 ) -> None:
     folder = sources_of(copied(tmp_path, "mysql"))
@@ -199,7 +201,7 @@ def test_install_sh_of_a_clone_that_is_not_whole_prints_a_script_that_ends_with_
     assert migrate.status(empty_database).installed == 0
 
 
-def test_install_sh_s_script_is_refused_where_a_newer_rowq_is_and_changes_nothing(
+def test_install_sh_script_refuses_a_newer_rowq(
     empty_database: str, session: Connection, client: Client
 ) -> None:
     migrate.migrate(empty_database)
@@ -213,7 +215,7 @@ def test_install_sh_s_script_is_refused_where_a_newer_rowq_is_and_changes_nothin
 
 
 @pytest.mark.parametrize("way", ["install.sql", "source install.sql"])
-def test_the_list_of_the_sources_installs_nothing_by_itself(
+def test_install_sql_alone_installs_nothing(
     empty_database: str, session: Connection, client: Client, way: str
 ) -> None:
     migrate.status(empty_database)
@@ -223,7 +225,7 @@ def test_the_list_of_the_sources_installs_nothing_by_itself(
     assert session.execute("show databases like 'rowq'").fetchone() is None
 
 
-def test_without_owner_install_sh_s_script_needs_rights_in_the_database_rowq_only(
+def test_install_sh_without_owner_needs_only_rights_in_rowq(
     empty_database: str, session: Connection
 ) -> None:
     poor = poor_url(session, empty_database, "all on rowq.*")
@@ -236,7 +238,7 @@ def test_without_owner_install_sh_s_script_needs_rights_in_the_database_rowq_onl
 
 @pytest.mark.slow("kills a migration at many statements")
 @pytest.mark.timeout(1200)
-def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
+def test_crash_at_any_statement_is_repaired_by_next_migrate(
     empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate.migrate(empty_database)
@@ -261,7 +263,7 @@ def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
         assert session.execute("show databases like 'rowq'").fetchone() is None
 
 
-def test_many_at_once_install_once(empty_database: str, session: Connection) -> None:
+def test_concurrent_migrations_install_once(empty_database: str, session: Connection) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(migrate.migrate, [empty_database] * 4))
     assert sorted(result.applied for result in done) == [(), (), (), (1,)]
@@ -269,7 +271,7 @@ def test_many_at_once_install_once(empty_database: str, session: Connection) -> 
     assert session.execute("select count(*) from rowq.migration_log").fetchone() == (1,)
 
 
-def test_a_routine_that_is_made_anew_is_never_missing_and_keeps_its_rights(
+def test_replaced_routine_is_never_missing(
     server: Server, empty_database: str, session: Connection
 ) -> None:
     if "mariadb" not in session.server_version.lower():
@@ -302,7 +304,7 @@ def test_a_routine_that_is_made_anew_is_never_missing_and_keeps_its_rights(
 
 
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])
-def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: str) -> None:
+def test_rollback_refuses_to_delete_messages(empty_database: str, state: str) -> None:
     migrate.migrate(empty_database)
     leave_message(empty_database, state)
     with pytest.raises(migrate.MessagesLeft, match="RQ805"):
@@ -311,9 +313,7 @@ def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: s
     assert migrate.rollback(empty_database, to=0, force=True).rolled_back == BACK
 
 
-def test_a_rollback_leaves_what_others_have_put_there(
-    empty_database: str, session: Connection
-) -> None:
+def test_rollback_keeps_other_objects(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     session.execute("create table rowq.mine (a int)")
     with pytest.raises(migrate.SchemaInUse, match=r"RQ808.*mine"):
@@ -324,7 +324,7 @@ def test_a_rollback_leaves_what_others_have_put_there(
 
 
 @pytest.mark.parametrize("name", ["theirs", "migration"])
-def test_a_database_of_that_name_that_is_not_ours_is_left_alone(
+def test_foreign_database_rowq_is_refused(
     empty_database: str, session: Connection, client: Client, name: str
 ) -> None:
     session.execute("create database rowq")
@@ -339,7 +339,7 @@ def test_a_database_of_that_name_that_is_not_ours_is_left_alone(
     assert tables == ((name,),)
 
 
-def test_what_a_newer_rowq_installed_is_refused(
+def test_newer_installation_is_refused(
     empty_database: str, session: Connection, client: Client
 ) -> None:
     migrate.migrate(empty_database)
@@ -351,7 +351,9 @@ def test_what_a_newer_rowq_installed_is_refused(
     assert migrate.status(empty_database).newer == ("my-0002-second",)
 
 
-def test_an_account_without_rights_is_told(empty_database: str, session: Connection) -> None:
+def test_account_without_rights_gets_a_clear_error(
+    empty_database: str, session: Connection
+) -> None:
     with pytest.raises(migrate.MissingPrivilege, match="RQ803"):
         migrate.migrate(poor_url(session, empty_database))
     assert session.execute("show databases like 'rowq'").fetchone() is None
@@ -368,7 +370,7 @@ def test_an_account_without_rights_is_told(empty_database: str, session: Connect
         ),
     ],
 )
-def test_an_account_that_lacks_a_right_is_told_before_anything_is_made(
+def test_missing_right_is_found_before_any_change(
     empty_database: str, session: Connection, client: Client, rights: str, lacks: str
 ) -> None:
     poor = poor_url(session, empty_database, f"{rights} on rowq.*", "select on mysql.*")
@@ -381,14 +383,14 @@ def test_an_account_that_lacks_a_right_is_told_before_anything_is_made(
     assert session.execute("show databases like 'rowq'").fetchone() is None
 
 
-def test_rights_that_come_by_a_pattern_are_enough(empty_database: str, session: Connection) -> None:
+def test_rights_by_a_pattern_are_enough(empty_database: str, session: Connection) -> None:
     poor = poor_url(session, empty_database, "all on `row_`.*")
     assert migrate.migrate(poor).applied == EVERY
     works(poor)
 
 
 @pytest.mark.parametrize("row_format", ["compact", "redundant"])
-def test_the_servers_default_row_format_does_not_matter(
+def test_default_row_format_is_irrelevant(
     empty_database: str, session: Connection, row_format: str
 ) -> None:
     ((usual,),) = session.execute("select @@global.innodb_default_row_format").fetchall()
@@ -400,9 +402,7 @@ def test_the_servers_default_row_format_does_not_matter(
         session.execute(f"set global innodb_default_row_format = {usual}")
 
 
-def test_the_servers_default_sql_mode_does_not_change_what_status_sees(
-    empty_database: str, session: Connection
-) -> None:
+def test_default_sql_mode_causes_no_drift(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     usual = migrate.status(empty_database)
     ((mode,),) = session.execute("select @@global.sql_mode").fetchall()
@@ -414,7 +414,7 @@ def test_the_servers_default_sql_mode_does_not_change_what_status_sees(
         session.execute(f"set global sql_mode = '{mode}'")
 
 
-def test_a_server_without_innodb_is_refused(
+def test_server_without_innodb_is_refused(
     empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = Release.text
@@ -440,7 +440,7 @@ def test_a_server_without_innodb_is_refused(
         ("9.1.0-commercial", False),
     ],
 )
-def test_a_server_that_is_too_old_is_refused(
+def test_old_server_is_refused(
     empty_database: str,
     session: Connection,
     monkeypatch: pytest.MonkeyPatch,
@@ -485,9 +485,7 @@ def made(session: Connection) -> tuple[int, ...]:
 
 
 @pytest.mark.usefixtures("scripts")
-def test_a_migrate_to_the_next_release_mends_orphaned_routines_too(
-    empty_database: str, session: Connection
-) -> None:
+def test_upgrade_repairs_orphaned_routines(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database, to=1)
     session.execute("drop user 'rowq_owner'@'localhost'")
     assert migrate.migrate(empty_database).applied == (2,)
@@ -499,7 +497,7 @@ def test_a_migrate_to_the_next_release_mends_orphaned_routines_too(
 
 
 @pytest.mark.usefixtures("scripts")
-def test_migrate_goes_from_a_release_to_the_next_and_one_step_back(
+def test_migrate_upgrades_a_release_and_rolls_it_back(
     empty_database: str, session: Connection
 ) -> None:
     assert migrate.migrate(empty_database, to=1).applied == (1,)
@@ -519,7 +517,7 @@ def test_migrate_goes_from_a_release_to_the_next_and_one_step_back(
         assert [message.body for message in queue.peek("orders")] == ['"hello"']
 
 
-def test_the_stock_client_goes_the_same_way_with_the_scripts_as_they_are(
+def test_stock_client_upgrades_with_the_release_scripts(
     scripts: list[Path], empty_database: str, session: Connection, client: Client
 ) -> None:
     migrate.migrate(empty_database)
@@ -546,7 +544,7 @@ def test_the_stock_client_goes_the_same_way_with_the_scripts_as_they_are(
 
 
 @pytest.mark.parametrize("with_owner", [True, False])
-def test_what_is_printed_are_the_scripts_one_after_the_other_with_an_owner_or_without(
+def test_printed_script_is_the_scripts_in_order(
     scripts: list[Path], session: Connection, client: Client, with_owner: bool
 ) -> None:
     text = migrate.script("mariadb", with_owner=with_owner)
@@ -562,7 +560,7 @@ def test_what_is_printed_are_the_scripts_one_after_the_other_with_an_owner_or_wi
     assert [definer for (definer,) in definers] == [OWNER if with_owner else account]
 
 
-def test_a_later_script_is_for_those_who_have_the_one_before(
+def test_later_script_requires_the_previous_one(
     scripts: list[Path], empty_database: str, session: Connection, client: Client
 ) -> None:
     assert "RQ807 unknown_migration" in client(read(scripts[1])).stderr

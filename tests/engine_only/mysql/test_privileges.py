@@ -41,7 +41,7 @@ def may_call(session: Session, routine: str) -> bool:
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, NO_ROLE])
-def test_each_role_may_call_its_routines_and_no_other(
+def test_role_may_call_only_its_routines(
     connection: Connection, queue_name: str, users: Accounts, role: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
@@ -52,7 +52,7 @@ def test_each_role_may_call_its_routines_and_no_other(
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, NO_ROLE])
-def test_nobody_reads_a_table_or_calls_what_is_internal(
+def test_no_role_reads_a_table_or_calls_a_helper(
     connection: Connection, users: Accounts, role: str
 ) -> None:
     tables = connection.execute(
@@ -98,7 +98,7 @@ def grant_again(connection: Connection) -> None:
 
 @pytest.mark.pitfall("mysql 9")
 @pytest.mark.promise("P16")
-def test_granting_again_takes_back_what_a_role_should_not_have(connection: Connection) -> None:
+def test_grants_script_revokes_other_rights(connection: Connection) -> None:
     before = given(connection)
     assert before == {
         (f"rowq_{role}", name, "Execute")

@@ -32,7 +32,9 @@ def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
 
 
 @pytest.mark.pitfall("oracle 3", "oracle 4")
-def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
+def test_rollback_to_0_and_migrate_restore_everything(
+    empty_database: str, session: Connection
+) -> None:
     before = migrate.status(empty_database)
     assert (before.installed, before.owner, before.drift) == (0, None, ())
     assert migrate.migrate(empty_database).applied == EVERY
@@ -44,7 +46,7 @@ def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) 
     assert snapshot(session) == whole
 
 
-def test_migrating_again_changes_nothing(empty_database: str, session: Connection) -> None:
+def test_second_migrate_changes_nothing(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
     works(empty_database)
@@ -52,14 +54,14 @@ def test_migrating_again_changes_nothing(empty_database: str, session: Connectio
     assert snapshot(session) == whole
 
 
-def test_everything_that_is_installed_is_valid(empty_database: str, session: Connection) -> None:
+def test_all_installed_objects_are_valid(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     query = "select o.object_type, o.object_name from user_objects o where o.status <> 'VALID'"
     assert rows(session, query) == []
     assert rows(session, "select e.name, e.line, e.text from user_errors e") == []
 
 
-def test_status_says_what_is_installed_and_what_was_changed_by_hand(
+def test_status_shows_installation_and_modifications(
     empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database)
@@ -83,7 +85,7 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
 
 
 @pytest.mark.timeout(3600)
-def test_a_crash_at_any_unit_is_repaired_by_the_next_migrate(
+def test_crash_at_any_unit_is_repaired_by_next_migrate(
     empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate.migrate(empty_database)
@@ -116,7 +118,7 @@ def test_a_crash_at_any_unit_is_repaired_by_the_next_migrate(
     ],
     ids=["package body", "package", "type"],
 )
-def test_what_does_not_compile_is_an_error_of_the_migration_and_repaired_by_the_next(
+def test_compile_error_fails_migration_and_is_repaired(
     empty_database: str, monkeypatch: pytest.MonkeyPatch, right: str, wrong: str
 ) -> None:
     sent: list[str] = []
@@ -137,7 +139,7 @@ def test_what_does_not_compile_is_an_error_of_the_migration_and_repaired_by_the_
     works(empty_database)
 
 
-def test_many_at_once_install_once(empty_database: str, session: Connection) -> None:
+def test_concurrent_migrations_install_once(empty_database: str, session: Connection) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(migrate.migrate, [empty_database] * 4))
     assert sorted(result.applied for result in done) == [(), (), (), (1,)]
@@ -146,7 +148,7 @@ def test_many_at_once_install_once(empty_database: str, session: Connection) -> 
 
 
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])
-def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: str) -> None:
+def test_rollback_refuses_to_delete_messages(empty_database: str, state: str) -> None:
     migrate.migrate(empty_database)
     leave_message(empty_database, state)
     with pytest.raises(migrate.MessagesLeft, match="RQ805"):
@@ -155,9 +157,7 @@ def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: s
     assert migrate.rollback(empty_database, to=0, force=True).rolled_back == BACK
 
 
-def test_a_rollback_leaves_what_others_have_put_there(
-    empty_database: str, session: Connection
-) -> None:
+def test_rollback_keeps_other_objects(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     dialect_of(session).execute(session, "create table mine (a number)")
     migrate.rollback(empty_database)
@@ -165,9 +165,7 @@ def test_a_rollback_leaves_what_others_have_put_there(
 
 
 @pytest.mark.parametrize("name", ["rowq_theirs", "rowq_queue"])
-def test_tables_of_such_names_that_are_not_ours_are_left_alone(
-    empty_database: str, session: Connection, name: str
-) -> None:
+def test_foreign_tables_are_refused(empty_database: str, session: Connection, name: str) -> None:
     dialect_of(session).execute(session, f"create table {name} (a number)")
     for refused in (migrate.migrate, migrate.status, migrate.rollback):
         with pytest.raises(migrate.ForeignSchema, match="RQ802"):
@@ -175,7 +173,7 @@ def test_tables_of_such_names_that_are_not_ours_are_left_alone(
     assert objects(session) == [name.upper()]
 
 
-def test_what_a_newer_rowq_installed_is_refused(empty_database: str, session: Connection) -> None:
+def test_newer_installation_is_refused(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     insert = "insert into rowq_migration values ('x', 'ora-0002-second', systimestamp)"
     dialect_of(session).execute(session, insert)
@@ -186,7 +184,7 @@ def test_what_a_newer_rowq_installed_is_refused(empty_database: str, session: Co
 
 
 @pytest.mark.parametrize("right", RIGHTS[1:])
-def test_an_owner_that_lacks_a_right_is_told_which_are_needed(
+def test_owner_without_a_right_gets_the_list(
     server: OracleServer, empty_database: str, right: str
 ) -> None:
     server.execute(f"revoke {right} from {owner_in(empty_database)}")
@@ -197,7 +195,9 @@ def test_an_owner_that_lacks_a_right_is_told_which_are_needed(
     works(empty_database)
 
 
-def test_an_owner_without_a_quota_is_told(server: OracleServer, empty_database: str) -> None:
+def test_owner_without_a_quota_gets_a_clear_error(
+    server: OracleServer, empty_database: str
+) -> None:
     owner = owner_in(empty_database)
     ((space,),) = server.query(
         "select u.default_tablespace from dba_users u where u.username = :owner", owner=owner
@@ -207,7 +207,7 @@ def test_an_owner_without_a_quota_is_told(server: OracleServer, empty_database: 
         migrate.migrate(empty_database)
 
 
-def test_a_server_that_is_too_old_is_refused(
+def test_old_server_is_refused(
     empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = Release.text

@@ -49,7 +49,7 @@ def enter(server: OracleServer, database_url: str) -> Iterator[Enter]:
         server.drop_database(url)
 
 
-def test_the_owner_has_the_listed_rights_and_no_other(connection: Connection) -> None:
+def test_owner_has_only_the_listed_rights(connection: Connection) -> None:
     held = {
         right.lower() for (right,) in rows(connection, "select p.privilege from session_privs p")
     }
@@ -60,14 +60,14 @@ def test_the_owner_has_the_listed_rights_and_no_other(connection: Connection) ->
 
 
 @pytest.mark.parametrize("role", [*PACKAGES, None])
-def test_a_role_may_call_its_routines_and_no_other(enter: Enter, role: str | None) -> None:
+def test_role_may_call_only_its_routines(enter: Enter, role: str | None) -> None:
     session = enter(role)
     for name, routine in load_contract().of("oracle").items():
         assert may_call(session, routine) is (role in routine.roles), name
 
 
 @pytest.mark.parametrize("role", [*PACKAGES, None])
-def test_no_role_may_touch_a_table_a_sequence_or_another_package(
+def test_no_role_may_use_tables_sequences_or_other_packages(
     server: OracleServer, connection: Connection, enter: Enter, role: str | None
 ) -> None:
     owner, session = connection.username.upper(), enter(role)
@@ -88,7 +88,7 @@ def test_no_role_may_touch_a_table_a_sequence_or_another_package(
             )
 
 
-def test_public_has_no_right_at_all(server: OracleServer, connection: Connection) -> None:
+def test_public_has_no_right(server: OracleServer, connection: Connection) -> None:
     query = (
         "select p.table_name, p.privilege from dba_tab_privs p"
         " where p.owner = :owner and p.grantee = 'PUBLIC'"
@@ -96,7 +96,7 @@ def test_public_has_no_right_at_all(server: OracleServer, connection: Connection
     assert server.query(query, owner=connection.username.upper()) == []
 
 
-def test_producer_and_consumer_work_together_with_their_own_rights_only(
+def test_producer_and_consumer_need_only_their_rights(
     connection: Connection, queue: str, enter: Enter
 ) -> None:
     producer, consumer = enter("producer"), enter("consumer")
@@ -108,7 +108,7 @@ def test_producer_and_consumer_work_together_with_their_own_rights_only(
     assert dequeue(connection, queue) == []
 
 
-def test_an_admin_names_the_owner_in_the_url(
+def test_admin_names_the_owner_in_the_url(
     server: OracleServer, database_url: str, queue: str
 ) -> None:
     url = server.make_account("rowq_admin")
@@ -121,9 +121,7 @@ def test_an_admin_names_the_owner_in_the_url(
         server.drop_database(url)
 
 
-def test_granting_again_takes_back_what_a_role_should_not_have(
-    server: OracleServer, empty_database: str
-) -> None:
+def test_grants_script_revokes_other_rights(server: OracleServer, empty_database: str) -> None:
     migrate.migrate(empty_database)
     made = "select p.grantee, p.table_name, p.privilege from user_tab_privs_made p order by 1, 2, 3"
     with closing(server.connect(empty_database)) as session:
@@ -140,9 +138,7 @@ def test_granting_again_takes_back_what_a_role_should_not_have(
         assert rows(session, made) == right
 
 
-def test_health_says_what_it_may_not_see_and_sees_it_with_the_right(
-    server: OracleServer, empty_database: str
-) -> None:
+def test_health_reports_missing_rights(server: OracleServer, empty_database: str) -> None:
     migrate.migrate(empty_database)
     owner = owner_in(empty_database)
     with closing(server.connect(empty_database)) as session:

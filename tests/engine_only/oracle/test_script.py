@@ -40,9 +40,7 @@ def sources() -> str:
     return "\n".join(texts.values())
 
 
-def test_the_script_installs_the_same_however_often_it_is_run(
-    empty_database: str, session: Connection
-) -> None:
+def test_script_can_be_rerun(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
     migrate.rollback(empty_database)
@@ -56,9 +54,7 @@ def test_the_script_installs_the_same_however_often_it_is_run(
     works(empty_database)
 
 
-def test_a_script_that_broke_off_is_run_again_from_its_beginning(
-    empty_database: str, session: Connection
-) -> None:
+def test_interrupted_script_can_be_rerun(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
     migrate.rollback(empty_database)
@@ -71,7 +67,7 @@ def test_a_script_that_broke_off_is_run_again_from_its_beginning(
     assert snapshot(session) == whole
 
 
-def test_the_sources_install_the_same_but_for_the_bookkeeping(
+def test_sources_install_the_same_except_bookkeeping(
     empty_database: str, session: Connection
 ) -> None:
     run_as_sqlplus_would(session, sources())
@@ -84,7 +80,7 @@ def test_the_sources_install_the_same_but_for_the_bookkeeping(
 
 
 @pytest.mark.pitfall("oracle 12")
-def test_a_script_with_a_package_that_does_not_compile_ends_with_an_error(
+def test_script_with_compile_error_fails(
     session: Connection,
 ) -> None:
     head = "create or replace package body rowq_look as\n"
@@ -108,9 +104,7 @@ def test_sqlplus_installs_the_same(empty_database: str, session: Connection, way
     works(empty_database)
 
 
-def test_sqlplus_does_nothing_with_the_list_of_the_sources(
-    empty_database: str, session: Connection
-) -> None:
+def test_sqlplus_refuses_install_sql(empty_database: str, session: Connection) -> None:
     done = sqlplus(empty_database, "@install.sql")
     assert done.returncode != 0
     assert "rowq sql --engine oracle" in done.stdout
@@ -118,7 +112,7 @@ def test_sqlplus_does_nothing_with_the_list_of_the_sources(
 
 
 @pytest.mark.pitfall("oracle 12")
-def test_sqlplus_stops_at_the_first_error(empty_database: str, session: Connection) -> None:
+def test_sqlplus_stops_at_first_error(empty_database: str, session: Connection) -> None:
     head = "create or replace package body rowq_look as\n"
     done = sqlplus(empty_database, migrate.script("oracle").replace(head, head + "nonsense;\n"))
     assert done.returncode != 0

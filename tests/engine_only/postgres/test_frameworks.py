@@ -41,7 +41,7 @@ def django(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     handler["default"].close()
 
 
-def test_django_s_connection_is_opened_when_the_queue_needs_it(
+def test_django_connection_is_opened_on_first_use(
     django: Any, connection: Connection, made: str
 ) -> None:
     queue = rowq.Queue(django)
@@ -52,7 +52,7 @@ def test_django_s_connection_is_opened_when_the_queue_needs_it(
     assert ready(connection, made) == 2
 
 
-def test_a_message_in_django_s_atomic_exists_if_and_only_if_it_commits(
+def test_message_in_django_atomic_exists_only_after_commit(
     django: Any, connection: Connection, made: str
 ) -> None:
     queue = rowq.Queue(django)
@@ -65,9 +65,7 @@ def test_a_message_in_django_s_atomic_exists_if_and_only_if_it_commits(
     assert ready(connection, made) == 1
 
 
-def test_django_s_own_connection_object_is_taken_too_with_the_same_types(
-    django: Any, made: str
-) -> None:
+def test_django_wrapper_connection_is_accepted(django: Any, made: str) -> None:
     with transaction.atomic():
         queue = rowq.Queue(django._connections["default"])
         queue.enqueue(made, {"id": 1}, headers={"a": [1]})
@@ -87,7 +85,7 @@ def async_engine(database_url: str) -> AsyncEngine:
     )
 
 
-def test_an_async_session_s_messages_share_its_transaction(
+def test_async_sessions_messages_share_its_transaction(
     async_engine: AsyncEngine, connection: Connection, made: str
 ) -> None:
     async def life() -> None:
@@ -103,7 +101,7 @@ def test_an_async_session_s_messages_share_its_transaction(
     assert ready(connection, made) == 1
 
 
-def test_an_async_connection_s_messages_share_its_transaction(
+def test_async_connections_messages_share_its_transaction(
     async_engine: AsyncEngine, connection: Connection, made: str
 ) -> None:
     async def life() -> None:
@@ -118,14 +116,14 @@ def test_an_async_connection_s_messages_share_its_transaction(
     assert ready(connection, made) == 1
 
 
-def test_each_queue_says_which_one_takes_a_connection(async_engine: AsyncEngine) -> None:
+def test_wrong_queue_class_names_the_right_one(async_engine: AsyncEngine) -> None:
     with pytest.raises(rowq.EngineUnknown, match="AsyncQueue takes this one"):
         rowq.Queue(AsyncSession(async_engine))
     with pytest.raises(rowq.EngineUnknown, match=r"got AsyncEngine; use engine\.connect\(\)"):
         rowq.AsyncQueue(async_engine)
 
 
-def test_a_connection_of_another_driver_of_postgresql_is_refused_with_the_one_to_use() -> None:
+def test_other_postgresql_driver_is_refused_with_remedy() -> None:
     other = create_async_engine("postgresql+asyncpg://host/x")
     with pytest.raises(rowq.EngineUnknown, match=r"asyncpg.*psycopg"):
         rowq.AsyncQueue(AsyncSession(other))

@@ -57,7 +57,7 @@ def test_plpgsql_check_finds_nothing(checker: Connection) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_every_function_is_checked(checker: Connection) -> None:
+def test_plpgsql_check_checks_every_function(checker: Connection) -> None:
     others = checker.execute(
         """
         select p.proname from pg_proc p join pg_language l on l.oid = p.prolang

@@ -66,7 +66,7 @@ def may_call(connection: Connection, routine: str) -> bool:
 
 
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
-def test_each_role_may_call_its_routines_and_no_other(
+def test_role_may_call_only_its_routines(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str], role: str
 ) -> None:
     own_queue.enqueue("a")
@@ -76,7 +76,7 @@ def test_each_role_may_call_its_routines_and_no_other(
 
 
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
-def test_no_role_has_any_right_on_a_table_or_a_sequence(
+def test_no_role_has_a_right_on_a_table_or_sequence(
     owner: Connection, users: dict[str, str], role: str
 ) -> None:
     rights = owner.execute(
@@ -107,7 +107,7 @@ def test_no_role_has_any_right_on_a_table_or_a_sequence(
 
 
 @pytest.mark.pitfall("postgres 8")
-def test_public_has_no_right_on_anything(owner: Connection) -> None:
+def test_public_has_no_right(owner: Connection) -> None:
     functions = owner.execute(
         """
         select p.oid::regprocedure::text from pg_proc p
@@ -132,7 +132,7 @@ def test_public_has_no_right_on_anything(owner: Connection) -> None:
 
 
 @pytest.mark.pitfall("postgres 8")
-def test_a_partition_made_later_has_no_rights_either(owner: Connection) -> None:
+def test_later_partition_has_no_rights(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="kept", archive_days=1)
     enqueue(owner, "kept", "a")
     call(owner, "complete", queue_name="kept", claim_id=dequeue_one(owner, "kept").claim_id)
@@ -175,9 +175,7 @@ NEEDED_TO_WAIT = {
 }  # fmt: skip
 
 
-def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_default(
-    server: Server, empty_database: str
-) -> None:
+def test_default_privileges_reach_no_rowq_object(server: Server, empty_database: str) -> None:
     with server.connect(empty_database) as session:
         name = f"rowq_test_app_{uuid.uuid4().hex[:8]}"
         session.execute(f"create role {name}")
@@ -203,7 +201,7 @@ def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_
             session.execute(f"drop role {name}")
 
 
-def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
+def test_owner_is_no_superuser_and_cannot_log_in(
     owner: Connection,
 ) -> None:
     owners = owner.execute(
@@ -223,7 +221,7 @@ def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
 
 
 @pytest.mark.pitfall("postgres 7")
-def test_every_definers_routine_has_a_fixed_search_path_with_temporary_objects_last(
+def test_security_definer_routines_fix_the_search_path(
     owner: Connection,
 ) -> None:
     rows = owner.execute(
@@ -258,7 +256,7 @@ def warnings_of(connection: Connection) -> list[str]:
     return found
 
 
-def test_a_temporary_type_does_not_capture_a_definers_routine(
+def test_temporary_type_does_not_capture_a_routine(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
     become(owner, users["admin"])
@@ -278,7 +276,7 @@ def test_a_temporary_type_does_not_capture_a_definers_routine(
 
 
 @pytest.mark.pitfall("postgres 7")
-def test_temporary_tables_do_not_capture_a_definers_routine(
+def test_temporary_tables_do_not_capture_a_routine(
     owner: Connection, users: dict[str, str]
 ) -> None:
     become(owner, users["admin"])
@@ -291,7 +289,7 @@ def test_temporary_tables_do_not_capture_a_definers_routine(
     assert call(owner, "health")
 
 
-def test_a_hostile_search_path_does_not_capture_a_call(
+def test_hostile_search_path_does_not_capture_a_call(
     owner: Connection, users: dict[str, str]
 ) -> None:
     owner.execute("create schema evil")
@@ -337,7 +335,7 @@ def test_a_hostile_search_path_does_not_capture_a_call(
 
 
 @pytest.mark.pitfall("postgres 7")
-def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
+def test_callers_operator_does_not_capture_a_routine(
     owner: Connection, users: dict[str, str]
 ) -> None:
     owner.execute("create schema evil")
@@ -368,7 +366,7 @@ def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
     assert warnings == []
 
 
-def test_a_producer_sees_no_body_and_of_a_duplicate_the_id_only(
+def test_producer_sees_no_body_and_only_a_duplicates_id(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
     own_queue.enqueue("secret", dedup_key="key")
@@ -380,7 +378,7 @@ def test_a_producer_sees_no_body_and_of_a_duplicate_the_id_only(
 
 
 @pytest.mark.promise("P16")
-def test_a_producer_reads_of_others_what_the_page_on_rights_says_it_does(
+def test_producer_reads_what_the_rights_page_lists(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
     [sent] = own_queue.enqueue("secret", headers={"tenant": "a"}, dedup_key="key")
@@ -398,9 +396,7 @@ def test_a_producer_reads_of_others_what_the_page_on_rights_says_it_does(
     assert own_queue.message(sent).state == "ready"
 
 
-def test_the_client_of_a_role_can_do_its_whole_work(
-    owner: Connection, users: dict[str, str]
-) -> None:
+def test_client_of_a_role_can_do_all_its_work(owner: Connection, users: dict[str, str]) -> None:
     become(owner, users["admin"])
     call(owner, "create_queue", queue_name="work", archive_days=1)
     owner.execute("reset session authorization")
@@ -424,7 +420,7 @@ def test_the_client_of_a_role_can_do_its_whole_work(
 
 
 @pytest.mark.promise("P13", "P16")
-def test_health_tells_a_monitor_which_session_holds_back_clean_up(
+def test_health_shows_monitor_the_session_at_the_horizon(
     owner: Connection, open_owner: Open, users: dict[str, str]
 ) -> None:
     holder = open_owner()

@@ -152,7 +152,9 @@ def is_there(session: Connection) -> bool:
     return session.execute("select schema_id(N'rowq')").fetchone()[0] is not None
 
 
-def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
+def test_rollback_to_0_and_migrate_restore_everything(
+    empty_database: str, session: Connection
+) -> None:
     before = migrate.status(empty_database)
     assert (before.installed, before.owner, before.drift) == (0, None, ())
     assert migrate.migrate(empty_database).applied == EVERY
@@ -166,7 +168,7 @@ def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) 
     assert snapshot(session) == whole
 
 
-def test_migrating_again_changes_nothing(empty_database: str, session: Connection) -> None:
+def test_second_migrate_changes_nothing(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
     works(empty_database)
@@ -174,7 +176,7 @@ def test_migrating_again_changes_nothing(empty_database: str, session: Connectio
     assert snapshot(session) == whole
 
 
-def test_procedures_keep_the_options_that_indexes_on_expressions_ask_for(
+def test_procedures_keep_options_for_indexed_expressions(
     empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database)
@@ -187,7 +189,7 @@ def test_procedures_keep_the_options_that_indexes_on_expressions_ask_for(
 
 
 @pytest.mark.requires("genuine")
-def test_status_says_what_is_installed_and_what_was_changed_by_hand(
+def test_status_shows_installation_and_modifications(
     empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database)
@@ -206,7 +208,7 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
     )
 
 
-def test_the_script_installs_the_same(
+def test_script_installs_the_same(
     server: Server, empty_database: str, session: Connection, intact: Callable[[], bool]
 ) -> None:
     migrate.migrate(empty_database)
@@ -246,7 +248,7 @@ def test_sqlcmd_installs_the_same(
     works(empty_database)
 
 
-def test_sqlcmd_stops_at_the_first_error_and_leaves_nothing(
+def test_sqlcmd_stops_at_first_error_and_leaves_nothing(
     session: Connection, sqlcmd: Callable[[str], tuple[bool, str]]
 ) -> None:
     text = migrate.script("sqlserver").replace("commit transaction;", "select 1 / 0;\ngo\ncommit;")
@@ -256,7 +258,7 @@ def test_sqlcmd_stops_at_the_first_error_and_leaves_nothing(
     assert not is_there(session)
 
 
-def test_a_crash_at_any_batch_leaves_nothing_and_the_next_migrate_repairs_it(
+def test_crash_at_any_batch_leaves_nothing(
     empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate.migrate(empty_database)
@@ -294,7 +296,7 @@ def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
     return some
 
 
-def test_a_session_that_is_killed_in_a_migration_leaves_nothing(
+def test_session_killed_in_a_migration_leaves_nothing(
     server: Server, empty_database: str, session: Connection
 ) -> None:
     with install.Installer(empty_database, release_for("sqlserver")) as opened:
@@ -314,7 +316,7 @@ def killed_inside(server: Server, migrating: Any) -> None:
         migrating.connection.execute("select 1;")
 
 
-def test_many_at_once_install_once(
+def test_concurrent_migrations_install_once(
     empty_database: str, session: Connection, intact: Callable[[], bool]
 ) -> None:
     with ThreadPoolExecutor(4) as pool:
@@ -325,7 +327,7 @@ def test_many_at_once_install_once(
 
 
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])
-def test_a_rollback_refuses_to_throw_messages_away(
+def test_rollback_refuses_to_delete_messages(
     empty_database: str, state: str, intact: Callable[[], bool]
 ) -> None:
     migrate.migrate(empty_database)
@@ -345,7 +347,7 @@ def test_a_rollback_refuses_to_throw_messages_away(
         "create table dbo.mine (name nvarchar(100) references rowq.meta (name))",
     ],
 )
-def test_a_rollback_leaves_what_others_have_put_there(
+def test_rollback_keeps_other_objects(
     empty_database: str, session: Connection, theirs: str
 ) -> None:
     migrate.migrate(empty_database)
@@ -371,9 +373,7 @@ def _type_of_name(session: Connection) -> str:
 
 
 @pytest.mark.parametrize("name", ["theirs", "migration"])
-def test_a_schema_of_that_name_that_is_not_ours_is_left_alone(
-    empty_database: str, session: Connection, name: str
-) -> None:
+def test_foreign_schema_is_refused(empty_database: str, session: Connection, name: str) -> None:
     session.execute("create schema rowq")
     session.execute(f"create table rowq.{name} (a int)")
     for refused in (migrate.migrate, migrate.status, migrate.rollback):
@@ -387,7 +387,7 @@ def test_a_schema_of_that_name_that_is_not_ours_is_left_alone(
     assert [tuple(row) for row in tables] == [(name,)]
 
 
-def test_what_a_newer_rowq_installed_is_refused(empty_database: str, session: Connection) -> None:
+def test_newer_installation_is_refused(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     session.execute("insert into rowq.migration values (N'x', N'ms-0002-second', sysutcdatetime())")
     for refused in (migrate.migrate, migrate.rollback):
@@ -399,7 +399,7 @@ def test_what_a_newer_rowq_installed_is_refused(empty_database: str, session: Co
 
 
 @pytest.mark.requires("genuine")
-def test_a_user_without_rights_is_told_what_a_dba_must_run(
+def test_user_without_rights_gets_the_dbas_statements(
     empty_database: str, session: Connection
 ) -> None:
     password = "Poor-1; password"
@@ -425,7 +425,7 @@ def test_a_user_without_rights_is_told_what_a_dba_must_run(
 
 
 @pytest.mark.requires("genuine")
-def test_an_old_compatibility_level_is_refused_with_the_way_out(
+def test_old_compatibility_level_is_refused_with_remedy(
     empty_database: str, session: Connection
 ) -> None:
     name = session.execute("select db_name()").fetchone()[0]

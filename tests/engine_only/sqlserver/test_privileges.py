@@ -120,7 +120,7 @@ def plain_call(routine: Routine) -> str:
 
 
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
-def test_each_role_may_call_its_routines_and_no_other(
+def test_role_may_call_only_its_routines(
     connection: Connection, users: dict[str, str], queue: str, role: str
 ) -> None:
     enqueue(connection, queue, "1")
@@ -132,7 +132,7 @@ def test_each_role_may_call_its_routines_and_no_other(
 
 
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
-def test_nobody_reads_or_changes_a_table_or_takes_a_number(
+def test_no_role_uses_a_table_or_sequence(
     connection: Connection, users: dict[str, str], role: str
 ) -> None:
     tables = [name for (name,) in rows(connection, TABLES)]
@@ -148,9 +148,7 @@ def test_nobody_reads_or_changes_a_table_or_takes_a_number(
 
 
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
-def test_nobody_calls_what_is_internal(
-    connection: Connection, users: dict[str, str], role: str
-) -> None:
+def test_no_role_calls_a_helper(connection: Connection, users: dict[str, str], role: str) -> None:
     internal: dict[str, list[str]] = {}
     for name, parameter in rows(connection, INTERNAL):
         internal.setdefault(name, [])
@@ -162,7 +160,7 @@ def test_nobody_calls_what_is_internal(
             assert is_denied(connection, f"exec rowq.{name} {', '.join(given)}"), name
 
 
-def test_the_roles_have_the_contracts_rights_and_public_has_none(connection: Connection) -> None:
+def test_roles_have_contract_rights_and_public_none(connection: Connection) -> None:
     types = [name for (name,) in rows(connection, "select t.name from sys.table_types t")]
     routines = {
         (f"rowq_{role}", procedure_name(name), "EXECUTE", "GRANT")
@@ -181,7 +179,7 @@ def owner(server: Server, empty_database: str) -> Iterator[Connection]:
         yield session
 
 
-def test_granting_again_takes_back_what_a_role_should_not_have(owner: Connection) -> None:
+def test_grants_script_revokes_other_rights(owner: Connection) -> None:
     before = set(rows(owner, RIGHTS))
     dialect = dialect_of(owner)
     for statement in (
@@ -200,7 +198,7 @@ def test_granting_again_takes_back_what_a_role_should_not_have(owner: Connection
     assert set(rows(owner, RIGHTS)) == before
 
 
-def test_everything_has_one_owner_so_that_the_tables_are_reached_through_routines(
+def test_all_objects_have_one_owner(
     connection: Connection,
 ) -> None:
     owner = "select user_name(s.principal_id) from sys.schemas s where s.name = N'rowq'"
@@ -212,7 +210,7 @@ def test_everything_has_one_owner_so_that_the_tables_are_reached_through_routine
     assert rows(connection, others) == []
 
 
-def test_only_what_changes_the_shape_of_a_table_runs_as_its_owner(connection: Connection) -> None:
+def test_only_partition_ddl_runs_as_owner(connection: Connection) -> None:
     query = (
         "select o.name, m.execute_as_principal_id from sys.sql_modules m"
         " join sys.objects o on o.object_id = m.object_id"
@@ -223,7 +221,7 @@ def test_only_what_changes_the_shape_of_a_table_runs_as_its_owner(connection: Co
 
 
 @pytest.mark.pitfall("sqlserver 47")
-def test_a_consumer_opens_the_days_of_the_archive_without_a_right_on_it(owner: Connection) -> None:
+def test_consumer_opens_archive_days_without_a_right(owner: Connection) -> None:
     dialect = dialect_of(owner)
     dialect.execute(owner, "create user consumer without login")
     dialect.execute(owner, "alter role rowq_consumer add member consumer")

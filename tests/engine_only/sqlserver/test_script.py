@@ -24,23 +24,23 @@ def parts_of(script: str) -> list[str]:
     return list(batches(plain.partition("\ngo\n")[2]))
 
 
-def test_sqlcmd_is_told_to_stop_at_the_first_error(script: str) -> None:
+def test_script_makes_sqlcmd_stop_at_first_error(script: str) -> None:
     assert script.startswith(":on error exit\n")
     commands = [line for line in script.splitlines() if line.startswith((":", "!!"))]
     assert commands == [":on error exit", ":setvar rowq_runs_in sqlcmd"]
 
 
-def test_nothing_but_the_check_of_the_mode_is_a_variable_of_sqlcmds(script: str) -> None:
+def test_script_uses_sqlcmd_variables_for_the_mode_only(script: str) -> None:
     assert re.findall(r"\$\(\w*\)?", script) == ["$(rowq_runs_in)"]
 
 
-def test_without_sqlcmd_mode_nothing_is_executed(script: str) -> None:
+def test_script_without_sqlcmd_mode_executes_nothing(script: str) -> None:
     first = parts_of(script)[0]
     assert "set noexec on" in first
     assert script.index("set noexec on") < script.index("begin transaction")
 
 
-def test_it_is_one_transaction_that_an_error_ends(script: str) -> None:
+def test_script_is_one_transaction(script: str) -> None:
     parts = parts_of(script)
     begin = parts.index("begin transaction;")
     assert parts[-2].startswith("commit transaction;")
@@ -54,7 +54,7 @@ def test_it_is_one_transaction_that_an_error_ends(script: str) -> None:
             assert not outside.search(part)
 
 
-def test_every_routine_is_in_it_once_and_alone_in_its_batch(script: str) -> None:
+def test_script_has_every_routine_once_in_its_own_batch(script: str) -> None:
     found: list[str] = []
     for part in batches(script.partition("\ngo\n")[2]):
         if made := list(MADE.finditer(part)):
@@ -67,7 +67,7 @@ def test_every_routine_is_in_it_once_and_alone_in_its_batch(script: str) -> None
     assert found
 
 
-def test_it_holds_what_every_file_creates_and_the_rights_at_its_end(script: str) -> None:
+def test_script_has_every_object_and_ends_with_rights(script: str) -> None:
     files = release_for("sqlserver").files(release_for("sqlserver").newest)
     for relative, text in files.items():
         for kind, name in created(text):
@@ -76,14 +76,14 @@ def test_it_holds_what_every_file_creates_and_the_rights_at_its_end(script: str)
     assert script.rindex(rights[-1]) > script.index("insert into rowq.migration_log")
 
 
-def test_it_is_ascii_whatever_the_code_page_of_the_reader(script: str) -> None:
+def test_script_is_ascii(script: str) -> None:
     assert script.isascii()
 
 
-def test_no_line_is_longer_than_a_code_page_of_sqlcmd_takes(script: str) -> None:
+def test_script_lines_are_short_enough_for_sqlcmd(script: str) -> None:
     assert max(map(len, script.splitlines())) <= 1000
 
 
-def test_an_upgrade_says_where_it_begins() -> None:
+def test_upgrade_script_names_its_start() -> None:
     with pytest.raises(migrate.UnknownMigration, match="RQ807"):
         migrate.script("sqlserver", 99)

@@ -27,7 +27,7 @@ def take_names(session: Connection, part: int) -> None:
 
 
 @pytest.mark.promise("P09", "P16", "P19")
-def test_nobody_keeps_a_queue_from_its_housekeeping_by_a_name(
+def test_named_lock_does_not_block_maintain(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     take_names(users["no_role"], queue_id_of(connection, queue))
@@ -39,7 +39,7 @@ def test_nobody_keeps_a_queue_from_its_housekeeping_by_a_name(
 
 
 @pytest.mark.promise("P16", "P17")
-def test_nobody_keeps_a_waiter_from_its_message_by_a_name(
+def test_named_lock_does_not_block_a_waiter(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     take_names(users["no_role"], queue_id_of(connection, queue))
@@ -51,7 +51,7 @@ def test_nobody_keeps_a_waiter_from_its_message_by_a_name(
 
 
 @pytest.mark.promise("P16")
-def test_nobody_keeps_a_migration_waiting_by_a_name(server: Server, empty_database: str) -> None:
+def test_named_lock_does_not_block_a_migration(server: Server, empty_database: str) -> None:
     with (
         server.connect(empty_database) as admin,
         open_account(admin, empty_database) as opened,
@@ -68,7 +68,7 @@ def test_nobody_keeps_a_migration_waiting_by_a_name(server: Server, empty_databa
 
 
 @pytest.mark.promise("P19")
-def test_a_migration_does_not_begin_beside_another(server: Server, empty_database: str) -> None:
+def test_two_migrations_do_not_run_concurrently(server: Server, empty_database: str) -> None:
     migrate.migrate(empty_database)
     lock = release_for("mysql").text("lock.sql")
     with server.connect(empty_database) as first, server.connect(empty_database) as second:
@@ -80,7 +80,7 @@ def test_a_migration_does_not_begin_beside_another(server: Server, empty_databas
 
 
 @pytest.mark.promise("P09", "P19")
-def test_an_open_maintain_of_a_consumer_holds_up_no_delivery(
+def test_open_maintain_of_a_consumer_blocks_no_delivery(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     attacker = users["consumer"]

@@ -92,7 +92,7 @@ def sprung(admin: Connection) -> list[object]:
     ],
     ids=["routine", "view", "trigger", "view beside a table"],
 )
-def test_what_a_tenant_made_beforehand_is_refused_and_does_not_run(
+def test_objects_planted_before_installation_are_refused(
     admin: Connection, empty_database: str, tenant: tuple[str, Session], made: list[str]
 ) -> None:
     for statement in made:
@@ -109,7 +109,7 @@ def test_what_a_tenant_made_beforehand_is_refused_and_does_not_run(
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("made", [[], [MIGRATION, LOG]], ids=["empty", "bookkeeping"])
-def test_a_database_that_another_account_may_change_is_not_migrated_by_one_with_more_rights(
+def test_admin_refuses_a_database_others_may_change(
     admin: Connection, empty_database: str, tenant: tuple[str, Session], made: list[str]
 ) -> None:
     for statement in made:
@@ -121,7 +121,7 @@ def test_a_database_that_another_account_may_change_is_not_migrated_by_one_with_
 
 
 @pytest.mark.promise("P16")
-def test_what_a_tenant_puts_into_his_own_installation_runs_for_nobody_else(
+def test_code_in_a_tenants_installation_runs_for_no_other(
     admin: Connection, empty_database: str, tenant: tuple[str, Session]
 ) -> None:
     url, session = tenant
@@ -138,9 +138,7 @@ def test_what_a_tenant_puts_into_his_own_installation_runs_for_nobody_else(
 
 
 @pytest.mark.promise("P16")
-def test_a_right_on_one_table_is_enough_to_be_refused(
-    admin: Connection, empty_database: str
-) -> None:
+def test_right_on_one_table_is_enough_to_be_refused(admin: Connection, empty_database: str) -> None:
     migrate.migrate(empty_database)
     admin.execute("create user rowq_test_tenant@'%' identified by 'x'")
     try:
@@ -153,7 +151,7 @@ def test_a_right_on_one_table_is_enough_to_be_refused(
 
 
 @pytest.mark.promise("P16")
-def test_messages_are_not_counted_where_another_account_may_put_a_view_into_a_tables_place(
+def test_rollback_counts_no_replaceable_table(
     empty_database: str, tenant: tuple[str, Session]
 ) -> None:
     migrate.migrate(tenant[0])
@@ -190,7 +188,7 @@ def other(admin: Connection) -> Iterator[Callable[[str], None]]:
         "create view on *.* by role",
     ],
 )
-def test_an_account_that_may_change_every_database_is_refused_too(
+def test_account_with_rights_on_all_databases_is_refused(
     admin: Connection, empty_database: str, other: Callable[[str], None], rights: str
 ) -> None:
     migrate.migrate(empty_database)
@@ -214,7 +212,7 @@ def test_an_account_that_may_change_every_database_is_refused_too(
         "all on rowq_test.*",
     ],
 )
-def test_an_account_that_is_as_mighty_or_only_makes_dumps_is_not(
+def test_admin_and_backup_accounts_are_not_refused(
     admin: Connection, empty_database: str, other: Callable[[str], None], rights: str
 ) -> None:
     other(rights)
@@ -230,7 +228,7 @@ def test_an_account_that_is_as_mighty_or_only_makes_dumps_is_not(
 
 
 @pytest.mark.promise("P16")
-def test_an_account_with_the_same_rights_is_not_refused(
+def test_account_with_the_same_rights_is_not_refused(
     admin: Connection, other: Callable[[str], None], tenant: tuple[str, Session]
 ) -> None:
     rights = (
@@ -247,7 +245,7 @@ def test_an_account_with_the_same_rights_is_not_refused(
 
 
 @pytest.mark.promise("P16")
-def test_who_migrates_by_a_role_is_refused_where_another_account_may_change_the_database(
+def test_rights_by_a_role_refuse_a_changeable_database(
     admin: Connection, tenant: tuple[str, Session], other: Callable[[str], None]
 ) -> None:
     other("usage on *.*")
@@ -267,7 +265,7 @@ def test_who_migrates_by_a_role_is_refused_where_another_account_may_change_the_
     assert migrate.migrate(mighty).applied
 
 
-def test_rights_in_a_database_whose_name_has_capitals_are_not_in_the_way(
+def test_rights_in_a_database_with_capitals_are_ignored(
     admin: Connection, empty_database: str
 ) -> None:
     if admin.execute("select @@lower_case_table_names").fetchall() != ((0,),):
@@ -299,7 +297,7 @@ def test_rights_in_a_database_whose_name_has_capitals_are_not_in_the_way(
     ],
     ids=["login", "everywhere", "elsewhere"],
 )
-def test_an_account_of_rowqs_name_that_somebody_else_made_is_refused(
+def test_planted_account_named_rowq_owner_is_refused(
     admin: Connection, empty_database: str, made: str, why: str
 ) -> None:
     owner = "'rowq_owner'@'localhost'"
@@ -314,9 +312,7 @@ def test_an_account_of_rowqs_name_that_somebody_else_made_is_refused(
 
 
 @pytest.mark.promise("P16")
-def test_a_routine_with_a_quote_in_its_name_is_shown_and_stops_nothing(
-    admin: Connection, empty_database: str
-) -> None:
+def test_routine_with_a_quote_in_its_name_is_shown(admin: Connection, empty_database: str) -> None:
     migrate.migrate(empty_database)
     name = "x` from rowq_admin#"
     quoted = name.replace("`", "``")

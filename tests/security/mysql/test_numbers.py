@@ -16,7 +16,7 @@ TAKEN = 1062
 
 @pytest.mark.pitfall("mysql 21")
 @pytest.mark.promise("P01", "P02")
-def test_a_producer_that_chooses_the_highest_number_stops_nobody(
+def test_producer_that_sets_the_highest_id_blocks_no_other(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     _require_mariadb(connection)
@@ -33,7 +33,7 @@ def test_a_producer_that_chooses_the_highest_number_stops_nobody(
     assert dequeue(connection, queue)[0].claim_id < LAST // 2
 
 
-def test_on_mysql_a_session_that_chooses_its_next_number_is_refused_and_burns_none(
+def test_session_that_sets_insert_id_is_refused_on_mysql(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     if _is_mariadb(connection):
@@ -59,7 +59,7 @@ def test_on_mysql_a_session_that_chooses_its_next_number_is_refused_and_burns_no
 
 
 @pytest.mark.promise("P01", "P12")
-def test_a_producer_that_chooses_a_used_number_loses_no_message_and_takes_no_key(
+def test_producer_that_sets_a_used_id_loses_no_message(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     _require_mariadb(connection)
@@ -75,9 +75,7 @@ def test_a_producer_that_chooses_a_used_number_loses_no_message_and_takes_no_key
 
 @pytest.mark.promise("P01", "P12")
 @pytest.mark.parametrize("key", [None, "invoice-77"])
-def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
-    connection: Connection, queue: str, key: str | None
-) -> None:
+def test_used_message_id_is_an_error(connection: Connection, queue: str, key: str | None) -> None:
     [used] = enqueue(connection, queue, "first")
     part = queue_id_of(connection, queue)
     connection.begin()
@@ -102,9 +100,7 @@ def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
 
 
 @pytest.mark.promise("P15")
-def test_a_queue_whose_number_is_taken_is_refused_and_not_said_to_exist(
-    server: Server, empty_database: str
-) -> None:
+def test_queue_with_a_used_id_is_refused(server: Server, empty_database: str) -> None:
     migrate(empty_database)
     with server.connect(empty_database) as admin:
         _require_mariadb(admin)
@@ -122,7 +118,7 @@ def test_a_queue_whose_number_is_taken_is_refused_and_not_said_to_exist(
 
 
 @pytest.mark.promise("P02")
-def test_numbers_that_jump_are_the_callers_own_and_never_those_of_queues(
+def test_callers_auto_increment_settings_spare_queue_ids(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     jump = "set auto_increment_increment = 65535, auto_increment_offset = 65535"
@@ -141,7 +137,7 @@ def test_numbers_that_jump_are_the_callers_own_and_never_those_of_queues(
 
 
 @pytest.mark.promise("P06")
-def test_an_open_producer_without_unique_checks_keeps_no_other_producer_waiting(
+def test_producer_without_unique_checks_blocks_no_other(
     server: Server, empty_database: str
 ) -> None:
     migrate(empty_database)
@@ -158,7 +154,7 @@ def test_an_open_producer_without_unique_checks_keeps_no_other_producer_waiting(
         assert bodies(dequeue(honest, "orders", 10)) == ["second"]
 
 
-def test_numbers_that_run_out_are_named_in_time(connection: Connection) -> None:
+def test_health_warns_before_ids_run_out(connection: Connection) -> None:
     def status() -> tuple[str, str]:
         [row] = [r for r in call(connection, "health") if r.check_name == "sequence_near_end"]
         return row.status, row.detail

@@ -50,7 +50,7 @@ def refused(session: Session, statement: str) -> None:
 
 
 @pytest.mark.promise("P16")
-def test_who_may_send_to_one_queue_by_a_procedure_may_send_to_no_other(
+def test_procedure_for_one_queue_allows_no_other_queue(
     admin: Connection, accounts: dict[str, Session]
 ) -> None:
     admin.execute("grant execute on procedure rowq.enqueue to sender")

@@ -147,9 +147,7 @@ def lives(server: Server, database_url: str) -> Iterator[Lives]:
 @pytest.mark.promise("P01", "P03", "P12", "P15", "P20")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("is_open", [False, True], ids=["calls", "transactions"])
-def test_no_variable_of_a_session_changes_what_a_queue_lives_through(
-    lives: Lives, is_open: bool
-) -> None:
+def test_session_variables_do_not_change_behavior(lives: Lives, is_open: bool) -> None:
     wrong: list[str] = []
     for chosen in rounds(lives.settable):
         if lives.differences(chosen, is_open=is_open):
@@ -179,9 +177,7 @@ def rounds(settable: list[Variable]) -> Iterator[list[Assignment]]:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("name", MAY_END)
-def test_a_limit_of_the_session_ends_calls_and_leaves_nothing_behind(
-    lives: Lives, name: str
-) -> None:
+def test_session_limit_ends_calls_and_leaves_nothing(lives: Lives, name: str) -> None:
     found = [variable for variable in lives.settable if variable.name == name]
     if not found:
         pytest.skip(
@@ -192,9 +188,7 @@ def test_a_limit_of_the_session_ends_calls_and_leaves_nothing_behind(
         assert lives.differences([Assignment(name, value)], is_open=is_open) == []
 
 
-def test_the_dangerous_variables_are_among_those_that_are_tried(
-    connection: Connection, lives: Lives
-) -> None:
+def test_dangerous_variables_are_tested(connection: Connection, lives: Lives) -> None:
     names = {variable.name for variable in lives.settable}
     assert names >= SURELY_SET
     # MySQL asks for a right to set max_error_count.
@@ -222,7 +216,7 @@ def is_harmless(line: tuple[object, ...], numbers: set[str]) -> bool:
 
 
 @pytest.mark.promise("P15")
-def test_the_next_call_gives_back_what_a_killed_call_has_left(
+def test_next_call_restores_settings_of_a_killed_call(
     connection: Connection, caller: Opened
 ) -> None:
     with closing(caller()) as session:

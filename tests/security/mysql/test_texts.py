@@ -43,7 +43,7 @@ def refused(session: Connection, words: str, **places: object) -> None:
 
 
 @pytest.mark.promise("P06", "P15", "P20")
-def test_a_producer_puts_no_text_into_a_queue_that_consumers_cannot_read(
+def test_producer_cannot_enqueue_an_unreadable_text(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     enqueue(connection, queue, "good")
@@ -53,7 +53,7 @@ def test_a_producer_puts_no_text_into_a_queue_that_consumers_cannot_read(
 
 
 @pytest.mark.promise("P06", "P15", "P20")
-def test_a_consumer_leaves_no_text_behind_that_others_cannot_read(
+def test_consumer_cannot_store_an_unreadable_text(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     enqueue(connection, queue, "1", "2")
@@ -64,16 +64,14 @@ def test_a_consumer_leaves_no_text_behind_that_others_cannot_read(
     assert bodies(dequeue(connection, queue, 10)) == ["2"]
 
 
-def test_no_queue_has_a_name_that_nobody_can_read(users: Accounts) -> None:
+def test_queue_name_cannot_be_unreadable(users: Accounts) -> None:
     words = f"create_queue({{text}}{', null' * 16})"
     refused(users["admin"], words)
     call(users["admin"], "queue_stats")
 
 
 @pytest.mark.promise("P20")
-def test_texts_beside_the_halves_come_out_as_they_went_in(
-    connection: Connection, queue: str
-) -> None:
+def test_texts_near_surrogates_round_trip(connection: Connection, queue: str) -> None:
     # Korean texts begin with the same byte as the halves of surrogate pairs.
     texts = ["한국어 \ud7a3", "힘\ue000\ufeff\ufffe\0 \U0001f418", "한" * 400_000]
     enqueue(connection, queue, *texts)

@@ -43,7 +43,7 @@ def in_its_schema(url: str, owner: str) -> str:
         ),
     ],
 )
-def test_what_stands_in_the_place_of_a_table_is_refused(
+def test_object_named_like_a_table_is_refused(
     server: OracleServer,
     empty_database: str,
     session: Connection,
@@ -83,7 +83,7 @@ def test_what_stands_in_the_place_of_a_table_is_refused(
         ),
     ],
 )
-def test_what_runs_when_a_table_of_ours_is_used_stops_migrate(
+def test_trigger_or_policy_on_a_table_stops_migrate(
     server: OracleServer,
     empty_database: str,
     session: Connection,
@@ -99,7 +99,7 @@ def test_what_runs_when_a_table_of_ours_is_used_stops_migrate(
             refused(empty_database)
 
 
-def test_nobody_migrates_or_looks_in_the_schema_of_another_account(
+def test_migrate_and_status_refuse_another_accounts_schema(
     server: OracleServer, empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database)
@@ -117,7 +117,7 @@ def test_nobody_migrates_or_looks_in_the_schema_of_another_account(
         server.drop_database(other)
 
 
-def test_a_dba_in_the_owner_s_schema_does_not_let_the_doctor_call_the_owner_s_code(
+def test_doctor_as_dba_calls_no_code_of_the_owner(
     server: OracleServer, empty_database: str
 ) -> None:
     migrate.migrate(empty_database)
@@ -132,7 +132,7 @@ def test_a_dba_in_the_owner_s_schema_does_not_let_the_doctor_call_the_owner_s_co
         server.drop_database(other)
 
 
-def test_an_owner_with_rights_on_the_whole_database_is_told_of_them(
+def test_owner_with_database_wide_rights_gets_a_notice(
     server: OracleServer, empty_database: str
 ) -> None:
     assert migrate.migrate(empty_database).notices == ()
@@ -143,9 +143,7 @@ def test_an_owner_with_rights_on_the_whole_database_is_told_of_them(
     assert found["rights of the owner"].status == "warning"
 
 
-def test_a_number_that_was_given_twice_is_an_error_and_no_queue_that_exists(
-    empty_database: str, session: Connection
-) -> None:
+def test_duplicate_queue_id_is_an_error(empty_database: str, session: Connection) -> None:
     """The numbers lie behind the data after a restore, say."""
     migrate.migrate(empty_database)
     with rowq.connect(empty_database) as queue:

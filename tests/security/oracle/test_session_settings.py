@@ -64,7 +64,7 @@ SETTINGS = {
 
 @pytest.mark.promise("P15", "P20")
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_message_lives_the_same_whatever_the_session_has_set(
+def test_session_settings_do_not_change_a_messages_life(
     connect: Connect, lives_as_in_a_clean_session: Callable[[Connection], None], setting: str
 ) -> None:
     session = connect()
@@ -79,7 +79,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
 
 
 @pytest.mark.promise("P02", "P15")
-def test_a_session_that_forbids_procedures_to_commit_is_refused_a_wait_and_loses_nothing(
+def test_session_that_forbids_commit_cannot_wait(
     connection: Connection, connect: Connect, queue_name: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)

@@ -42,7 +42,7 @@ def operators() -> Iterator[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize("path", ["pg_catalog, bait", "bait, pg_catalog"])
-def test_waiting_takes_no_operator_and_no_function_of_the_path(
+def test_waiting_uses_no_operator_or_function_of_the_path(
     owner: Session, consumer: Session, trap: Trap, path: str
 ) -> None:
     for place, (name, left, right, result) in enumerate(operators()):
@@ -69,7 +69,7 @@ def test_waiting_takes_no_operator_and_no_function_of_the_path(
     assert not trap.has_sprung
 
 
-def test_a_transactional_worker_takes_no_function_and_no_type_of_the_path(
+def test_transactional_worker_uses_no_object_of_the_path(
     url: str, owner: Session, consumer: Session, trap: Trap
 ) -> None:
     for signature, result in (
@@ -92,15 +92,13 @@ def test_a_transactional_worker_takes_no_function_and_no_type_of_the_path(
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_nobody_may_use_a_row_type(consumer: Session, table: str) -> None:
+def test_no_role_may_use_a_row_type(consumer: Session, table: str) -> None:
     for kind in (f"rowq.{table}", f"rowq.{table}[]"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             consumer.execute(f"create temporary table stolen (one_row {kind})")
 
 
-def test_nobody_may_use_the_row_type_of_a_day_of_the_archive(
-    owner: Session, consumer: Session
-) -> None:
+def test_no_role_may_use_an_archive_partitions_row_type(owner: Session, consumer: Session) -> None:
     enqueue(owner, "q", "a")
     claim_id = call_one(consumer, "dequeue_fast", queue_name="q").claim_id
     call(consumer, "complete", queue_name="q", claim_id=claim_id)
@@ -117,7 +115,7 @@ def test_nobody_may_use_the_row_type_of_a_day_of_the_archive(
 @pytest.mark.parametrize(
     "setting", ["default_tablespace = 'pg_global'", "default_table_access_method = 'bait'"]
 )
-def test_where_and_how_the_archive_is_stored_is_not_the_callers_to_say(
+def test_caller_does_not_control_archive_storage(
     owner: Session, consumer: Session, setting: str
 ) -> None:
     if "bait" in setting:
@@ -134,7 +132,7 @@ def test_where_and_how_the_archive_is_stored_is_not_the_callers_to_say(
     assert owner.execute(method).fetchall() == [("heap",)]
 
 
-def test_a_members_own_table_does_not_stop_an_upgrade_or_a_rollback(
+def test_members_table_does_not_block_upgrade_or_rollback(
     installed: str, consumer: Session
 ) -> None:
     consumer.execute(f"create temporary table harmless_{uuid.uuid4().hex} (x integer)")

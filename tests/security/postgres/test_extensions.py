@@ -27,7 +27,7 @@ def owners(superuser: Session) -> set[object]:
 
 
 @pytest.mark.promise("P16")
-def test_an_extension_in_the_schema_keeps_its_owner_and_rights_and_is_no_drift(
+def test_extension_in_the_schema_keeps_owner_and_rights(
     installed: str, superuser: Session, tenant: Session
 ) -> None:
     tenant.execute("create extension citext schema rowq")
@@ -40,7 +40,7 @@ def test_an_extension_in_the_schema_keeps_its_owner_and_rights_and_is_no_drift(
 
 
 @pytest.mark.promise("P16")
-def test_an_ordinary_owner_migrates_beside_an_extension_and_a_rollback_names_it(
+def test_ordinary_owner_migrates_beside_an_extension(
     superuser: Session, tenant: Session, login: Login
 ) -> None:
     owner = login("shop")
@@ -63,7 +63,7 @@ def test_an_ordinary_owner_migrates_beside_an_extension_and_a_rollback_names_it(
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("part", ["table rowq.message", "function rowq.health"])
-def test_what_a_former_member_of_the_owner_has_made_a_part_of_his_extension_is_named(
+def test_former_members_extension_member_is_named(
     installed: str, superuser: Session, tenant: Session, part: str
 ) -> None:
     tenant.execute("create schema own")

@@ -80,7 +80,7 @@ def bob(login: Login) -> Iterator[Session]:
 @pytest.mark.parametrize("way", ["migrate", "script"])
 @pytest.mark.parametrize("installer", ["postgres", "tenant"])
 @pytest.mark.usefixtures("bob")
-def test_default_privileges_of_whoever_installs_give_nobody_a_right(
+def test_default_privileges_of_the_installer_grant_nothing(
     server: Server, url: str, superuser: Session, tenant_url: str, installer: str, way: str
 ) -> None:
     superuser.execute('create role "with space"')
@@ -107,7 +107,7 @@ def test_default_privileges_of_whoever_installs_give_nobody_a_right(
         superuser.execute('drop role "with space"')
 
 
-def test_rights_that_were_granted_later_are_taken_back_whoever_granted_them(
+def test_later_grants_are_revoked_whatever_their_grantor(
     installed: str, superuser: Session, bob: Session, login: Login
 ) -> None:
     archive_a_day(superuser)
@@ -149,9 +149,7 @@ def test_rights_that_were_granted_later_are_taken_back_whoever_granted_them(
 
 
 @pytest.mark.usefixtures("bob")
-def test_what_a_dba_grants_on_a_public_routine_stays_and_is_named(
-    installed: str, superuser: Session
-) -> None:
+def test_dbas_grant_on_a_routine_stays_and_is_named(installed: str, superuser: Session) -> None:
     superuser.execute("grant usage on schema rowq to bob")
     superuser.execute("grant execute on function rowq.version, rowq.peek to bob")
     superuser.execute("grant execute on procedure rowq.dequeue_wait to bob")
@@ -169,7 +167,7 @@ def test_what_a_dba_grants_on_a_public_routine_stays_and_is_named(
 
 
 @pytest.mark.parametrize("place", ["", "in schema rowq"])
-def test_default_privileges_that_a_former_member_of_the_owner_left_behind_are_removed(
+def test_former_members_default_privileges_are_removed(
     installed: str, superuser: Session, bob: Session, login: Login, place: str
 ) -> None:
     with psycopg.connect(login("former", "rowq_owner"), autocommit=True) as session:
@@ -206,7 +204,7 @@ def test_default_privileges_that_a_former_member_of_the_owner_left_behind_are_re
 
 
 @pytest.mark.usefixtures("bob")
-def test_default_privileges_of_an_owner_that_is_an_account_do_not_reach_the_archive(
+def test_owners_default_privileges_spare_the_archive(
     superuser: Session, tenant_url: str, tenant: Session
 ) -> None:
     migrate.migrate(tenant_url)
@@ -226,7 +224,7 @@ def test_default_privileges_of_an_owner_that_is_an_account_do_not_reach_the_arch
         "create domain rowq.number as integer",
     ],
 )
-def test_a_routine_or_a_type_of_a_third_party_in_the_schema_is_named_and_stays_his(
+def test_foreign_routine_or_type_is_named_and_kept(
     installed: str, superuser: Session, bob: Session, made: str
 ) -> None:
     superuser.execute("grant usage, create on schema rowq to bob")

@@ -107,7 +107,7 @@ def test_import_as_a_superuser_runs_no_code_of_a_tenant(
         assert "tenant" in done.err
 
 
-def test_a_member_of_a_superuser_role_is_refused_too(
+def test_member_of_a_superuser_role_is_refused(
     url: str, trap: Trap, superuser: Session, login: Login
 ) -> None:
     migrate(url)
@@ -123,7 +123,7 @@ def test_a_member_of_a_superuser_role_is_refused_too(
     assert not trap.has_sprung
 
 
-def test_the_owner_of_the_tables_imports_them(
+def test_owner_of_the_tables_imports_them(
     url: str, tenant_url: str, tenant: Session, superuser: Session
 ) -> None:
     migrate(url)
@@ -134,7 +134,7 @@ def test_the_owner_of_the_tables_imports_them(
     assert (done.row["enqueued"], done.row["removed"]) == (3, 3)
 
 
-def test_a_superuser_imports_tables_of_superusers(url: str, superuser: Session) -> None:
+def test_superuser_imports_tables_of_superusers(url: str, superuser: Session) -> None:
     migrate(url)
     superuser.execute(QUEUE)
     done = imported(url, "--remove", "--json")
@@ -142,7 +142,7 @@ def test_a_superuser_imports_tables_of_superusers(url: str, superuser: Session) 
     assert (done.row["enqueued"], done.row["removed"]) == (3, 3)
 
 
-def test_operators_and_functions_of_a_tenant_are_not_looked_up(
+def test_import_uses_no_operator_or_function_of_a_tenant(
     url: str, trap: Trap, superuser: Session
 ) -> None:
     migrate(url)

@@ -36,7 +36,7 @@ def hold_all(session: Session) -> None:
 
 @pytest.mark.promise("P16", "P19")
 @pytest.mark.parametrize("role", [(), ("rowq_producer",), ("rowq_monitor",)], ids=str)
-def test_housekeeping_goes_on_whatever_locks_a_stranger_holds(
+def test_foreign_advisory_lock_does_not_block_maintain(
     owner: Session, as_role: Callable[..., Session], role: tuple[str, ...]
 ) -> None:
     hold_all(as_role("stranger", *role))
@@ -55,7 +55,7 @@ def test_housekeeping_goes_on_whatever_locks_a_stranger_holds(
 
 @pytest.mark.promise("P16", "P19")
 @pytest.mark.parametrize("role", [(), ("rowq_producer",), ("rowq_monitor",)], ids=str)
-def test_a_strangers_lock_does_not_keep_a_session_from_being_the_one_that_keeps_house(
+def test_foreign_lock_does_not_block_election(
     owner: Session, as_role: Callable[..., Session], role: tuple[str, ...]
 ) -> None:
     del owner
@@ -66,9 +66,7 @@ def test_a_strangers_lock_does_not_keep_a_session_from_being_the_one_that_keeps_
     assert call_one(consumer, "elect_leader", queue_name="q").elected
 
 
-def test_of_those_who_may_keep_house_one_is_elected(
-    owner: Session, as_role: Callable[..., Session]
-) -> None:
+def test_one_leader_is_elected(owner: Session, as_role: Callable[..., Session]) -> None:
     consumer = as_role("consumer", "rowq_consumer")
     consumer.execute("begin")
     assert call_one(consumer, "maintain", queue_name="q").elected
@@ -78,7 +76,7 @@ def test_of_those_who_may_keep_house_one_is_elected(
     assert call_one(owner, "maintain", queue_name="q").elected
 
 
-def test_of_those_who_take_the_role_on_to_keep_house_one_is_elected(
+def test_one_leader_is_elected_among_set_roles(
     owner: Session, as_role: Callable[..., Session], login: Login
 ) -> None:
     pooled = login("pooled")
@@ -94,7 +92,7 @@ def test_of_those_who_take_the_role_on_to_keep_house_one_is_elected(
         ).elected
 
 
-def test_who_is_elected_for_no_queue_looks_once_whose_the_locks_are(
+def test_unelected_session_checks_lock_owners_once(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
     owner.execute("select rowq.create_queue('q' || n) from generate_series(1, 9) n")
@@ -109,7 +107,7 @@ def test_who_is_elected_for_no_queue_looks_once_whose_the_locks_are(
     assert owner.execute(looks).fetchall() == [(1,)]
 
 
-def test_what_waits_for_the_shape_of_the_archive_waits_a_second_and_keeps_house_without_it(
+def test_maintain_waits_1_second_for_archive_lock(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
     first = as_role("first", "rowq_consumer")
@@ -126,7 +124,7 @@ def test_what_waits_for_the_shape_of_the_archive_waits_a_second_and_keeps_house_
 
 
 @pytest.mark.promise("P16", "P19")
-def test_a_lock_of_a_prepared_transaction_elects_nobody(
+def test_lock_of_a_prepared_transaction_is_no_election(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
     consumer, stranger = as_role("consumer", "rowq_consumer"), as_role("stranger")
@@ -141,7 +139,7 @@ def test_a_lock_of_a_prepared_transaction_elects_nobody(
         owner.execute("rollback prepared 'rowq_test_locks'")
 
 
-def test_the_archive_is_waited_for_once_however_many_queues_have_one(
+def test_maintain_waits_once_for_the_archive_of_all_queues(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
     consumer = as_role("consumer", "rowq_consumer")
@@ -160,7 +158,7 @@ def test_the_archive_is_waited_for_once_however_many_queues_have_one(
     assert [row.archived for row in call(consumer, "maintain")] == [1] * 4
 
 
-def test_a_day_that_another_has_dropped_and_not_committed_is_waited_for_a_second(
+def test_maintain_waits_1_second_for_open_partition_drop(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
     consumer = as_role("consumer", "rowq_consumer")

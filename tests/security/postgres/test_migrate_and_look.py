@@ -64,7 +64,7 @@ def make_a_trap_of_rowq(trap: Trap) -> None:
 
 
 @pytest.mark.parametrize("tables", [[], [META], [META, MIGRATION, LOG]], ids=len)
-def test_a_schema_that_a_tenant_made_beforehand_is_not_taken_over(
+def test_planted_schema_is_not_taken_over(
     server: Server, url: str, superuser: Session, trap: Trap, tables: list[str]
 ) -> None:
     trap.attacker.execute("create schema rowq")
@@ -83,7 +83,7 @@ def test_a_schema_that_a_tenant_made_beforehand_is_not_taken_over(
     assert superuser.execute(query).fetchone() == (0,)
 
 
-def test_a_view_in_the_place_of_the_bookkeeping_is_not_read(url: str, trap: Trap) -> None:
+def test_view_in_place_of_bookkeeping_is_not_read(url: str, trap: Trap) -> None:
     trap.attacker.execute("create schema rowq")
     trap.attacker.execute(OURS)
     trap.attacker.execute("create view rowq.migration as select bait.spring()::text migration_id")
@@ -110,7 +110,7 @@ READ_BY_A_LOOK = [
 
 @pytest.mark.parametrize("victim", ["postgres", "mate"])
 @pytest.mark.parametrize("planted", READ_BY_A_LOOK)
-def test_nobody_reads_what_another_owns_and_may_have_prepared(
+def test_status_reads_nothing_that_another_role_owns(
     url: str, tenant_url: str, trap: Trap, login: Login, planted: str, victim: str
 ) -> None:
     migrate.migrate(tenant_url)
@@ -123,9 +123,7 @@ def test_nobody_reads_what_another_owns_and_may_have_prepared(
     assert not trap.has_sprung
 
 
-def test_an_owner_looks_and_migrates_whoever_else_can_act_as_it(
-    tenant_url: str, login: Login
-) -> None:
+def test_owner_migrates_even_if_others_can_act_as_it(tenant_url: str, login: Login) -> None:
     login("mate", "tenant")
     assert migrate.migrate(tenant_url).applied == EVERY
     assert migrate.status(tenant_url).owner == "tenant"
@@ -170,7 +168,7 @@ PLANTED_BY_A_FORMER_MEMBER = {
 
 
 @pytest.mark.parametrize("name", PLANTED_BY_A_FORMER_MEMBER)
-def test_what_a_former_member_of_the_owner_has_planted_is_named_and_does_not_run(
+def test_former_members_object_is_named_and_not_run(
     server: Server, installed: str, superuser: Session, trap: Trap, name: str
 ) -> None:
     trap.attacker.execute("grant create on schema bait to public")
@@ -198,7 +196,7 @@ def test_what_a_former_member_of_the_owner_has_planted_is_named_and_does_not_run
 
 
 @pytest.mark.parametrize("victim", ["postgres", "mate"])
-def test_nobody_upgrades_what_another_owns_and_may_have_prepared(
+def test_migrate_refuses_what_another_role_owns(
     server: Server, url: str, tenant_url: str, trap: Trap, login: Login, victim: str
 ) -> None:
     migrate.migrate(tenant_url)
@@ -215,7 +213,7 @@ def test_nobody_upgrades_what_another_owns_and_may_have_prepared(
     assert not trap.has_sprung
 
 
-def test_the_only_member_of_the_owner_upgrades_and_two_members_do_not_trust_one_another(
+def test_only_the_sole_member_of_the_owner_upgrades(
     installed: str, superuser: Session, login: Login
 ) -> None:
     alice = login("alice", "rowq_owner")
@@ -232,7 +230,7 @@ def test_the_only_member_of_the_owner_upgrades_and_two_members_do_not_trust_one_
 
 
 @pytest.mark.parametrize("made", ["login", "superuser", "nologin"])
-def test_a_role_rowq_owner_that_somebody_can_act_as_is_given_nothing(
+def test_rowq_owner_with_members_gets_nothing(
     url: str, superuser: Session, login: Login, made: str
 ) -> None:
     login("mallory")
@@ -249,7 +247,7 @@ def test_a_role_rowq_owner_that_somebody_can_act_as_is_given_nothing(
     assert migrate.migrate(url).applied == EVERY
 
 
-def test_an_empty_schema_of_another_is_his_to_use(
+def test_empty_schema_of_another_role_is_refused(
     url: str, superuser: Session, tenant_url: str, tenant: Session
 ) -> None:
     tenant.execute("create schema rowq")
@@ -269,7 +267,7 @@ def test_an_empty_schema_of_another_is_his_to_use(
         ("function", "rowq.second()", "returns integer security definer return 1"),
     ],
 )
-def test_what_a_third_party_has_made_in_the_schema_is_named_and_not_taken_over(
+def test_foreign_object_in_schema_is_named_and_kept(
     installed: str, superuser: Session, login: Login, kind: str, name: str, rest: str
 ) -> None:
     mallory = login("mallory")
@@ -303,7 +301,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("path", ["public, pg_catalog", '"$user", public', "public"])
-def test_what_the_databases_owner_puts_in_the_path_is_not_run(
+def test_object_in_the_path_is_not_run(
     server: Server, installed: str, superuser: Session, trap: Trap, path: str
 ) -> None:
     database = superuser.info.dbname
@@ -336,9 +334,7 @@ def test_what_the_databases_owner_puts_in_the_path_is_not_run(
         assert not trap.has_sprung, name
 
 
-def test_a_superusers_doctor_calls_no_routine_that_another_owns(
-    url: str, tenant_url: str, trap: Trap
-) -> None:
+def test_superusers_doctor_calls_no_foreign_routine(url: str, tenant_url: str, trap: Trap) -> None:
     migrate.migrate(tenant_url)
     for routine in ("version()", "health()"):
         trap.attacker.execute(f"drop function rowq.{routine}")
@@ -348,7 +344,7 @@ def test_a_superusers_doctor_calls_no_routine_that_another_owns(
     assert not trap.has_sprung
 
 
-def test_a_doctor_who_found_no_rowq_calls_nothing_that_a_tenant_makes_meanwhile(
+def test_doctor_calls_nothing_created_during_its_run(
     url: str, trap: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = migrate.status
@@ -363,7 +359,7 @@ def test_a_doctor_who_found_no_rowq_calls_nothing_that_a_tenant_makes_meanwhile(
     assert not trap.has_sprung
 
 
-def test_a_doctor_calls_nothing_of_a_tenant_who_has_taken_rowqs_place_meanwhile(
+def test_doctor_calls_no_rowq_replaced_during_its_run(
     url: str, installed: str, trap: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = migrate.status
@@ -380,7 +376,7 @@ def test_a_doctor_calls_nothing_of_a_tenant_who_has_taken_rowqs_place_meanwhile(
     assert not trap.has_sprung
 
 
-def test_a_database_that_makes_a_superuser_somebody_else_gets_no_rowq(
+def test_database_that_sets_the_role_is_refused(
     url: str, superuser: Session, tenant_url: str
 ) -> None:
     superuser.execute(f"alter database {superuser.info.dbname} set role = 'tenant'")
@@ -391,7 +387,7 @@ def test_a_database_that_makes_a_superuser_somebody_else_gets_no_rowq(
     assert migrate.migrate(tenant_url).applied == EVERY
 
 
-def test_what_would_belong_to_a_role_that_others_act_as_is_not_installed(
+def test_role_that_others_can_act_as_does_not_install(
     superuser: Session, tenant_url: str, login: Login
 ) -> None:
     mate = login("mate", "tenant")
@@ -462,7 +458,7 @@ CHANGED_BY_A_FORMER_MEMBER |= {
 
 
 @pytest.mark.parametrize("change", CHANGED_BY_A_FORMER_MEMBER)
-def test_a_doctor_calls_nothing_where_a_routine_is_not_as_shipped(
+def test_doctor_calls_nothing_if_a_routine_is_modified(
     installed: str, superuser: Session, trap: Trap, change: str
 ) -> None:
     superuser.execute("grant rowq_owner to tenant")
@@ -476,7 +472,7 @@ def test_a_doctor_calls_nothing_where_a_routine_is_not_as_shipped(
     assert not trap.has_sprung
 
 
-def test_a_tenant_cannot_stop_a_migration_by_a_lock(
+def test_tenants_lock_does_not_block_a_migration(
     url: str, installed: str, tenant: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGOPTIONS", "-c lock_timeout=2s")

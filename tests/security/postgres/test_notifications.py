@@ -84,7 +84,7 @@ def fill_notifications(session: Session) -> None:
         )
 
 
-def test_a_full_queue_of_notifications_stops_no_producer(sessions: Sessions) -> None:
+def test_full_notification_queue_stops_no_producer(sessions: Sessions) -> None:
     admin, stranger, another = sessions.open(), sessions.open("stranger"), sessions.open("stranger")
     if admin.info.server_version < FIRST_WITH_A_SIZE * 10_000:
         pytest.skip("the queue takes 8 GB to be filled; to run it: --engine postgres18")
@@ -104,7 +104,7 @@ def test_a_full_queue_of_notifications_stops_no_producer(sessions: Sessions) -> 
     wait_until(lambda: check(admin, "notification_queue")[0] == "ok", "the queue is emptied")
 
 
-def test_nobody_hears_or_wakes_who_listens_without_having_called_listen(sessions: Sessions) -> None:
+def test_notifications_require_the_listen_routine(sessions: Sessions) -> None:
     admin, worker, stranger = sessions.open(), sessions.open(), sessions.open("stranger")
     heard, overheard = PostgresNotifications(worker), PostgresNotifications(stranger)
     channel = call_one(worker, "listen", queue_name="q").channel
@@ -126,7 +126,7 @@ def test_nobody_hears_or_wakes_who_listens_without_having_called_listen(sessions
         stranger.execute("select * from rowq.meta")
 
 
-def test_a_session_that_no_longer_listens_receives_nothing(sessions: Sessions) -> None:
+def test_session_after_unlisten_receives_nothing(sessions: Sessions) -> None:
     worker = sessions.open()
     call(worker, "listen", queue_name="q")
     call(worker, "listen", queue_name="q")
@@ -138,7 +138,7 @@ def test_a_session_that_no_longer_listens_receives_nothing(sessions: Sessions) -
     assert worker.execute(channels).fetchall() == []
 
 
-def test_every_installation_has_channels_of_its_own(sessions: Sessions) -> None:
+def test_every_installation_has_its_own_channels(sessions: Sessions) -> None:
     admin = sessions.open()
     call(admin, "create_queue", queue_name="another")
     first = call_one(admin, "listen", queue_name="q").channel

@@ -8,7 +8,7 @@ from tests.security.recipes import recipe
 
 
 @pytest.mark.promise("P16")
-def test_who_may_send_to_one_queue_by_a_function_may_send_to_no_other(
+def test_function_for_one_queue_allows_no_other_queue(
     installed: str, superuser: Session, login: Login
 ) -> None:
     assert installed

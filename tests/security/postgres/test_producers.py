@@ -52,7 +52,7 @@ def name_all(producer: Session, ids: list[int]) -> None:
 @pytest.mark.promise("P04", "P08", "P26")
 @pytest.mark.parametrize("batch", [1, COUNT])
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_prepared_transaction_of_a_producer_keeps_no_worker_waiting(
+def test_producers_prepared_transaction_blocks_no_worker(
     cluster: PostgresServer, open_as: Open, batch: int, archive_days: int
 ) -> None:
     admin, producer = open_as("postgres"), open_as("rowq_producer")
@@ -87,7 +87,7 @@ def test_a_prepared_transaction_of_a_producer_keeps_no_worker_waiting(
 
 
 @pytest.mark.promise("P03", "P09")
-def test_an_open_transaction_of_a_producer_neither_kills_messages_nor_keeps_them_leased(
+def test_producers_open_transaction_harms_no_message(
     open_as: Open,
 ) -> None:
     """With max_attempts 1 a message whose lease runs out is dead."""

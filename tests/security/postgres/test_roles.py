@@ -37,15 +37,13 @@ def consumer(installed: str, login: Login) -> Iterator[Session]:
         "begin; lock table rowq.queue in access share mode",
     ],
 )
-def test_a_consumer_takes_on_no_other_rights(consumer: Session, attempt: str) -> None:
+def test_consumer_gains_no_other_rights(consumer: Session, attempt: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         consumer.execute(attempt)
 
 
 @pytest.mark.promise("P16")
-def test_statistics_and_the_list_of_sessions_show_no_body(
-    consumer: Session, superuser: Session
-) -> None:
+def test_statistics_and_sessions_show_no_body(consumer: Session, superuser: Session) -> None:
     superuser.execute("select rowq.create_queue('orders')")
     sent = "select rowq.enqueue('orders', 'secret-' || n) from generate_series(1, 200) n"
     superuser.execute(sent)
@@ -59,7 +57,7 @@ def test_statistics_and_the_list_of_sessions_show_no_body(
 
 
 @pytest.mark.promise("P16")
-def test_a_database_to_which_a_role_of_the_server_may_not_connect_is_closed_to_it(
+def test_role_without_connect_cannot_use_the_database(
     cluster: PostgresServer, consumer: Session, superuser: Session
 ) -> None:
     other = cluster.fresh_database()

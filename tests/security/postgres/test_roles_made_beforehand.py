@@ -28,7 +28,7 @@ def is_told(url: str) -> bool:
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("hands", HANDS)
-def test_a_role_that_is_in_somebodys_hands_is_refused_at_first_and_told_later(
+def test_role_with_members_is_refused_then_reported(
     url: str, superuser: Session, login: Login, hands: str
 ) -> None:
     login("boss")
@@ -47,7 +47,7 @@ def test_a_role_that_is_in_somebodys_hands_is_refused_at_first_and_told_later(
 
 
 @pytest.mark.promise("P16")
-def test_who_made_a_role_beforehand_does_not_become_an_admin(
+def test_creator_of_a_role_does_not_become_admin(
     url: str, superuser: Session, login: Login
 ) -> None:
     if superuser.info.server_version < 160000:
@@ -64,9 +64,7 @@ def test_who_made_a_role_beforehand_does_not_become_an_admin(
 
 
 @pytest.mark.promise("P16")
-def test_who_makes_the_roles_and_installs_is_told_of_others_only(
-    superuser: Session, login: Login
-) -> None:
+def test_creator_of_the_roles_gets_notices_of_others_only(superuser: Session, login: Login) -> None:
     app = login("app")
     superuser.execute("alter role app createrole")
     superuser.execute(f"grant create on database {superuser.info.dbname} to app")

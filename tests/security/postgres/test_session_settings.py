@@ -161,7 +161,7 @@ def set_all(session: Session, settings: list[tuple[str, str]]) -> list[tuple[str
 
 @pytest.mark.timeout(600)
 @pytest.mark.promise("P05", "P10", "P12", "P16", "P20")
-def test_no_setting_of_a_session_changes_what_a_routine_does(installed: str, login: Login) -> None:
+def test_session_settings_do_not_change_routines(installed: str, login: Login) -> None:
     """A life that is the same in spite of many settings at once is so in spite of each.
 
     Where it is not, they are tried one by one.

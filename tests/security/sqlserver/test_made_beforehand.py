@@ -47,7 +47,7 @@ def refused_by_all(session: Connection, url: str, words: str) -> None:
             refused(url)
 
 
-def test_a_schema_that_belongs_to_somebody_else_runs_nothing_of_its_owner_s(
+def test_foreign_schema_runs_no_code_of_its_owner(
     session: Connection, empty_database: str, stranger: str, ran: Ran
 ) -> None:
     session.execute(f"create schema rowq authorization {stranger}")
@@ -59,7 +59,7 @@ def test_a_schema_that_belongs_to_somebody_else_runs_nothing_of_its_owner_s(
     assert ran() == []
 
 
-def test_an_empty_schema_of_somebody_else_is_not_ours(
+def test_empty_foreign_schema_is_refused(
     session: Connection, empty_database: str, stranger: str
 ) -> None:
     session.execute(f"create schema rowq authorization {stranger}")
@@ -90,7 +90,7 @@ def test_an_empty_schema_of_somebody_else_is_not_ours(
     ],
     ids=["trigger on meta", "trigger on the log", "computed column", "key", "default", "policy"],
 )
-def test_what_was_put_on_a_table_of_ours_stops_migrate_before_it_runs(
+def test_code_on_a_rowq_table_stops_migrate(
     session: Connection, empty_database: str, ran: Ran, theirs: str, words: str
 ) -> None:
     migrate.migrate(empty_database)
@@ -110,16 +110,14 @@ def test_what_was_put_on_a_table_of_ours_stops_migrate_before_it_runs(
     assert ran() == []
 
 
-def test_a_view_with_the_name_of_a_table_is_not_taken_for_it(
-    session: Connection, empty_database: str
-) -> None:
+def test_view_named_like_a_table_is_refused(session: Connection, empty_database: str) -> None:
     migrate.migrate(empty_database)
     session.execute("drop table rowq.finished")
     session.execute("create view rowq.finished as select 1 as queue_id")
     refused_by_all(session, empty_database, "rowq.finished is no table")
 
 
-def test_a_user_with_the_name_of_a_role_gets_nothing(
+def test_user_named_like_a_role_gets_no_right(
     session: Connection, empty_database: str, login: str
 ) -> None:
     session.execute(f"create user rowq_consumer for login {login}")
@@ -136,7 +134,7 @@ def test_a_user_with_the_name_of_a_role_gets_nothing(
         "create role rowq_admin authorization dbo; grant control on role::rowq_admin to {}",
     ],
 )
-def test_principals_of_rowq_s_names_that_somebody_else_can_act_as_are_refused(
+def test_impersonable_rowq_principals_are_refused(
     session: Connection, empty_database: str, stranger: str, theirs: str
 ) -> None:
     if "for login" in theirs:
@@ -146,7 +144,7 @@ def test_principals_of_rowq_s_names_that_somebody_else_can_act_as_are_refused(
 
 
 @pytest.mark.requires("genuine")
-def test_a_trigger_that_is_disabled_stops_nobody(session: Connection, empty_database: str) -> None:
+def test_disabled_trigger_is_ignored(session: Connection, empty_database: str) -> None:
     session.execute("create table dbo.ran (who nvarchar(128))")
     migrate.migrate(empty_database)
     session.execute(TRIGGER.format("rowq.ready"))
@@ -155,7 +153,7 @@ def test_a_trigger_that_is_disabled_stops_nobody(session: Connection, empty_data
 
 
 @pytest.mark.requires("genuine")
-def test_a_trigger_on_ddl_runs_without_the_rights_on_the_server_of_whoever_migrates(
+def test_ddl_trigger_runs_without_server_rights(
     session: Connection, empty_database: str, ran: Ran
 ) -> None:
     """The database's owner may have one; a member of sysadmin migrates as dbo, and as no more."""
@@ -172,7 +170,7 @@ def test_a_trigger_on_ddl_runs_without_the_rights_on_the_server_of_whoever_migra
 
 
 @pytest.mark.requires("genuine")
-def test_a_trigger_on_ddl_stops_migrate_where_it_would_run_with_rights_on_the_server(
+def test_ddl_trigger_with_server_rights_stops_migrate(
     session: Connection, empty_database: str, ran: Ran
 ) -> None:
     """The user dbo is a member of sysadmin in a trustworthy database of such a member."""
@@ -188,7 +186,7 @@ def test_a_trigger_on_ddl_stops_migrate_where_it_would_run_with_rights_on_the_se
 
 
 @pytest.mark.requires("genuine")
-def test_a_permission_to_see_a_role_stops_nobody(
+def test_permission_to_view_a_role_is_ignored(
     session: Connection, empty_database: str, stranger: str
 ) -> None:
     migrate.migrate(empty_database)

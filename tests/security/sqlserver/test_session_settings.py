@@ -70,7 +70,7 @@ def set_to(session: Connection, statements: str) -> None:
 
 @pytest.mark.promise("P15", "P20")
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_message_lives_the_same_whatever_the_session_has_set(
+def test_session_settings_do_not_change_a_messages_life(
     connect: Connect, lives_as_in_a_clean_session: Callable[[Connection], None], setting: str
 ) -> None:
     session = connect()
@@ -81,7 +81,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
 @pytest.mark.promise("P15")
 @pytest.mark.requires("genuine")
 @pytest.mark.parametrize("setting", NOTHING_RUNS)
-def test_where_nothing_runs_nothing_happens(
+def test_session_that_executes_nothing_changes_nothing(
     connection: Connection, connect: Connect, queue_name: str, setting: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)

@@ -43,7 +43,7 @@ def hold(theirs: Connection) -> Callable[[str], int]:
 
 
 @pytest.mark.promise("P19")
-def test_locks_by_name_that_everybody_may_take_hold_up_neither_migrate_nor_maintain(
+def test_public_application_locks_block_nothing(
     session: Connection, empty_database: str, hold: Callable[[str], int]
 ) -> None:
     assert [hold(name) for name in NAMES] == [0] * len(NAMES)
@@ -55,7 +55,7 @@ def test_locks_by_name_that_everybody_may_take_hold_up_neither_migrate_nor_maint
     assert (kept.elected, kept.promoted) == (True, 1)
 
 
-def test_a_waiter_whose_lock_is_held_by_a_stranger_is_a_second_late_at_most(
+def test_foreign_lock_delays_a_waiter_by_at_most_1_second(
     session: Connection, empty_database: str, hold: Callable[[str], int]
 ) -> None:
     migrate.migrate(empty_database)
@@ -71,7 +71,7 @@ def test_a_waiter_whose_lock_is_held_by_a_stranger_is_a_second_late_at_most(
     assert time.monotonic() - sent_at < 3
 
 
-def test_the_lock_of_migrations_is_not_to_be_had(
+def test_migration_lock_cannot_be_taken(
     session: Connection, hold: Callable[[str, str], int]
 ) -> None:
     with suppress(Exception):
@@ -80,7 +80,7 @@ def test_the_lock_of_migrations_is_not_to_be_had(
     assert session.execute(free).fetchone()[0] == 1
 
 
-def test_a_procedure_of_dbo_s_does_not_reach_the_tables_for_who_may_write_one(
+def test_dbos_procedure_does_not_reach_the_tables(
     session: Connection, empty_database: str, stranger: str, theirs: Connection
 ) -> None:
     migrate.migrate(empty_database)
@@ -97,9 +97,7 @@ def test_a_procedure_of_dbo_s_does_not_reach_the_tables_for_who_may_write_one(
     assert dequeue_one(session, "q").body == "a secret"
 
 
-def test_the_owner_of_the_schema_can_shape_partitions_and_nothing_else(
-    session: Connection, empty_database: str
-) -> None:
+def test_schema_owner_can_only_change_partitions(session: Connection, empty_database: str) -> None:
     migrate.migrate(empty_database)
     rights = session.execute(
         "select p.permission_name from sys.database_permissions p"
