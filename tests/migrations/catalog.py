@@ -1,4 +1,4 @@
-"""Reads everything that makes up the schema rowq on PostgreSQL, in a form that can be compared."""
+"""Read the whole schema rowq of PostgreSQL in a form that can be compared."""
 
 from typing import Any
 
@@ -58,9 +58,9 @@ QUERIES = {
 
 
 def snapshot(connection: Any, *, without: tuple[str, ...] = ()) -> dict[str, list[tuple[Any, ...]]]:
-    """Return all parts of the schema, without what belongs to the relations in `without`.
+    """Return all parts of the schema except those of the relations in `without`.
 
-    Columns keep their order but not their numbers, which depend on what was dropped before.
+    Columns keep their order but not their numbers, which depend on dropped columns.
     """
     connection.execute("set search_path = ''")
     parts = {}

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of migrations: psql, releases of their own, a cluster."""
+"""Fixtures of the migration tests: psql, releases, a private server."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def major(server: Server) -> int:
 
 @pytest.fixture
 def psql(server: Server) -> Psql:
-    """Return a function that runs psql on a database, with a file or a text through its stdin."""
+    """Return a function that runs psql on a database, with a file or a text as stdin."""
     found = psql_program(server)
 
     def run(url: str, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -39,7 +39,7 @@ def psql(server: Server) -> Psql:
 
 @pytest.fixture
 def session(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session of the user that made the test's own empty database."""
+    """Return a session of the empty database's owner."""
     connection = server.connect(empty_database)
     yield connection
     connection.close()
@@ -47,7 +47,7 @@ def session(server: Server, empty_database: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of PostgreSQL's migrations, released, that rowq uses during the test."""
+    """Let rowq use a released copy of PostgreSQL's migrations; return it."""
     return use_released(copied_without_history(tmp_path, "postgres"), monkeypatch)
 
 
@@ -69,7 +69,7 @@ def second_release(releases: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(server: Server) -> Iterator[PostgresServer]:
-    """Return a server of this module's own: rowq's roles belong to the whole server."""
+    """Return a server for this module only: rowq's roles are server-wide."""
     try:
         own = PostgresProvider().from_local(str(major(server)))
     except Unavailable as reason:

@@ -1,4 +1,4 @@
-"""A release adds columns to the tables that every call uses, while producers and consumers call."""
+"""A release adds columns to all hot tables while producers and consumers call."""
 
 import itertools
 import threading
@@ -19,22 +19,22 @@ from tests.stored_times import tick
 BATCH = 8
 ROUNDS = 3
 SECONDS = 1.0
-"""Each release is worked with for so long before the next change."""
+"""Seconds of load before each change of release."""
 
 ORDER = ("claim", "message", "blocked")
-"""The order in which calls lock these tables, as docs/contributing.md says."""
+"""The tables in the lock order of docs/contributing.md."""
 
 
 @pytest.fixture
 def wider_release(releases: Path) -> None:
-    """Add a migration that gives each of these tables a column without a value."""
+    """Add a migration that adds a nullable column to each of these tables."""
     apply = [f"alter table rowq.{table} add column if not exists note text;" for table in ORDER]
     undo = [f"alter table rowq.{table} drop column if exists note;" for table in ORDER]
     begin_next(releases, "wider", "0.2.0", (" ".join(apply), " ".join(undo)))
 
 
 def messages(numbers: Iterator[int]) -> list[rowq.NewMessage]:
-    """Return a batch of every kind: with keys, in groups, delayed, expiring, and that wait."""
+    """Return a batch of messages with keys, groups, delays, expiry and predecessors."""
     each = [next(numbers) for _ in range(BATCH)]
     kinds: list[dict[str, Any]] = [
         {"dedup_key": f"key {each[0]}"},
@@ -50,7 +50,7 @@ def messages(numbers: Iterator[int]) -> list[rowq.NewMessage]:
 
 
 def produce(own: rowq.Queue, numbers: Iterator[int], sent: list[int]) -> None:
-    """Send a batch, and single messages."""
+    """Send a batch and single messages."""
     batch = messages(numbers)
     rows = own.enqueue_batch("q", batch)
     assert {row.outcome for row in rows} == {"enqueued"}
@@ -61,7 +61,7 @@ def produce(own: rowq.Queue, numbers: Iterator[int], sent: list[int]) -> None:
 
 
 def consume(own: rowq.Queue, done: list[int], batch_size: int = 5) -> None:
-    """Finish some messages, give some back for a while, and keep house."""
+    """Complete some messages, release others with a delay, and run maintain."""
     if leased := own.dequeue_fast("q", batch_size):
         claim, ids = leased[0].claim_id, [message.message_id for message in leased]
         if leased[0].attempt == 1 and leased[0].data % 7 == 0:

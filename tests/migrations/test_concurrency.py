@@ -1,4 +1,4 @@
-"""Many sessions run migrate at once, in one database and in many."""
+"""Many sessions migrate concurrently, in one database and in many."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""A crash at any moment leaves what was there before, and running again repairs it."""
+"""A crash at any point changes nothing, and the next run succeeds."""
 
 import signal
 import subprocess
@@ -23,7 +23,7 @@ STEPS = len(release_for("postgres").migrations[0].migration.steps)
 
 @pytest.fixture(scope="module")
 def whole(server: Server) -> dict[str, list[tuple[Any, ...]]]:
-    """Return what a database looks like when nothing went wrong."""
+    """Return the catalog of a complete installation."""
     url = server.fresh_database()
     migrate.migrate(url)
     with server.connect(url) as connection:
@@ -94,7 +94,7 @@ def test_client_killed_inside_a_step_leaves_nothing(
     whole: dict[str, list[tuple[Any, ...]]],
 ) -> None:
     with server.connect(empty_database, autocommit=False) as blocker:
-        # Create the schema and do not commit: whoever creates it as well has to wait.
+        # Create the schema without committing: another creator has to wait.
         blocker.execute("create schema rowq")
         with subprocess.Popen([sys.executable, "-c", INSTALL, empty_database]) as client:
             wait_for_a_victim(server, server.session_id(blocker))
@@ -104,7 +104,7 @@ def test_client_killed_inside_a_step_leaves_nothing(
 
 
 def wait_for_a_victim(server: Server, session: int) -> int:
-    """Wait until some session waits for this one, and return it."""
+    """Wait until a session waits for this one; return it."""
     victims: list[int] = []
 
     def blocked() -> bool:

@@ -1,4 +1,4 @@
-"""install.sql, migrations and the DBA's script lead to the same schema."""
+"""install.sql, migrate and the printed script install the same schema."""
 
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,14 @@ REMEMBERED = "select migration_hash, migration_id from rowq.migration order by m
 
 @pytest.fixture
 def migrated(server: Server, database_url: str) -> Connection:
-    """Return a session in a database that was migrated."""
+    """Return a session in a migrated database."""
     connection = server.connect(database_url)
     yield connection
     connection.close()
 
 
 def without_partitions(parts: dict[str, list[tuple[object, ...]]]) -> dict[str, list[Any]]:
-    """Leave out what other tests' archives have added."""
+    """Leave out the archive partitions of other tests."""
     return {
         name: [row for row in rows if not str(row[0]).startswith("archive_2")]
         for name, rows in parts.items()
@@ -37,7 +37,7 @@ def without_partitions(parts: dict[str, list[tuple[object, ...]]]) -> dict[str, 
 
 
 def without_comments(parts: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Leave out what comments.sql says, which rowq makes of the contract and psql has not."""
+    """Leave out the comments of comments.sql, which psql does not install."""
     described = {"relations", "columns", "routines"}
     return {
         name: [row[:-1] for row in rows] if name in described else rows
@@ -83,7 +83,7 @@ def test_install_sql_installs_two_releases_but_upgrades_none(
     migrate.migrate(empty_database)
     change_everything(releases)
     install = sources_of(releases) / "install.sql"
-    # The sources hold the column that the migration adds; the made-up ones do not.
+    # Add the column to the sources too; the test's own lack it.
     table = install.parent / "tables.sql"
     column = "alter table rowq.queue add column if not exists note text;\n"
     table.write_text(table.read_text(encoding="utf-8") + column, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The plain script and Alembic's revisions install what migrate does, whoever runs them."""
+"""The plain script and Alembic's revisions install the same as migrate, with any driver."""
 
 import asyncio
 import json
@@ -42,14 +42,14 @@ process.stdin.on("data", (chunk) => chunks.push(chunk)).on("end", async () => {
 
 @pytest.fixture
 def whole(server: Server, database_url: str) -> dict[str, list[tuple[object, ...]]]:
-    """Return the catalog of a database that was migrated."""
+    """Return the catalog of a migrated database."""
     with server.connect(database_url) as migrated:
         return snapshot(migrated)
 
 
 @pytest.fixture
 def project(empty_database: str, tmp_path: Path) -> Iterator[Project]:
-    """Return a project in an empty database, by psycopg."""
+    """Return an Alembic project in an empty database, with psycopg."""
     url = empty_database.replace("postgresql://", "postgresql+psycopg://", 1)
     engine = sqlalchemy.create_engine(url)
     project = Project(tmp_path, "postgres")
@@ -59,7 +59,7 @@ def project(empty_database: str, tmp_path: Path) -> Iterator[Project]:
 
 
 def agrees(url: str) -> None:
-    """Check that status and migrate take for installed what another tool has installed."""
+    """Check that status and migrate recognize another tool's installation."""
     found = migrate.status(url)
     assert found.installed
     assert (found.pending, found.drift) == ((), ())

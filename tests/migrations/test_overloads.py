@@ -1,4 +1,4 @@
-"""Several routines of one name come, stay and go with the migrations that know them."""
+"""Migrations add, keep and drop overloads of a routine."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FILES = ("overloads/enqueue_jsonb.sql", "overloads/enqueue_json.sql")
 
 
 def forms(session: Connection) -> list[str]:
-    """Return the type of the body in each form of enqueue."""
+    """Return the body's type in each overload of enqueue."""
     rows = session.execute(
         "select format_type(proargtypes[1], null) from pg_proc"
         " where pronamespace = to_regnamespace('rowq') and proname = 'enqueue' order by 1"
@@ -24,7 +24,7 @@ def forms(session: Connection) -> list[str]:
 
 @pytest.fixture
 def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return releases of which the first has no overload, the second has two, the third one."""
+    """Return releases with zero, two and one overload."""
     migrations = copied_without_history(tmp_path, "postgres")
     folder = sources_of(migrations)
     install = folder / "install.sql"
@@ -69,10 +69,10 @@ OTHERS = (
     "bytea, text, jsonb, integer, double precision, timestamptz, text, integer, text, bigint[],"
     " text, double precision"
 )
-"""The types of enqueue's parameters behind the body."""
+"""The types of enqueue's parameters after the body."""
 
 
-# The type of the body is all that tells one form from another.
+# Overloads differ only in the body's type.
 RETYPED = """
 do $$
 declare

@@ -1,4 +1,4 @@
-"""A migration refuses by name, with nothing changed, what is not ours or not allowed."""
+"""A migration names and refuses foreign objects and unsupported servers, and changes nothing."""
 
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def test_applications_own_yoyo_migrations_are_unaffected(
 
 
 def with_text(monkeypatch: pytest.MonkeyPatch, changed: str, old: str, new: str) -> None:
-    """Change one of the scripts beside the migrations."""
+    """Change a script in the migrations' folder."""
     original = Release.text
 
     def text(release: Release, name: str) -> str:
@@ -122,7 +122,7 @@ def with_text(monkeypatch: pytest.MonkeyPatch, changed: str, old: str, new: str)
 
 
 def with_preflight(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
-    """Change the checks that run first."""
+    """Change the preflight checks."""
     with_text(monkeypatch, "preflight.sql", old, new)
 
 

@@ -1,4 +1,4 @@
-"""rowq goes from one release to the next and back, by rowq migrate and by scripts in psql."""
+"""Upgrade and roll back a release with rowq migrate and with scripts in psql."""
 
 from pathlib import Path
 
@@ -19,14 +19,14 @@ IDS = [("pg-0001-first-release",), ("pg-0002-second",)]
 
 @pytest.fixture
 def scripts(releases: Path) -> list[Path]:
-    """Make a second release, with a column, a helper and a changed routine; return both scripts."""
+    """Make a second release with a column, a helper and a changed routine; return both scripts."""
     change_everything(releases)
     release(releases)
     return [script_of(migration) for migration in migration_files(releases)]
 
 
 def made(session: Connection) -> tuple[bool, bool, bool]:
-    """Return whether the column, the helper and the changed routine of the second release are."""
+    """Return whether the second release's column, helper and changed routine exist."""
     row = session.execute(
         """
         select

@@ -1,4 +1,4 @@
-"""Owners, rights and who may migrate, on a server of its own because roles are shared."""
+"""Owners, rights and who may migrate; on a private server because roles are server-wide."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ AsUser = Callable[[str], str]
 
 @pytest.fixture
 def url(cluster: PostgresServer) -> Iterator[str]:
-    """Return the URL of an empty database on the module's own server, as its superuser."""
+    """Return the superuser's URL of an empty database on the module's server."""
     made = cluster.fresh_database()
     yield made
     cluster.drop_database(made)
@@ -41,9 +41,9 @@ def admin(cluster: PostgresServer, url: str) -> Iterator[Session]:
 
 @pytest.fixture
 def user(admin: Session, url: str) -> Iterator[AsUser]:
-    """Return a function that makes a login role and returns the URL that it connects by.
+    """Return a function that creates a login role and returns its URL.
 
-    When the test is over, neither these roles nor rowq's are left on the server.
+    At the end of the test, drop these roles and rowq's.
     """
     made: list[str] = []
 
@@ -205,7 +205,7 @@ def test_user_with_createrole_gets_roles_but_no_owner(admin: Session, user: AsUs
 def test_managed_servers_admin_installs_grants_and_removes(
     cluster: PostgresServer, url: str, admin: Session, user: AsUser
 ) -> None:
-    """docs/install.md describes such an account: managed services have no superuser."""
+    """docs/install.md describes this account: managed services have no superuser."""
     master = user("master")
     admin.execute("alter role master createrole createdb")
     admin.execute(f"alter database {admin.info.dbname} owner to master")

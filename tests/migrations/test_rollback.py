@@ -1,4 +1,4 @@
-"""A rollback removes everything, and says what stands in its way."""
+"""A rollback removes everything or names what prevents it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""status tells what is installed in a database."""
+"""status reports what is installed in a database."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Upgrades and rollbacks between two releases, the second one made up."""
+"""Upgrades and rollbacks between two releases; the second is the test's own."""
 
 from pathlib import Path
 

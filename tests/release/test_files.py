@@ -1,4 +1,4 @@
-"""The files of a release, as somebody has them who has no checkout."""
+"""The files of a release work without a checkout."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ SERVICES: dict[str, Any] = YAML(typ="safe").load(COMPOSE.read_text(encoding="utf
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of what make dist writes."""
+    """Return the folder that make dist writes."""
     folder = tmp_path_factory.mktemp("dist")
     write_dist(folder)
     return folder
@@ -34,13 +34,13 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the programs of an environment that has the wheel and no checkout."""
+    """Return the programs' folder of an environment with the wheel and without a checkout."""
     place = tmp_path_factory.mktemp("venv")
     run([sys.executable, "-m", "venv", place], place)
     programs = place / "bin"
     look = [str(programs / "pip"), "install", "--quiet", "--dry-run", "--no-deps", "psycopg"]
     if subprocess.run(look, cwd=place, env=outside(), capture_output=True, check=False).returncode:
-        pytest.skip(f"pip finds no package index{TO_RUN}have one that pip can reach")
+        pytest.skip(f"pip finds no package index{TO_RUN}give pip access to one")
     (wheel,) = dist.glob("*.whl")
     words = ("install", "--quiet", "--disable-pip-version-check")
     run([programs / "pip", *words, f"{wheel}[postgres,mysql]"], place)
@@ -48,7 +48,7 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: list[Any], folder: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run a program of the environment's in a folder and return what it has printed."""
+    """Run a program of the environment in a folder and return its output."""
     done = subprocess.run(
         list(map(str, command)),
         cwd=folder,
@@ -62,7 +62,7 @@ def run(command: list[Any], folder: Path, environment: Mapping[str, str] | None 
 
 
 def outside(programs: Path | None = None, **variables: str) -> dict[str, str]:
-    """Return the environment variables of somebody who has no checkout."""
+    """Return the environment variables of a user without a checkout."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     path = [str(programs)] if programs else []
     return {
@@ -73,7 +73,7 @@ def outside(programs: Path | None = None, **variables: str) -> dict[str, str]:
 
 
 def wheel_of(source: Path, folder: Path) -> bytes:
-    """Build a wheel of a directory and return it."""
+    """Build and return a directory's wheel."""
     words = ("--no-isolation", "--wheel", "--outdir", folder)
     run([sys.executable, "-m", "build", *words, source], folder)
     (wheel,) = folder.glob("*.whl")
@@ -105,7 +105,7 @@ def test_sdist_builds_the_same_wheel_as_the_checkout(dist: Path, tmp_path: Path)
 def test_compose_commands_work_with_the_wheel(
     server: Server, installed: Path, empty_database: str, tmp_path: Path
 ) -> None:
-    """Without containers: the image has the same wheel, and its entry point is rowq."""
+    """Run without containers: the image has the same wheel, and its entry point is rowq."""
     product = server.name.rstrip(".0123456789")
     if server.engine not in {"postgres", "mysql"}:
         pytest.skip(f"the wheel is installed without its driver{TO_RUN}--engine postgres18")
@@ -152,7 +152,7 @@ def test_script_installs_and_removes_as_its_first_line_says(
 
 
 def test_docker_compose_accepts_every_profile() -> None:
-    """Its schema and its images are looked at in static/test_machines.py."""
+    """static/test_machines.py tests its schema and images."""
     docker = shutil.which("docker")
     words = [docker, "compose", "--file", COMPOSE]
     is_there = (

@@ -1,4 +1,4 @@
-"""The page for maintainers, in a clone: a release, the next version after it, and its way back."""
+"""Follow the maintainers' page in a clone: a release, the next version, and its rollback."""
 
 import os
 import re
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow("makes the next version in a clone", ci=False)
 
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 LEADING = ("tests/static/test_compatible.py", "tests/static/test_generated.py")
-"""The tests that say first what is missing."""
+"""The tests that report missing parts first."""
 STATIC = (
     *LEADING,
     *(f"tests/static/test_{name}.py" for name in ("comments", "contract", "headers", "names")),
@@ -38,7 +38,7 @@ STATIC = (
     "tests/static/test_frozen.py::test_released_files_never_change",
     "tests/static/test_release.py::test_version_is_the_same_everywhere",
 )
-"""Those that hold a routine, its table and its migration to the contract."""
+"""The tests that compare routines, tables and migrations with the contract."""
 COLUMNS = (
     "select table_name, ordinal_position, column_name, data_type, is_nullable"
     " from information_schema.columns where table_schema = 'rowq'"
@@ -47,7 +47,7 @@ COLUMNS = (
 
 
 class Clone:
-    """A copy of this checkout in a repository of its own, with the programs of this one's .venv."""
+    """A copy of this checkout in its own repository, with this checkout's .venv."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -62,37 +62,37 @@ class Clone:
         own.mkdir()
         for name in ("bin", "lib", "pyvenv.cfg"):
             (own / name).symlink_to(there / name)
-        # make shall take these programs as they are, however new pyproject.toml is.
+        # Keep make from updating .venv when pyproject.toml is newer.
         for name in ("dev", "release", "tsql", "plsql", "npm", "mariadb", "mysql", "odbc"):
             (own / f".stamp-{name}").touch()
             os.utime(own / f".stamp-{name}", (time.time() + 86400,) * 2)
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """Run a program in it."""
+        """Run a program in the clone."""
         environment = {**os.environ, "PYTHONPATH": str(self.root / "python_client")}
         return subprocess.run(
             words, cwd=self.root, env=environment, capture_output=True, text=True, check=False
         )
 
     def does(self, *words: str) -> str:
-        """Run a program in it that must succeed, and return what it has printed."""
+        """Run a program in the clone, require success, and return its output."""
         done = self.run(*words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def tests(self, names: Sequence[str], *words: str) -> "subprocess.CompletedProcess[str]":
-        """Run tests that need no database."""
+        """Run tests without a database."""
         options = ("-q", "-p", "no:cacheprovider", "-n", "0", *words)
         return self.run(str(self.root / ".venv/bin/python"), "-m", "pytest", *options, *names)
 
     def generate(self) -> str:
-        """Write what make generate writes from the contract, the SQL and the client."""
+        """Do what make generate does."""
         return self.does(str(self.root / ".venv/bin/python"), "-m", "sql.generate")
 
 
 @pytest.fixture(scope="session")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A clone in which the version of today is released and the next one has begun."""
+    """Return a clone with a released version and the next one begun."""
     clone = Clone(tmp_path_factory.mktemp("clone"))
     changelog = clone.root / "CHANGELOG.md"
     if version_of(clone.root) not in released_versions(changelog.read_text(encoding="utf-8")):
@@ -109,7 +109,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 @pytest.fixture(scope="session")
 def next_version(clone: Clone) -> Clone:
-    """The same with a setting, its routine and its column; what is missing is said by the tests."""
+    """Add a setting, its routine and column; check that the tests report what is missing."""
     change(clone.root)
     missing = clone.tests(LEADING, "-k", "next_version or make_generate")
     assert missing.returncode == 1

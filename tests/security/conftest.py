@@ -1,4 +1,4 @@
-"""Fixtures of the attacks that try one setting of a session after the other."""
+"""Fixtures of the attacks by session settings."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from tests.security.life import live
 
 @pytest.fixture(scope="module")
 def in_a_clean_session() -> dict[str, list[tuple[Any, ...]]]:
-    """Return the life in a session without settings, by server, once it was lived."""
+    """Cache the answers of a session without settings, by server."""
     return {}
 
 
@@ -24,7 +24,7 @@ def lives_as_in_a_clean_session(
     queue_name: str,
     in_a_clean_session: dict[str, list[tuple[Any, ...]]],
 ) -> Callable[[Connection], None]:
-    """Return a function that lets messages live in a session and compares what it is told."""
+    """Return a function that runs all routines in a session and compares the answers."""
     if server.name not in in_a_clean_session:
         in_a_clean_session[server.name] = live(connect(), connection, f"{queue_name} clean")
 

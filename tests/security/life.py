@@ -1,6 +1,6 @@
-"""Leads messages through every routine, and tells it so that the lives in two sessions compare.
+"""Lead messages through every routine and record the answers for comparison.
 
-A caller may set its session as it likes. Whatever that is, each routine must do and say the same.
+Whatever a caller sets in its session, each routine must do and answer the same.
 """
 
 import uuid
@@ -16,7 +16,7 @@ from tests.stored_times import pass_seconds
 HOUR = 3600
 DAY = 24 * HOUR
 _SMALL = 600
-"""Seconds within which a slow machine says "now"; all delays are much longer."""
+"""Seconds that count as "now" on a slow machine; all delays are much longer."""
 _MEASURED = {
     "value",
     "oldest_ready_seconds",
@@ -28,36 +28,36 @@ _MEASURED = {
 
 
 class Life:
-    """The answers that a session gets, call after call.
+    """The answers to a session's calls, in order.
 
     Attributes:
-        told: each call, with its rows or the text of its refusal. Ids are told by the order in
-            which they appeared, moments by how many hours they are away.
+        answers: each call with its rows or error text. Ids are replaced by their order of
+            appearance, times by their distance in hours.
     """
 
     def __init__(self, session: Connection, queue: str) -> None:
-        self.told: list[tuple[Any, ...]] = []
+        self.answers: list[tuple[Any, ...]] = []
         self._session = session
         self._queue = queue
         self._ids: dict[tuple[str, int], int] = {}
 
-    def ask(self, routine: str, **arguments: Any) -> list[Row]:
-        """Call a routine for the queue, and tell what it has answered."""
+    def call(self, routine: str, **arguments: Any) -> list[Row]:
+        """Call a routine for the queue and record its answer."""
         if routine not in {"health", "version", "publish", "publish_batch"}:
             arguments["queue_name"] = self._queue
         rows = call(self._session, routine, **arguments)
         mine = [row for row in rows if getattr(row, "queue_name", self._queue) == self._queue]
-        self.told.append((routine, [self._plain(vars(row)) for row in mine]))
+        self.answers.append((routine, [self._plain(vars(row)) for row in mine]))
         return rows
 
     def refuse(self, routine: str, **arguments: Any) -> None:
-        """Call a routine so that it must refuse, and tell its words."""
+        """Call a routine that must fail, and record the error text."""
         text = refused(self._session, "RQ711", routine, queue_name=self._queue, **arguments)
-        self.told.append((routine, text))
+        self.answers.append((routine, text))
 
-    def say(self, what: str, value: Any) -> None:
-        """Tell something that a test has found out from the answers."""
-        self.told.append((what, value))
+    def record(self, what: str, value: Any) -> None:
+        """Record a conclusion from the answers."""
+        self.answers.append((what, value))
 
     def _plain(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -82,76 +82,76 @@ class Life:
 
 
 def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, ...]]:
-    """Let messages live in a new queue, in one session; let time pass in another one."""
+    """Call all routines in one session with a new queue; let time pass in another session."""
     life = Life(session, queue)
-    # It is a whole number of hours away, so that no slow machine makes it another one.
+    # Keep it whole hours away, so that a slow machine does not change the result.
     run_at = datetime.now(UTC).replace(microsecond=789012) + timedelta(days=300)
-    life.ask(
+    life.call(
         "create_queue", lease_seconds=HOUR, backoff_base_seconds=2 * HOUR, backoff_factor=1.5,
         backoff_jitter=0.0, max_attempts=2, archive_days=1,
     )  # fmt: skip
-    life.ask("alter_queue", backoff_jitter=0.0, backoff_cap_seconds=31536000.0)
-    life.ask("create_queue")
+    life.call("alter_queue", backoff_jitter=0.0, backoff_cap_seconds=31536000.0)
+    life.call("create_queue")
     _send(life, run_at)
     if "publish" in load_contract().of(engine_for_connection(session).name):
         _publish(life, f"life.{uuid.uuid4().hex}")
-    life.ask("peek", max_messages=10)
-    life.ask("queue_stats")
-    life.ask("list_delayed")
+    life.call("peek", max_messages=10)
+    life.call("queue_stats")
+    life.call("list_delayed")
     for key in ("Key", "key ", "KEY"):
-        life.ask("find_message", dedup_key=key)
+        life.call("find_message", dedup_key=key)
     life.refuse("enqueue", priority=10)
     life.refuse("enqueue", delay_seconds=-0.1)
     life.refuse("dequeue_fast", batch_size=0)
 
-    held = life.ask("dequeue_fast", batch_size=2, worker_name="w \u2603")
+    held = life.call("dequeue_fast", batch_size=2, worker_name="w \u2603")
     claim = held[0].claim_id
-    life.ask("extend_lease", claim_id=claim, lease_seconds=5 * HOUR)
-    life.ask("list_claims")
-    life.ask("complete", claim_id=claim, message_ids=[held[0].message_id, 1 << 60])
-    life.ask("retry_later", claim_id=claim, error="broken, 1.5 times")
-    life.ask("get_message", message_id=held[1].message_id)
-    (waited,) = life.ask("dequeue_wait", batch_size=2, wait_seconds=0.0)
-    life.ask("release", claim_id=waited.messages[0]["claim_id"])
-    life.ask("fail_now", claim_id=life.ask("dequeue_fast")[0].claim_id, error="x" * 3000)
-    life.ask("list_dead")
-    life.ask("list_dead", before_message_id=1 << 62, message_type="t")
-    life.ask("discard_dead", message_type="nobody")
-    life.ask("reset")
+    life.call("extend_lease", claim_id=claim, lease_seconds=5 * HOUR)
+    life.call("list_claims")
+    life.call("complete", claim_id=claim, message_ids=[held[0].message_id, 1 << 60])
+    life.call("retry_later", claim_id=claim, error="broken, 1.5 times")
+    life.call("get_message", message_id=held[1].message_id)
+    (waited,) = life.call("dequeue_wait", batch_size=2, wait_seconds=0.0)
+    life.call("release", claim_id=waited.messages[0]["claim_id"])
+    life.call("fail_now", claim_id=life.call("dequeue_fast")[0].claim_id, error="x" * 3000)
+    life.call("list_dead")
+    life.call("list_dead", before_message_id=1 << 62, message_type="t")
+    life.call("discard_dead", message_type="nobody")
+    life.call("reset")
 
-    life.ask("dequeue_fast", batch_size=1)
+    life.call("dequeue_fast", batch_size=1)
     pass_seconds(clean, queue, 4 * HOUR)
     for routine in ("health", "reap", "promote", "maintain", "queue_stats"):
-        life.ask(routine)
-    life.ask("pause_queue")
-    life.ask("dequeue_fast", batch_size=10)
-    life.ask("resume_queue")
-    for row in life.ask("dequeue_fast", batch_size=3):
-        life.ask("get_message", message_id=row.message_id)
+        life.call(routine)
+    life.call("pause_queue")
+    life.call("dequeue_fast", batch_size=10)
+    life.call("resume_queue")
+    for row in life.call("dequeue_fast", batch_size=3):
+        life.call("get_message", message_id=row.message_id)
         last = row
-    life.ask("complete", claim_id=last.claim_id)
-    delayed = life.ask("enqueue", body="to be cancelled", delay_seconds=100 * DAY)
-    life.ask("cancel", message_ids=[delayed[0].message_id, last.message_id])
-    life.ask("purge_queue")
-    life.ask("archive")
-    life.ask("get_message", message_id=last.message_id)
+    life.call("complete", claim_id=last.claim_id)
+    delayed = life.call("enqueue", body="to be cancelled", delay_seconds=100 * DAY)
+    life.call("cancel", message_ids=[delayed[0].message_id, last.message_id])
+    life.call("purge_queue")
+    life.call("archive")
+    life.call("get_message", message_id=last.message_id)
     pass_seconds(clean, queue, 3 * DAY)
-    life.ask("maintain")
-    life.ask("purge_archive")
-    life.ask("queue_stats")
-    life.ask("version")
-    life.ask("drop_queue", force=True)
-    return life.told
+    life.call("maintain")
+    life.call("purge_archive")
+    life.call("queue_stats")
+    life.call("version")
+    life.call("drop_queue", force=True)
+    return life.answers
 
 
 def _publish(life: Life, topic: str) -> None:
-    """Publish to the queue; a type is given, because the topic is another one in each life."""
+    """Publish to the queue with a type, because each life has another topic."""
     for pattern in (f"{topic}.*", f"{topic}.*", f"{topic}.a_b.#"):
-        (bound,) = life.ask("bind_topic", topic_pattern=pattern)
+        (bound,) = life.call("bind_topic", topic_pattern=pattern)
         assert bound.topic_pattern == pattern
-    life.ask("list_topics")
+    life.call("list_topics")
     for _ in range(2):
-        life.ask(
+        life.call(
             "publish", topic=f"{topic}.a_b", body="p", message_type="t", dedup_key="published",
             priority=9,
         )  # fmt: skip
@@ -161,23 +161,23 @@ def _publish(life: Life, topic: str) -> None:
         {"topic": topic, "body": "for nobody"},
         {"delay_seconds": 2 * HOUR, "dedup_key": "published", **kind},
     ]
-    life.ask("publish_batch", messages=batch)
-    life.ask("unbind_topic", topic_pattern=f"{topic}.*")
+    life.call("publish_batch", messages=batch)
+    life.call("unbind_topic", topic_pattern=f"{topic}.*")
 
 
 def _send(life: Life, run_at: datetime) -> None:
-    """Send messages of every kind, with keys that look alike."""
-    life.ask("enqueue", body="one", headers={"pi": 3.25}, message_type="t \u00e9", dedup_key="Key")
+    """Send messages of every kind, with similar keys."""
+    life.call("enqueue", body="one", headers={"pi": 3.25}, message_type="t \u00e9", dedup_key="Key")
     for key in ("Key", "key", "Key ", "k\u00e9y"):
-        life.ask("enqueue", body=f"[{key}]", dedup_key=key, priority=3)
-    life.ask("enqueue", body_binary=b"\x00\x01\xff" * 4000, priority=7)
-    life.ask("enqueue", body="y" * 70_000, priority=7)
-    life.ask("enqueue", body="delayed", delay_seconds=2 * HOUR + 0.5)
-    (sent,) = life.ask("enqueue", body="some day", run_at=run_at)
-    (found,) = life.ask("get_message", message_id=sent.message_id)
-    life.say("run_at", found.due_at == run_at)
+        life.call("enqueue", body=f"[{key}]", dedup_key=key, priority=3)
+    life.call("enqueue", body_binary=b"\x00\x01\xff" * 4000, priority=7)
+    life.call("enqueue", body="y" * 70_000, priority=7)
+    life.call("enqueue", body="delayed", delay_seconds=2 * HOUR + 0.5)
+    (sent,) = life.call("enqueue", body="some day", run_at=run_at)
+    (found,) = life.call("get_message", message_id=sent.message_id)
+    life.record("run_at", found.due_at == run_at)
     offset = (run_at + timedelta(hours=5, minutes=45)).replace(tzinfo=None)
-    batch = life.ask(
+    batch = life.call(
         "enqueue_batch",
         messages=[
             {"body": "a", "dedup_key": "batch", "priority": 2, "max_attempts": 1},
@@ -189,5 +189,5 @@ def _send(life: Life, run_at: datetime) -> None:
         ],
     )
     for row in batch[2:5]:
-        (found,) = life.ask("get_message", message_id=row.message_id)
-        life.say("run_at", found.due_at == run_at)
+        (found,) = life.call("get_message", message_id=row.message_id)
+        life.record("run_at", found.due_at == run_at)

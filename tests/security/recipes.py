@@ -1,4 +1,4 @@
-"""Reads the recipes of sql/RIGHTS.md, as a test runs them."""
+"""Read the recipes of sql/RIGHTS.md for tests."""
 
 import re
 
@@ -6,9 +6,9 @@ from tests.static.sources import ROOT
 
 
 def recipe(engine: str) -> list[str]:
-    """Return the statements of the recipe for an engine, whose paragraph begins with its name."""
+    """Return an engine's recipe; its paragraph begins with the engine's name."""
     page = (ROOT / "sql" / "RIGHTS.md").read_text(encoding="utf-8")
     found = re.search(rf"^{engine}[^`]*[^\n]*\n\n```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert found, engine
-    # Cut at these words at the start of a line: inside a statement they are indented.
+    # Split at these words at the start of a line: within a statement they are indented.
     return re.split(r"(?<=;)\n(?=create|grant|revoke)", found[1].strip())

@@ -1,6 +1,6 @@
-"""The account that the routines run as: rowq's own, with what it needs and nothing else.
+"""The routines' definer: rowq_owner, with only the rights it needs.
 
-Where the one that installs may not make it, they run as that one; here both are dropped.
+If the installing account cannot create it, that account is the definer; tests drop both.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,27 +31,27 @@ BEFORE = sum(
     len(list(statements(RELEASE.text(name))))
     for name in ("preflight.sql", "bookkeeping.sql", "lock.sql")
 )
-"""Statements before the first routine that is made anew."""
+"""Statements before the first routine is created again."""
 
 Install = Callable[[str], str]
 
 
 def read_release_texts() -> list[str]:
-    """Return the files of the routines."""
+    """Return the routines' files."""
     files = RELEASE.files(RELEASE.newest)
     return [text for name, text in files.items() if name.startswith(("internal/", "routines/"))]
 
 
 @pytest.fixture
 def admin(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session on the empty server of an account that may do everything."""
+    """Return an administrator's session on the empty server."""
     with server.connect(empty_database) as connection:
         yield connection
 
 
 @pytest.fixture
 def installer(admin: Connection, empty_database: str) -> Install:
-    """Return a function that makes an account with some rights, and returns its URL."""
+    """Return a function that creates an account with rights and returns its URL."""
 
     def make(rights: str) -> str:
         admin.execute("create user rowq_test_leaver@'%' identified by 'x'")
@@ -64,7 +64,7 @@ def installer(admin: Connection, empty_database: str) -> Install:
 
 @contextmanager
 def without_owner(admin: Connection) -> Iterator[None]:
-    """Drop rowq's own account, as when a dump is restored where it never was."""
+    """Drop rowq_owner, as after restoring a dump on another server."""
     admin.execute("drop user 'rowq_owner'@'localhost'")
     yield
 
@@ -81,7 +81,7 @@ def test_routines_run_as_an_account_with_rights_on_rowq_only(
     assert (others, " ON `rowq`.* TO " in everywhere) == ([], True)
     for right in ("GRANT OPTION", "TRIGGER", "EVENT", "CREATE ROUTINE", "CREATE VIEW", "ALL"):
         assert right not in everywhere
-    # The account stays shut even when it has a password.
+    # The account stays locked even with a password.
     admin.execute("alter user 'rowq_owner'@'localhost' identified by 'Xx1-Xx1-'")
     ((socket,),) = admin.execute("select @@socket").fetchall()
     with pytest.raises(pymysql.Error) as met:
@@ -143,7 +143,7 @@ def test_read_only_server_accepts_messages_by_its_definer(
 
 
 def by_a_role(admin: Connection, rights: str) -> None:
-    """Give the installing account nothing of its own, and its rights by its default role."""
+    """Give the installing account all its rights by its default role."""
     leaver = "rowq_test_leaver@'%'"
     admin.execute(f"revoke all privileges, grant option from {leaver}")
     admin.execute("create role rowq_test_rich")
@@ -167,7 +167,7 @@ def test_rights_in_rowq_by_role_are_refused(admin: Connection, installer: Instal
     url = installer("select on *.*")
     by_a_role(admin, "all on rowq.*")
     if "mariadb" not in admin.server_version.lower():
-        # On MySQL the procedures have the rights of their definer's default roles.
+        # On MySQL, procedures have the rights of their definer's default roles.
         assert migrate.migrate(url).applied == EVERY
         return
     why = r"RQ803 missing_privilege: ALTER other than by a role"
@@ -286,7 +286,7 @@ def test_single_orphaned_routine_is_found(
 
 def test_routines_of_an_older_server_are_replaced(admin: Connection, empty_database: str) -> None:
     migrate.migrate(empty_database)
-    # An upgrade of the server leaves procedures like this: without what is for newer versions only.
+    # A server upgrade leaves such procedures, without the parts for newer versions.
     text = RELEASE.files(1)["internal/begin_work"].replace("/*M!", "/*M!9")
     install.Connection(admin).execute(text)
     if migrate.status(empty_database).drift == ():
@@ -303,7 +303,7 @@ def test_rollback_to_0_drops_the_account(
     account = "select 1 from mysql.user where user = 'rowq_owner'"
     assert admin.execute(account).fetchone() is None
     migrate.migrate(empty_database)
-    # An account with rights on the database alone may remove it, but cannot remove an account.
+    # An account with rights on the database alone can drop it, but no account.
     done = migrate.rollback(installer("all on rowq.*"), to=0)
     assert f"the account {OWNER} stays" in done.notices[0]
     assert admin.execute(account).fetchone() == (1,)

@@ -1,4 +1,4 @@
-"""migrate, status, rollback and sql on MariaDB and MySQL, where every DDL statement commits."""
+"""migrate, status, rollback and sql on MariaDB and MySQL, where each DDL statement commits."""
 
 import os
 import re
@@ -38,7 +38,7 @@ from tests.helpers.releases import (
 )
 
 VARIABLE = "ROWQ_EVERY_CRASH"
-"""Set, migrate is broken off at every statement, and not at every tenth."""
+"""If set, interrupt migrate at every statement instead of every tenth."""
 
 Snapshot = dict[str, Any]
 Client = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -46,19 +46,19 @@ Client = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def session(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session on the empty server, as the account that installs."""
+    """Return the installing account's session on the empty server."""
     with server.connect(empty_database) as connection:
         yield connection
 
 
 @pytest.fixture
 def client(empty_database: str) -> Client:
-    """Return a function that runs a script with the engine's own client."""
+    """Return a function that runs a script with the engine's client."""
     return partial(run_client, empty_database)
 
 
 def run_client(url: str, text: str, *options: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script with the engine's own client."""
+    """Run a script with the engine's client."""
     program = shutil.which("mariadb") or shutil.which("mysql")
     if program is None:
         pytest.skip("no mariadb and no mysql; to run it: apt-get install mariadb-client-core")
@@ -84,7 +84,7 @@ def poor_url(session: Connection, empty_database: str, *rights: str) -> str:
 
 
 def snapshot(session: Connection) -> Snapshot:
-    """Return everything that is installed: tables, columns, keys, routines and their rights."""
+    """Return all tables, columns, keys, routines and their rights."""
     queries = {
         "columns": "select table_name, ordinal_position, column_name, column_type, is_nullable,"
         " column_default, collation_name, extra from information_schema.columns"
@@ -95,7 +95,7 @@ def snapshot(session: Connection) -> Snapshot:
         " from information_schema.table_constraints where table_schema = 'rowq'",
         "partitions": "select table_name, partition_name from information_schema.partitions"
         " where table_schema = 'rowq' and partition_name is not null",
-        # The client adds a blank behind a comment inside of a line.
+        # The client adds a blank after a comment within a line.
         "routines": "select routine_name, replace(routine_definition, ' */ ', ' */'),"
         " security_type, sql_mode,"
         " character_set_client from information_schema.routines where routine_schema = 'rowq'",
@@ -173,7 +173,7 @@ def test_stock_client_installs_the_same(
 
 
 def printed(*options: str) -> str:
-    """Return what install.sh prints."""
+    """Return the output of install.sh."""
     script = sql_directory() / "mysql" / "install.sh"
     done = subprocess.run(["sh", script, *options], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -245,7 +245,7 @@ def test_crash_at_any_statement_is_repaired_by_next_migrate(
     whole = snapshot(session)
     migrate.rollback(empty_database, to=0)
     number = len(list(statements(migrate.script("mysql"))))
-    # Break off at each of the first statements: there only its name says that the database is ours.
+    # Interrupt at each of the first statements: there only the database's name identifies rowq.
     first = len(list(statements(release_for("mysql").text("preflight.sql"))))
     chosen = (*range(first, first + 6), *range(0, number, 10))
     for last in range(number) if os.environ.get(VARIABLE) else chosen:
@@ -472,7 +472,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def made(session: Connection) -> tuple[int, ...]:
-    """Return whether the column, the helper and the changed routine of the second release are."""
+    """Return whether the second release's column, helper and changed routine exist."""
     queries = (
         "select count(*) from information_schema.columns"
         " where table_schema = 'rowq' and table_name = 'queue' and column_name = 'note'",

@@ -1,4 +1,4 @@
-"""Each role may call its routines and nothing else, and nobody may use the tables."""
+"""Each role may call only its routines, and no role may use the tables."""
 
 import re
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ NOT_ALLOWED = (1044, 1142, 1143, 1227, 1370)
 
 @pytest.fixture
 def users(connection: Connection, database_url: str) -> Iterator[Accounts]:
-    """Return sessions of new accounts by the rowq role they have, and one of nobody."""
+    """Return sessions of new accounts by rowq role, and one without a role."""
     with accounts(connection, database_url) as sessions:
         yield sessions
 
 
 def may_call(session: Session, routine: str) -> bool:
-    """Call a routine with plain arguments; an error of rowq's own means that it was allowed."""
+    """Call a routine with plain arguments; an RQ error means that it was allowed."""
     given = plain_arguments(ROUTINES[routine], "q")
     if routine == "dequeue_wait":
         given["wait_seconds"] = 0
@@ -77,7 +77,7 @@ def test_no_role_reads_a_table_or_calls_a_helper(
 
 
 def given(connection: Connection) -> set[tuple[str, str, str]]:
-    """Return the rights to single procedures of rowq: account, procedure, rights."""
+    """Return account, procedure and rights of rowq's procedure grants."""
     return set(
         connection.execute(
             "select user, routine_name, cast(proc_priv as char) from mysql.procs_priv"
@@ -87,7 +87,7 @@ def given(connection: Connection) -> set[tuple[str, str, str]]:
 
 
 def grant_again(connection: Connection) -> None:
-    """Run grants.sql as the stock client does."""
+    """Run grants.sql as the engine's client does."""
     text = (sql_directory() / "mysql" / "grants.sql").read_text(encoding="utf-8")
     text = re.sub(r"^--.*\n", "", text, flags=re.MULTILINE)
     first, body, last = re.split(r"^delimiter .*\n", text, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""migrate, status and rollback on Oracle, where every statement of DDL commits by itself."""
+"""migrate, status and rollback on Oracle, where each DDL statement commits."""
 
 import os
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ from tests.helpers.one_message import leave_message, works
 from tests.helpers.releases import BACK, EVERY, NEWEST
 
 VARIABLE = "ROWQ_EVERY_CRASH"
-"""Set, migrate is broken off at every unit, and not at each tenth."""
+"""If set, interrupt migrate at every unit instead of every tenth."""
 
 
 @pytest.fixture
 def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
-    """Return a session of the owner of an empty schema."""
+    """Return the session of an empty schema's owner."""
     with closing(server.connect(empty_database)) as connection:
         yield connection
 

@@ -1,4 +1,4 @@
-"""Rights on Oracle: an owner with the listed ones, roles with a package, no table."""
+"""Rights on Oracle: the owner has the listed ones, each role its packages and no table."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -32,7 +32,7 @@ Enter = Callable[[str | None], Connection]
 
 @pytest.fixture
 def enter(server: OracleServer, database_url: str) -> Iterator[Enter]:
-    """Return a function that opens a session of a new account with a role of rowq's, or none."""
+    """Return a function that opens a session of a new account with or without a rowq role."""
     owner, accounts = owner_in(database_url), list[tuple[Connection, str]]()
 
     def open_session(role: str | None) -> Connection:

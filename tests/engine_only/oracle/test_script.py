@@ -1,4 +1,4 @@
-"""The script for SQL*Plus and SQLcl, and the sources themselves, install what migrate does."""
+"""The script for SQL*Plus and SQLcl and the sources install the same as migrate."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,13 +20,13 @@ from tests.static.plsql.gate import is_client
 
 @pytest.fixture
 def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
-    """Return a session of the owner of an empty schema."""
+    """Return the session of an empty schema's owner."""
     with closing(server.connect(empty_database)) as connection:
         yield connection
 
 
 def run_as_sqlplus_would(session: Connection, text: str) -> None:
-    """Run the units of a script up to the first error, without the lines for SQL*Plus itself."""
+    """Run a script's units to the first error, without the lines for SQL*Plus."""
     plain = "\n".join(line for line in text.splitlines() if not is_client(line))
     with closing(session.cursor()) as cursor:
         for unit in units(plain):
@@ -34,7 +34,7 @@ def run_as_sqlplus_would(session: Connection, text: str) -> None:
 
 
 def sources() -> str:
-    """Return what install.sql names as one text."""
+    """Return the text of all files that install.sql names."""
     texts = todays_sources(sql_directory() / "oracle")
     assert len(texts) > 20
     return "\n".join(texts.values())

@@ -1,4 +1,4 @@
-"""rowq on the connections of Django and of SQLAlchemy's asyncio, which need psycopg here."""
+"""rowq on psycopg connections of Django and of asynchronous SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.helpers.client_queue import ready
 
 @pytest.fixture
 def django(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return django.db.connection of an application with this database."""
+    """Return django.db.connection for this database."""
     if not settings.configured:
         settings.configure(USE_TZ=True)
     given = psycopg.conninfo.conninfo_to_dict(database_url)

@@ -1,4 +1,4 @@
-"""plpgsql_check finds nothing in any function: no error, no dead code, no injection."""
+"""plpgsql_check finds no error, dead code or injection in any function."""
 
 import psycopg
 import pytest
@@ -10,13 +10,13 @@ pytestmark = pytest.mark.pitfall("postgres 18")
 INSTALL = "apt-get install postgresql-15-plpgsql-check, then --engine postgres15"
 
 ACCEPTED = (
-    # Functions are volatile on purpose: a stable one would see the snapshot of the statement that
-    # calls it, and the floors rest on each look having a snapshot of its own.
+    # Functions are volatile on purpose: a stable one has its caller's snapshot, and floors require
+    # a new snapshot for each read.
     "routine is marked as VOLATILE, should be",
-    # The value that is cast is a constant or a clock reading, once per call and never once per row.
+    # The cast value is a constant or a time, once per call and not per row.
     "target type is different type than source type",
 )
-"""Findings of the level performance that are no faults, by how their message begins."""
+"""Harmless performance findings, by the start of their message."""
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
-"""Each role may call its routines and nothing else, PUBLIC nothing, and nobody uses the tables.
+"""Each role may call only its routines, PUBLIC none, and no role may use the tables.
 
-Runs in a database of its own, installed by a superuser, with login roles that are members of
-rowq's roles.
+A superuser installs the test's database; login roles are members of rowq's roles.
 """
 
 import uuid
@@ -31,7 +30,7 @@ TABLES = sorted(
 
 @pytest.fixture
 def users(owner: Connection) -> Iterator[dict[str, str]]:
-    """Return login roles by the rowq role they are in, and a stranger."""
+    """Return login roles by rowq role, and one without a role."""
     names = {role: f"rowq_test_{role}_{uuid.uuid4().hex[:8]}" for role in (*ROLES, "stranger")}
     for role, name in names.items():
         owner.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
@@ -46,12 +45,12 @@ def users(owner: Connection) -> Iterator[dict[str, str]]:
 
 
 def become(connection: Connection, user: str) -> None:
-    """Let a superuser's session act as another user, until it resets its authorization."""
+    """Let a superuser's session act as another user until it resets its authorization."""
     connection.execute(sql.SQL("set session authorization {}").format(sql.Identifier(user)))
 
 
 def may_call(connection: Connection, routine: str) -> bool:
-    """Call a routine with plain arguments; any error of rowq's own means that it was allowed."""
+    """Call a routine with plain arguments; an RQ error means that it was allowed."""
     given = plain_arguments(ROUTINES[routine], "q")
     if routine in {"dequeue_wait", "wait_for_result"}:
         given["wait_seconds"] = 0
@@ -268,7 +267,7 @@ def test_temporary_type_does_not_capture_a_routine(
         )
     for routine in ROUTINES:
         assert may_call(owner, routine)
-    own_queue.call("create_queue")  # The loop has dropped it.
+    own_queue.call("create_queue")  # The loop dropped it.
     own_queue.enqueue("a", headers={"a": 1}, dedup_key="key")
     own_queue.call("enqueue_batch", messages=[{"body": "b"}])
     assert bodies(own_queue.dequeue(10)) == ["a", "b"]

@@ -89,7 +89,7 @@ QUERIES = {
 
 @pytest.fixture
 def session(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session in the empty database, as the one who installs."""
+    """Return the installing user's session in the empty database."""
     connection = server.connect(empty_database)
     yield connection
     ENGINE.close(connection)
@@ -97,7 +97,7 @@ def session(server: Server, empty_database: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def sqlcmd(empty_database: str) -> Callable[[str], tuple[bool, str]]:
-    """Return a function that runs a text with sqlcmd: whether that went well, and what was said."""
+    """Return a function that runs a text with sqlcmd; it returns success and output."""
     program = shutil.which("sqlcmd") or shutil.which("/opt/mssql-tools18/bin/sqlcmd")
     if program is None:
         pytest.skip("no sqlcmd; to run it: install mssql-tools18, or go-sqlcmd")
@@ -120,13 +120,13 @@ def sqlcmd(empty_database: str) -> Callable[[str], tuple[bool, str]]:
 
 
 def run_as_sqlcmd_would(connection: Connection, text: str) -> None:
-    """Run the script's batches, up to the first error, without what is for sqlcmd alone."""
+    """Run the script's batches to the first error, without the lines for sqlcmd."""
     plain = "\n".join(line for line in text.splitlines() if not line.startswith(":"))
     install.Connection(connection).execute(plain.replace("$(rowq_runs_in)", "sqlcmd"))
 
 
 def snapshot(session: Connection) -> Snapshot:
-    """Return everything that is installed."""
+    """Return all installed objects."""
     return {
         name: sorted(str(tuple(row)) for row in session.execute(query).fetchall())
         for name, query in QUERIES.items()
@@ -135,9 +135,9 @@ def snapshot(session: Connection) -> Snapshot:
 
 @pytest.fixture
 def intact(server: Server, empty_database: str) -> Callable[[], bool]:
-    """Return a function that says whether everything is installed as it was shipped.
+    """Return a function that returns whether everything is installed unchanged.
 
-    Babelfish keeps names in lower case and no text as it was sent; there it says less.
+    Babelfish keeps no source text and lower-case names, so it can compare less.
     """
 
     def is_intact() -> bool:
@@ -214,8 +214,7 @@ def test_script_installs_the_same(
     migrate.migrate(empty_database)
     whole = snapshot(session)
     migrate.rollback(empty_database)
-    # Run it twice, except on Babelfish: it gives indexes other names, so that a second run does not
-    # find them.
+    # Run it twice, except on Babelfish: it renames indexes, so a second run does not find them.
     for _ in range(2 if "genuine" in server.capabilities else 1):
         run_as_sqlcmd_would(session, migrate.script("sqlserver"))
         assert snapshot(session) == whole
@@ -266,7 +265,7 @@ def test_crash_at_any_batch_leaves_nothing(
     number = len(list(batches(migrate.script("sqlserver"))))
     for last in range(2, number - 2, 20):
         with monkeypatch.context() as patched:
-            # To remove takes fewer batches.
+            # A removal has fewer batches.
             patched.setattr(install, "batches", breaking_off(last // 3))
             with pytest.raises(ConnectionAbortedError):
                 migrate.rollback(empty_database)
@@ -282,7 +281,7 @@ def test_crash_at_any_batch_leaves_nothing(
 
 
 def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
-    """Return what cuts scripts into batches until so many were sent, and then breaks off."""
+    """Return a splitter of scripts that fails after a number of batches."""
     cut: Callable[[str], Iterator[str]] = vars(install)["batches"]
     left = [after]
 
@@ -309,7 +308,7 @@ def test_session_killed_in_a_migration_leaves_nothing(
 
 
 def killed_inside(server: Server, migrating: Any) -> None:
-    """Begin a migration, and have its session killed."""
+    """Begin a migration and kill its session."""
     own = migrating.connection.driver_connection
     with migrating.alone(installing=True):
         server.kill_session(value_of(own, "select @@spid"))
@@ -363,7 +362,7 @@ def test_rollback_keeps_other_objects(
 
 
 def _type_of_name(session: Connection) -> str:
-    """Return the type of the key of rowq.meta, as a foreign key has to spell it."""
+    """Return the key type of rowq.meta for a foreign key."""
     row = session.execute(
         "select type_name(c.user_type_id), c.max_length, c.collation_name from sys.columns c"
         " where c.object_id = object_id(N'rowq.meta') and c.name = N'name'"

@@ -1,7 +1,6 @@
-"""Each role may call its routines and nothing else, and nobody may use the tables.
+"""Each role may call only its routines, and no role may use the tables.
 
-The users have no login: the test's session puts on one after the other. That is all the engine's
-own, so Babelfish cannot show it.
+The users have no login: the test's session impersonates them. Babelfish cannot do that.
 """
 
 import json
@@ -26,9 +25,9 @@ pytestmark = [pytest.mark.promise("P16"), pytest.mark.requires("genuine")]
 ROLES = load_contract().roles
 ROUTINES = load_contract().of("sqlserver")
 DENIED = "229"
-"""The engine's number for a right on an object that the user does not have."""
+"""The engine's error number for a missing right on an object."""
 
-# Rights on a schema or a database would open everything in it: they are looked for as well.
+# Include rights on a schema or database, which cover all objects in it.
 RIGHTS = """
     select u.name, coalesce(o.name, t.name, s.name, p.class_desc collate database_default),
         p.permission_name, p.state_desc
@@ -69,7 +68,7 @@ def rows(connection: Connection, query: str) -> Rows:
 
 @pytest.fixture
 def users(connection: Connection) -> Iterator[dict[str, str]]:
-    """Return new users by the rowq role they have, and one of a stranger."""
+    """Return new users by rowq role, and one without a role."""
     names = {role: f"{role}_{uuid.uuid4().hex[:8]}" for role in (*ROLES, "stranger")}
     dialect = dialect_of(connection)
     for role, name in names.items():
@@ -83,7 +82,7 @@ def users(connection: Connection) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def acting(connection: Connection, user: str) -> Iterator[None]:
-    """Let the session be another user for a while, with nothing but that user's rights."""
+    """Impersonate another user in the session."""
     dialect = dialect_of(connection)
     dialect.execute(connection, f"execute as user = N'{user}'")
     try:
@@ -94,7 +93,7 @@ def acting(connection: Connection, user: str) -> Iterator[None]:
 
 
 def is_denied(connection: Connection, statement: str) -> bool:
-    """Run a statement; an error of rowq's own means that it was allowed."""
+    """Run a statement; an RQ error means that it was allowed."""
     dialect = dialect_of(connection)
     try:
         dialect.execute(connection, statement)
@@ -107,7 +106,7 @@ def is_denied(connection: Connection, statement: str) -> bool:
 
 
 def plain_call(routine: Routine) -> str:
-    """Return a call with as few arguments as there may be."""
+    """Return a call with the fewest arguments."""
     given = plain_arguments(routine, "q")
     if routine.name == "dequeue_wait":
         given["wait_seconds"] = 0
@@ -173,7 +172,7 @@ def test_roles_have_contract_rights_and_public_none(connection: Connection) -> N
 
 @pytest.fixture
 def owner(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session in a database with rowq that no other test uses."""
+    """Return a session in a rowq database of this test only."""
     migrate(empty_database)
     with closing(server.connect(empty_database)) as session:
         yield session

@@ -1,4 +1,4 @@
-"""The script for sqlcmd, as far as it can be read without a server."""
+"""The script for sqlcmd, tested without a server."""
 
 import re
 
@@ -19,7 +19,7 @@ def script() -> str:
 
 
 def parts_of(script: str) -> list[str]:
-    """Return the batches after the first, without the lines that name the parts of a script."""
+    """Return the batches after the first, without the lines that name the script's parts."""
     plain = re.sub(r"^-- \[.*\]\n", "", script, flags=re.MULTILINE)
     return list(batches(plain.partition("\ngo\n")[2]))
 

@@ -1,4 +1,4 @@
-"""Sessions of the attackers, by the role that they have."""
+"""The attackers' sessions by role."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from tests.helpers.calls import call
 
 @pytest.fixture
 def users(connection: Connection, database_url: str) -> Iterator[Accounts]:
-    """Return sessions of new accounts by the rowq role they have, and one of nobody."""
+    """Return sessions of new accounts by rowq role, and one without a role."""
     with accounts(connection, database_url) as sessions:
         yield sessions
 
 
 @pytest.fixture
 def queue(connection: Connection, queue_name: str) -> Iterator[str]:
-    """Return the name of a new queue, which is gone afterwards with all that is in it."""
+    """Return a new queue's name; drop the queue afterwards."""
     call(connection, "create_queue", queue_name=queue_name)
     yield queue_name
     call(connection, "drop_queue", queue_name=queue_name, force=True)

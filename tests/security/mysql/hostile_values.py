@@ -1,7 +1,6 @@
-"""Hostile values of the variables that a session may set: each one's least, greatest and odd ones.
+"""Hostile values of all session variables: the smallest, the largest and odd ones.
 
-The list of variables is the server's own, so a new version's variables are tried without a word
-here.
+The server lists the variables, so a new version's variables are tested too.
 """
 
 from collections.abc import Iterator
@@ -53,8 +52,8 @@ OTHERS = {
         "'EMPTY_STRING_IS_NULL,TIME_ROUND_FRACTIONAL,SIMULTANEOUS_ASSIGNMENT'",
     ],
     "storage_engine": ["MyISAM"],
-    # The times are a second after 1970 began, two days ago and two days ahead, sixty days, ten
-    # years, and the last one.
+    # The times are one second into 1970, two days ago and ahead, 60 days, ten years, and the last
+    # one.
     "timestamp": [
         "1",
         "1.000001",
@@ -67,19 +66,19 @@ OTHERS = {
     "wait_timeout": ["31536000"],
     "interactive_timeout": ["31536000"],
 }
-"""Values where the list does not say which there are."""
+"""Values of variables whose values the server does not list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of the session, and values to try."""
+    """A session variable and the values to try."""
 
     name: str
     values: tuple[str, ...]
 
 
 def variables(connection: Connection) -> Iterator[Variable]:
-    """Yield what the sessions of this server have."""
+    """Yield this server's session variables."""
     is_mariadb = "mariadb" in connection.server_version.lower()
     rows = connection.execute(_ON_MARIADB if is_mariadb else _ON_MYSQL).fetchall()
     for name, kind, least, greatest, words in sorted(rows):
@@ -113,7 +112,7 @@ def _integers(least: int, greatest: int) -> Iterator[str]:
 
 
 def _flags(words: list[str]) -> Iterator[str]:
-    """Yield all of them on, and each half of them off: some pairs may not be off together."""
+    """Yield all flags on, and each half off: some pairs cannot be off together."""
     half = len(words) // 2
     for off in ([], words[:half], words[half:], words[::2], words[1::2]):
         yield "'" + ",".join(f"{word}={'off' if word in off else 'on'}" for word in words) + "'"

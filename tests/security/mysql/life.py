@@ -1,7 +1,7 @@
-"""Leads a queue through every routine, and notes what its caller sees of it.
+"""Lead a queue through every routine and record what its caller sees.
 
-Two lives are alike when everything is: results, errors, times as far as seconds go, numbers that
-were used up, what is left in the tables, and what a call has changed of its session.
+Two lives are equal if these are: results, errors, times in seconds, consumed numbers, rows left in
+tables, and changes to the session.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ from tests.stored_times import expire_claim, pass_seconds
 
 NUMBERED = ("queue", "message", "claim", "finished")
 ABOUT = 200.0
-"""Moments are rounded to so many seconds. All times of a life are multiples of it, so that a slow
-machine, and the jitter of a retry, which is 20 seconds at most, are far from the next one."""
+"""Times are rounded to these seconds. All times of a life are multiples of it, so a slow machine
+and the retry jitter of at most 20 seconds stay far from the next one."""
 
 ENOUGH = 50 * 65535
-"""Numbers that a life may use up: some for its rows, a few for looks that took long, all of them as
-far from the next one as a session may have them (auto_increment_increment)."""
+"""Numbers that a life may consume: for its rows and a few long reads, at the largest
+auto_increment_increment of a session."""
 
 PASSING = {
     "statement_id",
@@ -33,10 +33,10 @@ PASSING = {
     *("gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_executed"),
     *("rand_seed1", "rand_seed2", "statement_id", "character_set_database", "collation_database"),
 }
-"""Variables that every statement changes; the last two by every call into another database."""
+"""Variables that every statement changes; the last two by each call into another database."""
 
 CLOCK = "timestamp"
-"""It stands still where the session has set it, and only there."""
+"""It is constant only where the session has set it."""
 
 Seen = list[tuple[Any, ...]]
 
@@ -45,7 +45,7 @@ class Life:
     """A life of a queue.
 
     Attributes:
-        seen: what its caller saw.
+        seen: what the caller saw.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class Life:
 
         Args:
             session: the caller's.
-            admin: of an account that may look into the tables and change them.
-            queue: the name of the queue, which is new.
-            is_open: whether each call is a transaction of the caller's.
-            before: what the session executes before each call, if anything.
+            admin: a session that may read and change the tables.
+            queue: a new queue's name.
+            is_open: whether each call is the caller's transaction.
+            before: what the session executes before each call, or None.
         """
         self.seen: Seen = []
         self._session, self._admin, self._queue = session, admin, queue
@@ -73,8 +73,8 @@ class Life:
         self._names = [
             variable.name for variable in variables(admin) if variable.name not in left_out
         ]
-        # This query reads no table and has a limit of its own, because the session may limit both.
-        # It asks for one value, because the driver takes its time over each of hundreds.
+        # Read no table and set a limit, because the session may limit both. Read one value, because
+        # the driver is slow with hundreds.
         values = ", ".join(f"quote(@@{name})" for name in self._names)
         self._look = f"select concat_ws(char(10), {values}) limit 1"
         self._messages: dict[int, str] = {}
@@ -87,7 +87,7 @@ class Life:
         ids = self._sent()
         self._finished(ids)
         self._kept()
-        self._say("create_queue")
+        self._step("create_queue")
         with contextlib.suppress(pymysql.Error):
             call(self._admin, "drop_queue", queue_name=self._queue, force=True)
         after = _last_numbers(self._admin)
@@ -95,7 +95,7 @@ class Life:
         self.seen.append(("left", _strays(self._admin)))
 
     def _settings(self) -> None:
-        self._say(
+        self._step(
             "create_queue",
             lease_seconds=1000,
             max_attempts=2,
@@ -104,12 +104,12 @@ class Life:
             archive_days=3,
             history_days=3,
         )
-        self._say("create_queue")
-        self._say("alter_queue", archive_days=2)
-        self._say("pause_queue")
-        self._say("enqueue", body="first")
-        self._say("dequeue_fast")
-        self._say("resume_queue")
+        self._step("create_queue")
+        self._step("alter_queue", archive_days=2)
+        self._step("pause_queue")
+        self._step("enqueue", body="first")
+        self._step("dequeue_fast")
+        self._step("resume_queue")
         for routine, arguments in (
             ("alter_queue", {"queue_name": "nowhere"}),
             ("enqueue", {"priority": 10}),
@@ -117,14 +117,16 @@ class Life:
             ("complete", {"claim_id": 2**40}),
             ("cancel", {"message_ids": [2**62, -5]}),
         ):
-            self._say(routine, **arguments)
+            self._step(routine, **arguments)
 
     def _sent(self) -> list[int]:
-        ids = [row.message_id for row in self._say("enqueue", body="key", dedup_key="k" * 90 + "1")]
-        self._say("enqueue", body="again", dedup_key="k" * 90 + "1")
-        self._say("enqueue", body="later", delay_seconds=5000)
-        self._say("enqueue", body="at", run_at=datetime(2001, 1, 1, tzinfo=UTC), priority=9)
-        self._say("enqueue", body_binary=bytes(range(256)), headers={"a": [1]}, message_type="t")
+        ids = [
+            row.message_id for row in self._step("enqueue", body="key", dedup_key="k" * 90 + "1")
+        ]
+        self._step("enqueue", body="again", dedup_key="k" * 90 + "1")
+        self._step("enqueue", body="later", delay_seconds=5000)
+        self._step("enqueue", body="at", run_at=datetime(2001, 1, 1, tzinfo=UTC), priority=9)
+        self._step("enqueue", body_binary=bytes(range(256)), headers={"a": [1]}, message_type="t")
         batch = [
             {"body": "plain"},
             {"body": "b", "dedup_key": "k" * 90 + "2", "priority": 3},
@@ -132,24 +134,24 @@ class Life:
             {"body": "c", "delay_seconds": 5000, "headers": {"x": "é"}},
             {"body_base64": "AAEC", "run_at": "2001-01-01T00:00:00.5Z", "max_attempts": 1},
         ]
-        ids += [row.message_id for row in self._say("enqueue_batch", messages=batch)]
+        ids += [row.message_id for row in self._step("enqueue_batch", messages=batch)]
         self._published()
-        self._say("get_message", message_id=ids[0] if ids else 1)
-        self._say("find_message", dedup_key="k" * 90 + "1")
-        self._say("list_delayed")
-        self._say("peek", max_messages=20)
-        self._say("queue_stats")
+        self._step("get_message", message_id=ids[0] if ids else 1)
+        self._step("find_message", dedup_key="k" * 90 + "1")
+        self._step("list_delayed")
+        self._step("peek", max_messages=20)
+        self._step("queue_stats")
         return ids
 
     def _published(self) -> None:
-        """Publish to the queue; a type is given, because the topic is another one in each life."""
+        """Publish to the queue with a type, because each life has another topic."""
         topic = f"life.{re.sub(r'[^A-Za-z0-9]', '_', self._queue)}"
         for routine in ("bind_topic", "bind_topic", "unbind_topic", "bind_topic"):
-            self._say(routine, topic_pattern=f"{topic}.*")
-        self._say("bind_topic", topic_pattern=f"{topic}.*.#")
-        self._say("list_topics")
+            self._step(routine, topic_pattern=f"{topic}.*")
+        self._step("bind_topic", topic_pattern=f"{topic}.*.#")
+        self._step("list_topics")
         for _ in range(2):
-            self._say(
+            self._step(
                 "publish", topic=f"{topic}.a", body="p", message_type="t", dedup_key="published",
                 priority=9,
             )  # fmt: skip
@@ -159,58 +161,58 @@ class Life:
             {"topic": topic, "body": "for nobody"},
             {"delay_seconds": 5000, "dedup_key": "published", **kind},
         ]
-        self._say("publish_batch", messages=batch)
-        self._say("publish", topic="a..b")
-        self._say("publish_batch", messages=[kind, {"topic": "a", "priority": 10}])
+        self._step("publish_batch", messages=batch)
+        self._step("publish", topic="a..b")
+        self._step("publish_batch", messages=[kind, {"topic": "a", "priority": 10}])
 
     def _finished(self, ids: list[int]) -> None:
-        taken = self._say("dequeue_fast", batch_size=4, worker_name="w")
+        taken = self._step("dequeue_fast", batch_size=4, worker_name="w")
         claim = taken[0].claim_id if taken else 1
         held = [row.message_id for row in taken] or [1]
-        self._say("extend_lease", claim_id=claim, lease_seconds=3000)
-        self._say("list_claims")
-        self._say("complete", claim_id=claim, message_ids=held[:1])
-        self._say("retry_later", claim_id=claim, message_ids=held[1:2], error="no")
-        self._say("release", claim_id=claim, message_ids=held[2:3])
-        self._say("complete", claim_id=claim)
+        self._step("extend_lease", claim_id=claim, lease_seconds=3000)
+        self._step("list_claims")
+        self._step("complete", claim_id=claim, message_ids=held[:1])
+        self._step("retry_later", claim_id=claim, message_ids=held[1:2], error="no")
+        self._step("release", claim_id=claim, message_ids=held[2:3])
+        self._step("complete", claim_id=claim)
         for message in held:
-            self._say("get_history", message_id=message)
+            self._step("get_history", message_id=message)
         waits = "dequeue_fast" if self._is_open else "dequeue_wait"
-        waited = self._say(waits, batch_size=2, **({} if self._is_open else {"wait_seconds": 0}))
+        waited = self._step(waits, batch_size=2, **({} if self._is_open else {"wait_seconds": 0}))
         for claim in {_claim_of(row) for row in waited} - {None}:
-            self._say("fail_now", claim_id=claim, error="dead")
-        self._say("list_dead")
-        self._say("discard_dead", message_type="nobody")
-        self._say("reset", max_messages=1)
-        self._say("cancel", message_ids=ids or [1])
+            self._step("fail_now", claim_id=claim, error="dead")
+        self._step("list_dead")
+        self._step("discard_dead", message_type="nobody")
+        self._step("reset", max_messages=1)
+        self._step("cancel", message_ids=ids or [1])
 
     def _kept(self) -> None:
-        taken = self._say("dequeue_fast", batch_size=2)
+        taken = self._step("dequeue_fast", batch_size=2)
         for claim in {row.claim_id for row in taken}:
-            self._say("reap")
+            self._step("reap")
             expire_claim(self._admin, claim)
-            self._say("reap")
+            self._step("reap")
         for message in [row.message_id for row in taken] or [1]:
-            self._say("get_history", message_id=message)
+            self._step("get_history", message_id=message)
         pass_seconds(self._admin, self._queue, 6000)
-        self._say("promote", batch_size=1)
+        self._step("promote", batch_size=1)
         self._admin.execute(
             "update rowq.finished set finished_at = finished_at - interval 5 day"
             " where finish_id > 0 and queue_id ="
             " (select queue_id from rowq.queue where queue_name = %s)",
             [self._queue],
         )
-        self._say("archive", batch_size=1)
-        self._say("purge_archive")
-        self._say("maintain")
-        self._say("health")
-        self._say("version")
-        self._say("purge_queue", include_dead=True)
-        self._say("drop_queue")
-        self._say("drop_queue", force=True)
+        self._step("archive", batch_size=1)
+        self._step("purge_archive")
+        self._step("maintain")
+        self._step("health")
+        self._step("version")
+        self._step("purge_queue", include_dead=True)
+        self._step("drop_queue")
+        self._step("drop_queue", force=True)
 
-    def _say(self, routine: str, **arguments: Any) -> list[Row]:
-        """Call a routine as the caller, and note what comes of it."""
+    def _step(self, routine: str, **arguments: Any) -> list[Row]:
+        """Call a routine as the caller and record the result."""
         takes = {parameter.name for parameter in load_contract().routine(routine).parameters}
         if "queue_name" in takes:
             arguments = {"queue_name": self._queue, **arguments}
@@ -220,8 +222,7 @@ class Life:
             number, text = dialect_of(self._session).error(error)
             words = text.replace(self._queue, "the queue")
             self.seen.append((routine, number, words, self._is_left_open()))
-            # Roll back, because a transaction that was left open would keep its locks from the
-            # account that looks on.
+            # Roll back, because an open transaction would keep its locks.
             with contextlib.suppress(pymysql.Error):
                 self._session.execute("rollback and no chain no release")
             return []
@@ -255,12 +256,12 @@ class Life:
         return rows
 
     def _variables(self) -> list[str]:
-        """Return the values of the session's variables."""
+        """Return the session variables' values."""
         ((values,),) = self._session.execute(self._look).fetchall()
         return str(values).split("\n")
 
     def _is_left_open(self) -> bool:
-        """Return whether the session is in a transaction, as no call may leave it."""
+        """Return whether the session is in a transaction, which no call may leave open."""
         if "mariadb" not in self._session.server_version.lower():
             return False
         try:
@@ -269,7 +270,7 @@ class Life:
             return False
 
     def _plain(self, row: Row) -> tuple[Any, ...]:
-        """Return a row without what differs from one life to the next."""
+        """Return a row without the values that differ between lives."""
         return tuple((name, self._value(name, value)) for name, value in vars(row).items())
 
     def _value(self, name: str, value: Any) -> Any:
@@ -293,7 +294,7 @@ class Life:
 
 
 def _claim_of(row: Row) -> int | None:
-    """Return the claim of a row of dequeue_fast, or of the one that dequeue_wait returns."""
+    """Return the claim of a row of dequeue_fast or dequeue_wait."""
     if not hasattr(row, "messages"):
         return int(row.claim_id)
     return int(row.messages[0]["claim_id"]) if row.messages else None
@@ -304,7 +305,7 @@ def _about(seconds: float) -> float:
 
 
 def _last_numbers(admin: Connection) -> dict[str, int]:
-    """Return the numbers that come next."""
+    """Return the next numbers."""
     found = {}
     for name in NUMBERED:
         ((_, text),) = admin.execute(f"show create table rowq.{name}").fetchall()
@@ -314,7 +315,7 @@ def _last_numbers(admin: Connection) -> dict[str, int]:
 
 
 def _strays(admin: Connection) -> int:
-    """Return how many messages belong to no queue."""
+    """Return the number of messages without a queue."""
     ((count,),) = admin.execute(
         "select count(*) from rowq.message m left join rowq.queue q using (queue_id)"
         " where q.queue_id is null"

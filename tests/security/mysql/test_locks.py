@@ -1,4 +1,4 @@
-"""Nobody can stop housekeeping, waiting or a migration by a lock that anybody may take."""
+"""Locks that any account may take block neither maintain nor waiters nor migrations."""
 
 import time
 
@@ -20,7 +20,7 @@ PURPOSES = ("maintain", "wait", "archive", "migrate")
 
 
 def take_names(session: Connection, part: int) -> None:
-    """Take the named locks that rowq might be thought to use."""
+    """Take the named locks that rowq might use."""
     for purpose in PURPOSES:
         for name in (f"rowq.{purpose}", f"rowq.{purpose}.{part}"):
             assert session.execute("select get_lock(%s, 0)", [name]).fetchone() == (1,)
@@ -62,7 +62,7 @@ def test_named_lock_does_not_block_a_migration(server: Server, empty_database: s
         assert migrate.migrate(empty_database).applied
         migrate.migrate(empty_database)
         assert time.monotonic() - started < 30
-        # An account without rights can read nowhere which name of a lock is taken.
+        # An account without rights cannot read the names of taken locks.
         with pytest.raises(Exception, match="denied"):
             nobody.execute("select lock_name from rowq.migration_lock")
 

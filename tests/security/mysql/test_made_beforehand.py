@@ -1,4 +1,4 @@
-"""Nothing that somebody else made in the database rowq runs as the one who migrates or looks."""
+"""No planted object in the database rowq runs with the rights of migrate, status or doctor."""
 
 from collections.abc import Callable, Iterator
 
@@ -45,12 +45,11 @@ CHANGES = (migrate.migrate, migrate.rollback)
 
 @pytest.fixture
 def admin(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session of an account that may do everything, on the empty server."""
+    """Return an administrator's session on the empty server."""
     with server.connect(empty_database) as connection:
         connection.execute("create database bait")
         connection.execute("create table bait.sprung (who varchar(200) not null)")
-        # Lift this rule: with a binary log it takes more than a tenant's rights to make functions
-        # and triggers.
+        # Allow this: with a binary log a tenant lacks the rights to create functions and triggers.
         connection.execute("set global log_bin_trust_function_creators = 1")
         yield connection
         connection.execute("set global log_bin_trust_function_creators = 0")
@@ -59,7 +58,7 @@ def admin(server: Server, empty_database: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def tenant(admin: Connection, empty_database: str) -> Iterator[tuple[str, Session]]:
-    """Return URL and session of an account with everything in rowq; what it makes goes with it."""
+    """Return URL and session of an account with all rights in rowq; drop its objects later."""
     admin.execute("create user rowq_test_tenant@'%' identified by 'x'")
     admin.execute("grant all on rowq.* to rowq_test_tenant@'%'")
     parts = {**connection_parameters(empty_database), "user": "rowq_test_tenant", "password": "x"}
@@ -73,7 +72,7 @@ def tenant(admin: Connection, empty_database: str) -> Iterator[tuple[str, Sessio
 
 
 def script_of(admin: Connection) -> Callable[[str], None]:
-    """Return what runs the script as the stock client would."""
+    """Return a function that runs the script as the engine's client does."""
     return lambda _: install.Connection(admin).execute(migrate.script("mysql"))
 
 
@@ -163,7 +162,7 @@ def test_rollback_counts_no_replaceable_table(
 
 @pytest.fixture
 def other(admin: Connection) -> Iterator[Callable[[str], None]]:
-    """Return a function that makes an account with rights; a role has them if it says so."""
+    """Return a function that creates an account with rights, if asked by a role."""
 
     def make(rights: str) -> None:
         rights, _, by_role = rights.partition(" by ")
@@ -217,7 +216,7 @@ def test_admin_and_backup_accounts_are_not_refused(
 ) -> None:
     other(rights)
     if "create user" in rights and "mariadb" not in admin.server_version.lower():
-        # On MySQL an account without SYSTEM_USER may not change those that have it.
+        # On MySQL, an account without SYSTEM_USER may not change those that have it.
         with pytest.raises(migrate.ForeignSchema, match="open to rowq_test_other"):
             migrate.migrate(empty_database)
         return

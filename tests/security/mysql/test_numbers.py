@@ -1,4 +1,4 @@
-"""The server gives messages and claims their numbers, and a caller cannot."""
+"""The server numbers messages and claims; a caller cannot."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_session_that_sets_insert_id_is_refused_on_mysql(
         with pytest.raises(pymysql.Error, match=r"RQ711.*insert_id"):
             call(user, routine, queue_name=queue, **arguments)
         assert user.execute("select @@insert_id").fetchone() == (LAST - 1,)
-        # Error 1568 would say that the call has left a transaction open.
+        # Error 1568 would mean that the call left a transaction open.
         user.execute("set transaction read write")
     [after] = enqueue(connection, queue, "after")
     assert after == before + 1
@@ -105,7 +105,7 @@ def test_queue_with_a_used_id_is_refused(server: Server, empty_database: str) ->
     with server.connect(empty_database) as admin:
         _require_mariadb(admin)
         call(admin, "create_queue", queue_name="orders")
-        # Make the database as a restore leaves it that forgot the counters.
+        # Simulate a restore that lost the counters.
         admin.execute("drop procedure rowq.internal_set_session")
         admin.execute("create procedure rowq.internal_set_session(p_moment double) begin end")
         admin.execute(f"set insert_id = {queue_id_of(admin, 'orders')}")
@@ -143,8 +143,8 @@ def test_producer_without_unique_checks_blocks_no_other(
     migrate(empty_database)
     with server.connect(empty_database) as attacker, server.connect(empty_database) as honest:
         call(honest, "create_queue", queue_name="orders")
-        # With these settings InnoDB would lock a table without rows for the session that inserts
-        # the first one.
+        # With these settings InnoDB would lock an empty table for the session that inserts the
+        # first row.
         attacker.execute("set unique_checks = 0, foreign_key_checks = 0")
         attacker.begin()
         enqueue(attacker, "orders", "first")
@@ -173,7 +173,7 @@ def test_health_warns_before_ids_run_out(connection: Connection) -> None:
 
 
 def queue_id_of(connection: Connection, queue: str) -> int:
-    """Return the part of a queue."""
+    """Return a queue's id."""
     query = "select queue_id from rowq.queue where queue_name = %s"
     ((part,),) = connection.execute(query, [queue]).fetchall()
     return int(part)

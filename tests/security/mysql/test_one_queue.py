@@ -1,4 +1,4 @@
-"""An account that may send to one queue, by the recipe of sql/RIGHTS.md, can do nothing else."""
+"""An account with the one-queue right of sql/RIGHTS.md can do nothing else."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ SEND = "call shop.send_order('a')"
 
 @pytest.fixture
 def admin(connection: Connection) -> Iterator[Connection]:
-    """Return a session beside an empty database `shop` and queues that the recipe is about."""
+    """Return a session, with an empty database `shop` and the recipe's queues."""
     connection.execute("create database shop")
     for queue in ("orders", "payroll"):
         call(connection, "create_queue", queue_name=queue)
@@ -30,7 +30,7 @@ def admin(connection: Connection) -> Iterator[Connection]:
 
 @pytest.fixture
 def accounts(admin: Connection, database_url: str) -> Iterator[dict[str, Session]]:
-    """Return a session of each account, none of which has a right yet."""
+    """Return each account's session, without any right yet."""
     parts = {**connection_parameters(database_url), "password": "x"}
     parts.pop("database", None)
     sessions = {}
@@ -44,7 +44,7 @@ def accounts(admin: Connection, database_url: str) -> Iterator[dict[str, Session
 
 
 def refused(session: Session, statement: str) -> None:
-    """Check that a session has no right to execute a statement."""
+    """Check that a session may not execute a statement."""
     with pytest.raises(pymysql.err.OperationalError, match="denied"):
         session.execute(statement)
 

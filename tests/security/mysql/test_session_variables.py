@@ -1,10 +1,8 @@
-"""No variable that a caller may set breaks, loses, steals or forges anything in any routine.
+"""No session variable breaks, loses, steals or forges anything in any routine.
 
-A life of a queue in a session with hostile values, compared with one in a session that has set
-nothing; in calls of their own, and in the caller's transactions. What internal_set_session sets is
-tried alone. The values of the others are tried in rounds, one of each variable at once: a life that
-is the same in spite of all of them is so in spite of each. Where it is not, they are tried one by
-one.
+Compare a queue's life in a session with hostile values with one in a session without, in autocommit
+and in transactions. Test the variables of internal_set_session alone, and the others in rounds with
+a value of each; if a round differs, test its values one by one.
 """
 
 import itertools
@@ -41,19 +39,19 @@ MAY_END = {
     "transaction_read_only": {"1792"},
     "tx_read_only": {"1792"},
 }
-"""Variables that may end a caller's own calls, with these errors and nothing changed.
+"""Variables that may end the caller's calls with these errors and without changes.
 
-A flag that the engine's regular expressions do not know; limits of memory, of time (it may be up
-before a handler is reached, so that the handler's error comes out) and of space; skip_replication,
-which cannot change in an open transaction; a transaction that may not write.
+An unknown flag of regular expressions; limits of memory, of time (which can end before a handler,
+so its error appears) and of space; skip_replication, which cannot change in an open transaction; a
+read-only transaction.
 """
 
 DISTURBING = ("character_set_", "collation_", "sql_mode")
-"""Variables that decide how the values of others are read."""
+"""Variables that change how other variables' values are read."""
 
 _PIN = unit_text("mysql", "internal/set_session")
 PINNED = frozenset(re.findall(r"@@(?!global\.)(\w+)", _PIN))
-"""One of these may lead to the others' being set as rowq needs them."""
+"""One of these can cause rowq to set the others."""
 
 SURELY_SET = {
     *("auto_increment_increment", "auto_increment_offset", "foreign_key_checks", "insert_id"),
@@ -66,7 +64,7 @@ _names = itertools.count(1)
 
 @dataclass(frozen=True)
 class Assignment:
-    """A variable with the value that the session gives it."""
+    """A variable and its value in the session."""
 
     name: str
     value: str
@@ -76,7 +74,7 @@ class Assignment:
 
 
 class Lives:
-    """Lives in sessions of one account, each compared with that of a session that set nothing."""
+    """Lives in an account's sessions, compared with that of a session without settings."""
 
     def __init__(self, admin: Connection, open_session: Opened) -> None:
         self._admin = admin
@@ -84,7 +82,7 @@ class Lives:
         self._is_mariadb = "mariadb" in admin.server_version.lower()
         self._plain = {is_open: self._lived([], is_open=is_open) for is_open in (False, True)}
         self.settable = list(self._settable())
-        """The variables that the account may set, with the values that it may give."""
+        """The account's settable variables and values."""
 
     def _settable(self) -> Iterator[Variable]:
         for variable in variables(self._admin):
@@ -96,15 +94,15 @@ class Lives:
                 yield Variable(variable.name, tuple(values))
 
     def differences(self, assignments: list[Assignment], *, is_open: bool) -> list[str]:
-        """Return in words what is not as in a session that set nothing."""
+        """Describe the differences from a session without settings."""
         seen = self._lived(assignments, is_open=is_open)
         words = ", ".join(map(str, assignments)) + " in a transaction" * is_open
         errors = set().union(*(MAY_END.get(assignment.name, ()) for assignment in assignments))
         if not self._is_mariadb and any(given.name == "insert_id" for given in assignments):
             errors.add("RQ711")  # MySQL cannot unset it
         if any(is_error(line, errors) for line in seen):
-            # A life in which a call was refused goes on otherwise: it may only have no other
-            # errors, leave nothing behind, and keep the session out of transactions.
+            # A life with a refused call differs: it may only have no other errors, leave no rows,
+            # and leave no transaction open.
             return [f"{words}: {line}" for line in seen if not is_harmless(line, errors)]
         pairs = itertools.zip_longest(self._plain[is_open], seen)
         return [f"{words}: {line}, and not {usual}" for usual, line in pairs if line != usual]
@@ -119,7 +117,7 @@ class Lives:
 
 
 def may_set(session: Session, name: str, value: str) -> bool:
-    """Set a variable of a session; return whether its account may."""
+    """Set a session variable; return whether the account may."""
     try:
         session.execute(f"set session {name} = {value}")
     except pymysql.Error:
@@ -129,14 +127,14 @@ def may_set(session: Session, name: str, value: str) -> bool:
 
 @pytest.fixture
 def caller(connection: Connection, database_url: str) -> Iterator[Opened]:
-    """Return a function that opens a session of an account with every role and nothing else."""
+    """Return a function that opens a session of an account with every role and no other rights."""
     with open_account(connection, database_url, "rowq_admin") as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def lives(server: Server, database_url: str) -> Iterator[Lives]:
-    """Return what compares lives."""
+    """Return the comparison of lives."""
     with (
         closing(server.connect(database_url, autocommit=True)) as admin,
         open_account(admin, database_url, "rowq_admin") as opened,
@@ -160,7 +158,7 @@ def test_session_variables_do_not_change_behavior(lives: Lives, is_open: bool) -
 
 
 def rounds(settable: list[Variable]) -> Iterator[list[Assignment]]:
-    """Yield what is set in each round: all variables that do not disturb the setting of others."""
+    """Yield each round's settings: all variables that do not affect the setting of others."""
     together: list[Variable] = []
     for variable in settable:
         if variable.name.startswith(DISTURBING) or variable.name in PINNED - MAY_END.keys():
@@ -181,7 +179,7 @@ def test_session_limit_ends_calls_and_leaves_nothing(lives: Lives, name: str) ->
     found = [variable for variable in lives.settable if variable.name == name]
     if not found:
         pytest.skip(
-            "this server has no such variable, or nobody may set it"
+            "this server has no such variable, or no account may set it"
             "; to run it: another version, --engine mariadb"
         )
     for value, is_open in itertools.product(found[0].values, (False, True)):
@@ -191,26 +189,26 @@ def test_session_limit_ends_calls_and_leaves_nothing(lives: Lives, name: str) ->
 def test_dangerous_variables_are_tested(connection: Connection, lives: Lives) -> None:
     names = {variable.name for variable in lives.settable}
     assert names >= SURELY_SET
-    # MySQL asks for a right to set max_error_count.
+    # MySQL requires a right to set max_error_count.
     assert ("max_error_count" in names) == ("mariadb" in connection.server_version.lower())
     assert len(names) > 100
 
 
 def is_error(line: tuple[object, ...], numbers: set[str]) -> bool:
-    """Return whether a line of what was seen is one of these errors."""
+    """Return whether a recorded line is one of these errors."""
     return len(line) > 1 and isinstance(line[1], str) and line[1] in numbers
 
 
 def is_harmless(line: tuple[object, ...], numbers: set[str]) -> bool:
-    """Return whether a line may follow a call that was refused."""
+    """Return whether a line may follow a refused call."""
     if line[0] in {"burnt", "left"}:
         return not line[-1]
     if line[1:2] == ("changed",):
-        # A call that ran out of time is ended in its handlers too, and the next one tidies up.
+        # A call that times out is ended in its handlers too; the next call restores the settings.
         return bool(numbers & MAY_END["max_statement_time"])
     if len(line) < 2 or not isinstance(line[1], str):
         return True
-    # When a call's time is up the server runs no handler, so that its transaction may be open.
+    # The server runs no handler of a call that times out, so its transaction may be open.
     is_closed = not line[-1] or bool(numbers & MAY_END["max_statement_time"])
     return is_closed and (line[1] in numbers or line[1].startswith("RQ7"))
 
@@ -225,7 +223,7 @@ def test_next_call_restores_settings_of_a_killed_call(
         session.execute(f"set session sql_safe_updates = 1, timestamp = 5{few}")
         look = "select @@sql_safe_updates, @@timestamp, @@max_error_count"
         before = session.execute(look).fetchone()
-        # Set the session as internal_set_session has left it when the kill comes.
+        # Set the session as internal_set_session leaves it before a kill.
         session.execute(
             "set @rowq_pinned = true, @rowq_insert_id = 0, @rowq_timestamp = @@timestamp,"
             " @rowq_increment = @@auto_increment_increment, @rowq_offset = @@auto_increment_offset,"

@@ -1,4 +1,4 @@
-"""A text that no client can read is refused everywhere, so that it stops nobody's batches."""
+"""A text that no client can read is refused everywhere, so it blocks no batch."""
 
 import pymysql
 import pytest
@@ -8,7 +8,7 @@ from tests.engines.mysql.accounts import Accounts
 from tests.helpers.calls import bodies, call, dequeue, dequeue_one, enqueue
 
 HALVES = ("_utf8mb4 x'41EDA08042'", "_ucs2 x'0041D83D'", "_utf32 x'0000DFFF'")
-"""Half of a surrogate pair, which MariaDB takes for a character of UTF-8, and Python does not."""
+"""Half of a surrogate pair, which MariaDB accepts as UTF-8 and Python does not."""
 
 REFUSED = r"unpaired surrogate|Invalid.*character|Incorrect string value|Cannot convert string"
 
@@ -35,9 +35,9 @@ CONSUMER = [
 
 
 def refused(session: Connection, words: str, **places: object) -> None:
-    """Check that a call is refused, however the half of a pair is written."""
+    """Check that a call is refused in each spelling of the half pair."""
     for text in HALVES:
-        # MySQL refuses these by itself, in words that depend on where the text goes.
+        # MySQL refuses these with errors that depend on the text's use.
         with pytest.raises(pymysql.Error, match=REFUSED):
             session.execute(f"call rowq.{words.format(text=text, **places)}")
 
@@ -72,7 +72,7 @@ def test_queue_name_cannot_be_unreadable(users: Accounts) -> None:
 
 @pytest.mark.promise("P20")
 def test_texts_near_surrogates_round_trip(connection: Connection, queue: str) -> None:
-    # Korean texts begin with the same byte as the halves of surrogate pairs.
+    # Korean texts begin with the same byte as half surrogate pairs.
     texts = ["한국어 \ud7a3", "힘\ue000\ufeff\ufffe\0 \U0001f418", "한" * 400_000]
     enqueue(connection, queue, *texts)
     call(

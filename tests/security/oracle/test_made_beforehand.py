@@ -1,4 +1,4 @@
-"""Nothing runs that stands in an owner's schema already, or in the schema that a DBA is in."""
+"""No planted object in the owner's schema or the DBA's current schema runs."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.promise("P16")
 
 @pytest.fixture
 def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
-    """Return a session of the owner of an empty schema."""
+    """Return the session of an empty schema's owner."""
     with closing(server.connect(empty_database)) as connection:
         yield connection
 
 
 def in_its_schema(url: str, owner: str) -> str:
-    """Return the URL of another account that looks up names in the owner's schema."""
+    """Return the URL of another account whose current schema is the owner's."""
     return f"{url}{'&' if '?' in url else '?'}owner={owner}"
 
 
@@ -103,8 +103,7 @@ def test_migrate_and_status_refuse_another_accounts_schema(
     server: OracleServer, empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database)
-    # A routine that asked DUAL here, and not SYS.DUAL, would run what the owner has put in its
-    # place.
+    # A routine that reads DUAL instead of SYS.DUAL would run the owner's replacement.
     grant(server, empty_database, "create view")
     dialect_of(session).execute(session, "create view dual as select 'theirs' as dummy from rowq_x")
     other = server.make_account("rowq_admin")
@@ -144,7 +143,7 @@ def test_owner_with_database_wide_rights_gets_a_notice(
 
 
 def test_duplicate_queue_id_is_an_error(empty_database: str, session: Connection) -> None:
-    """The numbers lie behind the data after a restore, say."""
+    """The sequences can lag the data, for example after a restore."""
     migrate.migrate(empty_database)
     with rowq.connect(empty_database) as queue:
         queue.create_queue("first")

@@ -1,11 +1,10 @@
-"""Each routine does and says the same whatever the caller has set in its session.
+"""Each routine does and answers the same whatever the caller sets in its session.
 
-The table holds the parameters of the engine's manual that a session may change and that could reach
-a statement: NLS, optimizer, cursors, commits, parallel execution, resources. What only matters when
-something is created (plsql_*, plscope_settings, nls_length_semantics, deferred_segment_creation,
-default_collation), where it is traced, or on a standby, cannot reach a package that is compiled. A
-serializable transaction is told of in sql/oracle/README.md. One of a newer or older release is a
-skip, with the server's words.
+The table holds the manual's session parameters that can affect a statement: NLS, optimizer,
+cursors, commits, parallel execution, resources. Parameters of creation (plsql_*, plscope_settings,
+nls_length_semantics, deferred_segment_creation, default_collation), tracing or standbys cannot
+affect a compiled package. sql/oracle/README.md describes serializable transactions. A parameter
+that this release lacks is a skip.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
 UNKNOWN = {2248, 2065, 2096, 2097, 439, 922}
-"""Invalid option, not modifiable, a value that this release does not know, an option not bought."""
+"""Invalid option, not modifiable, unknown value, option not licensed."""
 
 SETTINGS = {
     "decimal comma": "set nls_numeric_characters = ', '",

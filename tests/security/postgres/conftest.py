@@ -1,4 +1,4 @@
-"""Fixtures: a server of the tests' own with strangers, and a trap that tells whom it caught."""
+"""Fixtures: a private server with other users, and a trap that records who ran it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ OWN_ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor", "ro
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """A function of an attacker's that notes each session of anybody else that runs it.
+    """An attacker's function that counts each run in another user's session.
 
-    It counts by a sequence, which no rollback takes back: what has run has run.
+    It counts with a sequence, which no rollback reverts.
     """
 
     victim: Session
     attacker: Session
 
     def set_up(self, signature: str, returns: str, answer: str) -> None:
-        """Make a function of the attacker's that springs the trap and returns `answer`."""
+        """Create a function of the attacker that springs the trap and returns `answer`."""
         self.attacker.execute(
             f"""
             create or replace function {signature} returns {returns} language plpgsql as $$
@@ -44,7 +44,7 @@ class Trap:
 
     @property
     def has_sprung(self) -> bool:
-        """Whether anybody but the attacker has run a function of his."""
+        """Whether another user ran one of the attacker's functions."""
         row = self.victim.execute("select is_called from bait.sprung").fetchone()
         assert row is not None
         return bool(row[0])
@@ -52,7 +52,7 @@ class Trap:
 
 @pytest.fixture(scope="module")
 def cluster(server: Server) -> Iterator[PostgresServer]:
-    """Return a server of this module's own: roles belong to the whole server."""
+    """Return a server for this module only: roles are server-wide."""
     try:
         own = PostgresProvider().from_local(server.name.removeprefix("postgres"))
     except Unavailable as reason:
@@ -63,7 +63,7 @@ def cluster(server: Server) -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def url(cluster: PostgresServer) -> Iterator[str]:
-    """Return the URL of an empty database, as the server's superuser."""
+    """Return the superuser's URL of an empty database."""
     made = cluster.fresh_database()
     yield made
     cluster.drop_database(made)
@@ -71,7 +71,7 @@ def url(cluster: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def superuser(url: str) -> Iterator[Session]:
-    """Return the superuser's session there."""
+    """Return the superuser's session in that database."""
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection
 
@@ -81,9 +81,9 @@ Login = Callable[..., str]
 
 @pytest.fixture
 def login(superuser: Session, url: str) -> Iterator[Login]:
-    """Return a function that makes a role which may log in, and returns its URL.
+    """Return a function that creates a login role and returns its URL.
 
-    At the end none of them is left on the server, nor any role of rowq's.
+    At the end, drop these roles and rowq's.
     """
     made: list[str] = []
 
@@ -109,7 +109,7 @@ def login(superuser: Session, url: str) -> Iterator[Login]:
 
 @pytest.fixture
 def tenant_url(superuser: Session, login: Login) -> str:
-    """Return the URL of a role that may create schemas in the database, and no more."""
+    """Return the URL of a role whose only right is to create schemas in the database."""
     found = login("tenant")
     superuser.execute(f"grant create on database {superuser.info.dbname} to tenant")
     return found
@@ -124,7 +124,7 @@ def tenant(tenant_url: str) -> Iterator[Session]:
 
 @pytest.fixture
 def trap(superuser: Session, tenant: Session) -> Trap:
-    """Return a trap that the tenant has set, not yet where anybody passes by."""
+    """Return the tenant's trap, not yet in any path."""
     tenant.execute("create schema bait")
     tenant.execute("create sequence bait.sprung")
     tenant.execute("grant usage on schema bait to public")
@@ -139,14 +139,14 @@ def trap(superuser: Session, tenant: Session) -> Trap:
 
 @pytest.fixture
 def installed(url: str, login: Login) -> str:  # noqa: ARG001 - it drops rowq's roles at the end
-    """Return the URL of a database into which the superuser has brought rowq."""
+    """Return the URL of a database where the superuser installed rowq."""
     migrate(url)
     return url
 
 
 @pytest.fixture
 def owner(installed: str) -> Iterator[Session]:
-    """Return a session of the superuser beside a queue with an archive."""
+    """Return a superuser's session, with a queue that has an archive."""
     with psycopg.connect(installed, autocommit=True) as session:
         call(session, "create_queue", queue_name="q", archive_days=1)
         yield session

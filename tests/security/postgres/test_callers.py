@@ -1,4 +1,4 @@
-"""A caller of rowq's routines runs nothing of others who may create things in the database."""
+"""A caller of rowq's routines runs no object of another user."""
 
 import uuid
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def consumer(owner: Session, login: Login) -> Iterator[Session]:
 
 
 def operators() -> Iterator[tuple[str, str, str, str]]:
-    """Yield every operator that a line of rowq's could mean, by name, sides and result."""
+    """Yield each operator that rowq's code could use: name, operands and result."""
     for kinds in (NUMBERS, MOMENTS, TEXTS):
         for left in kinds:
             for right in kinds:

@@ -1,4 +1,4 @@
-"""An extension that a tenant puts into the schema is neither taken over nor in the way."""
+"""A tenant's extension in the schema is neither taken over nor an obstacle."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def _trusted(superuser: Session) -> None:
 
 
 def owners(superuser: Session) -> set[object]:
-    """Return who owns the extension's routines and types."""
+    """Return the owners of the extension's routines and types."""
     query = """
         select p.proowner::regrole::text from pg_proc p
         join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid

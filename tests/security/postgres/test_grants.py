@@ -1,4 +1,4 @@
-"""Rights that somebody was given, before rowq comes or afterwards, beside the roles of rowq."""
+"""Rights granted outside rowq's roles, before or after the installation."""
 
 import subprocess
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ FOREIGN = """
 
 
 def archive_a_day(session: Session) -> None:
-    """Let a message live, so that the archive gets a partition."""
+    """Finish a message, so that the archive gets a partition."""
     call(session, "create_queue", queue_name="kept", archive_days=1)
     enqueue(session, "kept", "secret")
     claim_id = call_one(session, "dequeue_fast", queue_name="kept").claim_id
@@ -72,7 +72,7 @@ def notices_of_doctor(url: str) -> str:
 
 @pytest.fixture
 def bob(login: Login) -> Iterator[Session]:
-    """Return the session of somebody who has no role of rowq's."""
+    """Return the session of a user without a rowq role."""
     with psycopg.connect(login("bob"), autocommit=True) as session:
         yield session
 

@@ -1,4 +1,4 @@
-"""rowq import runs nothing of the other queue's owner with the rights of a superuser."""
+"""rowq import runs no object of the source's owner with a superuser's rights."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ def imported(url: str, *more: str) -> Ran:
 
 
 def trigger_of_the_tenant(trap: Trap) -> None:
-    """Let the tenant own all of it, with a trigger on the delete."""
+    """Let the tenant own the source, with a trigger on delete."""
     trap.attacker.execute(QUEUE)
     trap.set_up("bait.spring_trigger()", "trigger", "old")
     trap.attacker.execute(
@@ -39,7 +39,7 @@ def trigger_of_the_tenant(trap: Trap) -> None:
 
 
 def view_of_the_tenant(trap: Trap) -> None:
-    """Let a view take the place of a table: to read it is enough."""
+    """Replace a table with a view: reading it is enough."""
     trap.attacker.execute(QUEUE)
     trap.attacker.execute("alter table pgmq.q_x rename to rows")
     trap.attacker.execute(
@@ -49,7 +49,7 @@ def view_of_the_tenant(trap: Trap) -> None:
 
 
 def trigger_on_the_superusers_table(trap: Trap) -> None:
-    """Let the tenant have the right to a trigger on a table of the superuser's."""
+    """Give the tenant the trigger right on a table of the superuser."""
     trap.victim.execute(QUEUE)
     trap.victim.execute("grant usage on schema pgmq to tenant; grant trigger on pgmq.q_x to tenant")
     trap.set_up("bait.spring_trigger()", "trigger", "old")
@@ -60,7 +60,7 @@ def trigger_on_the_superusers_table(trap: Trap) -> None:
 
 
 def function_in_a_view_of_the_superusers(trap: Trap) -> None:
-    """Let a view of the superuser's call a function that the tenant may replace."""
+    """Let a superuser's view call a function that the tenant may replace."""
     trap.victim.execute(QUEUE)
     trap.victim.execute("alter table pgmq.q_x rename to rows")
     trap.victim.execute(
@@ -70,7 +70,7 @@ def function_in_a_view_of_the_superusers(trap: Trap) -> None:
 
 
 def inherited_by_the_tenant(trap: Trap) -> None:
-    """Let a table of the tenant's, in another schema, be a child of the superuser's."""
+    """Let a tenant's table in another schema inherit from the superuser's."""
     trap.victim.execute(QUEUE)
     trap.victim.execute("create schema heir authorization tenant")
     trap.victim.execute("create table heir.rows () inherits (pgmq.q_x)")

@@ -1,4 +1,4 @@
-"""Advisory locks that a stranger takes stop nothing of rowq's."""
+"""Another user's advisory locks do not block rowq."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ TURN = 1919907697
 
 @pytest.fixture
 def as_role(owner: Session, login: Login) -> Iterator[Callable[..., Session]]:
-    """Return a function that opens a session of a role with these rights of rowq's."""
+    """Return a function that opens a session of a role with the given rowq roles."""
     del owner
     opened: list[Session] = []
 
@@ -30,7 +30,7 @@ def as_role(owner: Session, login: Login) -> Iterator[Callable[..., Session]]:
 
 
 def hold_all(session: Session) -> None:
-    """Take every lock that maintain could want."""
+    """Take every lock that maintain could use."""
     session.execute(f"select pg_advisory_lock({TURN}, number) from generate_series(-2, 20) number")
 
 

@@ -1,4 +1,4 @@
-"""Migrating, looking and examining run nothing that belongs to anybody with fewer rights."""
+"""migrate, status and doctor run no object of a user with fewer rights."""
 
 import subprocess
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def doctor(url: str) -> dict[str, Check]:
 
 
 def plant(trap: Trap, table: str) -> None:
-    """Put a trigger of the attacker's on one of his tables."""
+    """Put the attacker's trigger on one of the attacker's tables."""
     trap.attacker.execute(
         f"create trigger planted before insert or update on rowq.{table} for each row"
         " execute function bait.spring_trigger()"
@@ -55,7 +55,7 @@ def plant(trap: Trap, table: str) -> None:
 
 
 def make_a_trap_of_rowq(trap: Trap) -> None:
-    """Let the attacker have a schema rowq with a routine that everybody calls first."""
+    """Create the attacker's schema rowq with a routine that all clients call first."""
     trap.attacker.execute("create schema rowq")
     trap.attacker.execute(OURS)
     trap.attacker.execute("grant usage on schema rowq to public")
@@ -130,7 +130,7 @@ def test_owner_migrates_even_if_others_can_act_as_it(tenant_url: str, login: Log
     assert migrate.rollback(tenant_url, to=0).rolled_back == BACK
 
 
-# This function is built in, and runs a query that somebody has written.
+# This built-in function runs a query from its argument.
 RUNS_A_QUERY = (
     "ts_rewrite('a'::tsquery, 'select ''a''::tsquery, bait.spring()::text::tsquery') is not null"
 )
@@ -399,7 +399,7 @@ def test_role_that_others_can_act_as_does_not_install(
 
 
 def with_a_parameter(routine: str, parameter: str) -> str:
-    """Return what gives a routine, of which there is one, one more parameter, the first."""
+    """Return a statement that adds a first parameter to a routine without overloads."""
     return f"""
         do $do$
         declare

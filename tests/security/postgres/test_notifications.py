@@ -1,4 +1,4 @@
-"""A stranger can neither stop producers by the queue of notifications nor reach who listens."""
+"""Another user can neither block producers by the notification queue nor reach listeners."""
 
 import tempfile
 from collections.abc import Iterator
@@ -18,25 +18,25 @@ from tests.security.postgres.conftest import Session
 SOON = 10.0
 LISTENER_LOCK = 1919907698
 FIRST_WITH_A_SIZE = 17
-"""The first version of PostgreSQL whose queue of notifications can be made small."""
+"""The first PostgreSQL version with a configurable notification queue."""
 
 
 class Sessions:
-    """Sessions of a server that prepares no transactions, as the superuser or a stranger."""
+    """Sessions of the superuser or another user, on a server without prepared transactions."""
 
     def __init__(self, url: str, opened: ExitStack) -> None:
         self._url = url
         self._opened = opened
 
     def open(self, user: str = "postgres") -> Session:
-        """Open a session of an account."""
+        """Open an account's session."""
         url = self._url.replace("postgres@", f"{user}@", 1)
         return self._opened.enter_context(psycopg.connect(url, autocommit=True))
 
 
 @pytest.fixture(scope="module")
 def small_server(server: Server) -> Iterator[str]:
-    """Return the URL of a server whose queue of notifications is as small as it can be."""
+    """Return the URL of a server with the smallest notification queue."""
     major = int(server.name.removeprefix("postgres"))
     settings = {"fsync": "off"}
     if major >= FIRST_WITH_A_SIZE:
@@ -64,20 +64,20 @@ def sessions(small_server: str) -> Iterator[Sessions]:
 
 
 def queue_id_of(session: Session) -> int:
-    """Return the part of the queue, which a stranger can guess."""
+    """Return the queue's id, which another user can guess."""
     row = session.execute("select queue_id from rowq.queue where queue_name = 'q'").fetchone()
     assert row is not None
     return int(str(row[0]))
 
 
 def check(session: Session, name: str) -> tuple[str, float]:
-    """Return the status and the value of one check of health."""
+    """Return the status and value of one health check."""
     (row,) = [row for row in call(session, "health") if row.check_name == name]
     return row.status, row.value
 
 
 def fill_notifications(session: Session) -> None:
-    """Notify until the server refuses it."""
+    """Notify until the server refuses."""
     while True:
         session.execute(
             "select count(pg_notify('x', repeat('a', 7900) || g)) from generate_series(1, 8) g"

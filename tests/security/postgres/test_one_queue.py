@@ -1,4 +1,4 @@
-"""An account that may send to one queue, by the recipe of sql/RIGHTS.md, can do nothing else."""
+"""An account with the one-queue right of sql/RIGHTS.md can do nothing else."""
 
 import psycopg
 import pytest

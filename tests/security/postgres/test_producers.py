@@ -1,4 +1,4 @@
-"""A producer's open or prepared transaction keeps no worker waiting and kills no message."""
+"""A producer's open or prepared transaction blocks no worker and kills no message."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,9 +19,9 @@ Open = Callable[[str], Session]
 
 @pytest.fixture
 def open_as(url: str) -> Iterator[Open]:
-    """Return a function that opens a session as a role: of the superuser, a producer or a worker.
+    """Return a function that opens a session as a superuser, producer or worker.
 
-    In a worker's session a call that waits for half a second for a lock fails.
+    In a worker's session, a call fails after half a second of waiting for a lock.
     """
     migrate(url)
     with ExitStack() as opened:
@@ -44,7 +44,7 @@ def open_as(url: str) -> Iterator[Open]:
 
 
 def name_all(producer: Session, ids: list[int]) -> None:
-    """Enqueue messages that wait for these, of which nobody has any use."""
+    """Enqueue messages that wait for these."""
     messages = [{"body": "x", "predecessor_ids": [each], "delay_seconds": 3e8} for each in ids]
     call(producer, "enqueue_batch", queue_name="q", messages=messages)
 
@@ -90,7 +90,7 @@ def test_producers_prepared_transaction_blocks_no_worker(
 def test_producers_open_transaction_harms_no_message(
     open_as: Open,
 ) -> None:
-    """With max_attempts 1 a message whose lease runs out is dead."""
+    """With max_attempts 1, a message whose lease expires is dead."""
     admin, producer, worker = map(open_as, ("postgres", "rowq_producer", "rowq_consumer"))
     ids = enqueue(admin, "q", *(f"honest {place}" for place in range(COUNT)))
     producer.execute("begin")

@@ -1,4 +1,4 @@
-"""A role of rowq's gives no rights beyond its routines, here or elsewhere."""
+"""A rowq role gives no rights beyond its routines."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.security.postgres.conftest import Login, Session
 
 @pytest.fixture
 def consumer(installed: str, login: Login) -> Iterator[Session]:
-    """Return a session of an account that may take messages."""
+    """Return a consumer's session."""
     assert installed
     with psycopg.connect(login("consumer", "rowq_consumer"), autocommit=True) as session:
         yield session

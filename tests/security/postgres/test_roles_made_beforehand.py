@@ -1,4 +1,4 @@
-"""A role of rowq's that somebody else controls is refused, or told of."""
+"""A rowq role under another user's control is refused or reported."""
 
 import psycopg
 import pytest
@@ -17,8 +17,8 @@ HANDS = {
 }
 
 
-def is_told(url: str) -> bool:
-    """Return whether status and doctor name the role, and the same as migrate does."""
+def is_reported(url: str) -> bool:
+    """Return whether status and doctor report the same role as migrate."""
     told = migrate.status(url).notices
     [roles] = [check for check in examine(url) if check.check_name == "roles"]
     assert roles.detail == ("; ".join(told) or "yes")
@@ -41,9 +41,9 @@ def test_role_with_members_is_refused_then_reported(
     remedy = str(refusal.value.remedy).removeprefix("A DBA must run: ").partition(" Or ")[0]
     superuser.execute(remedy)
     assert migrate.migrate(url).applied == EVERY
-    assert not is_told(url)
+    assert not is_reported(url)
     superuser.execute(HANDS[hands])
-    assert is_told(url)
+    assert is_reported(url)
 
 
 @pytest.mark.promise("P16")
@@ -69,7 +69,7 @@ def test_creator_of_the_roles_gets_notices_of_others_only(superuser: Session, lo
     superuser.execute("alter role app createrole")
     superuser.execute(f"grant create on database {superuser.info.dbname} to app")
     assert migrate.migrate(app).notices == ()
-    assert not is_told(app)
+    assert not is_reported(app)
     login("boss")
     superuser.execute("grant rowq_admin to boss with admin option")
-    assert is_told(app)
+    assert is_reported(app)

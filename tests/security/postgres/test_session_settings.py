@@ -1,7 +1,7 @@
-"""Every setting that a caller may change in his session, with hostile values, around a whole life.
+"""All session settings with hostile values, around calls of all routines.
 
-What a routine does must not depend on them; a setting that makes the server refuse statements, such
-as a time-out, may make a call fail, and then nothing has changed.
+No routine may depend on them. A setting that makes the server refuse statements, such as a timeout,
+may make a call fail without changes.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from tests.helpers.calls import Row, call, call_one, dequeue, enqueue, state_of
 from tests.security.postgres.conftest import Login, Session
 
 REFUSES = {
-    # These are the caller's own limits on time, space and depth: his calls fail, or he is
-    # disconnected.
+    # These limit time, space and depth: the caller's calls fail or the session ends.
     "idle_in_transaction_session_timeout", "idle_session_timeout", "lock_timeout",
     "max_stack_depth", "statement_timeout", "transaction_timeout",
-    # By these he asks for transactions that change nothing, or fail beside others.
+    # These make transactions read-only or serializable.
     "default_transaction_deferrable", "default_transaction_isolation",
     "default_transaction_read_only", "transaction_read_only", "transaction_isolation",
-    # By this he asks for answers in another encoding.
+    # This changes the answers' encoding.
     "client_encoding",
 }  # fmt: skip
 ALONE = REFUSES | {"exit_on_error"}
-"""With one of these no other can be tried; the last one ends a session that may not set another."""
+"""These exclude all others; the last one ends a session that may not set it."""
 
 NOT_A_SETTING = {"role", "session_authorization", "is_superuser", "seed"}
 TEXTS = {
@@ -48,7 +47,7 @@ TEST_TIME = timedelta(minutes=10)
 
 
 class BinaryCursor(psycopg.Cursor[tuple[object, ...]]):
-    """Asks for values in binary: as text they look as the session's settings say."""
+    """Read values in binary: their text depends on the session's settings."""
 
     def execute(self, *arguments: Any, **options: Any) -> BinaryCursor:
         super().execute(*arguments, **{**options, "binary": True})
@@ -56,7 +55,7 @@ class BinaryCursor(psycopg.Cursor[tuple[object, ...]]):
 
 
 def user_settings(session: Session) -> Iterator[tuple[str, str]]:
-    """Yield name and value, for each setting of a session the values furthest from usual."""
+    """Yield the name and the most unusual values of each session setting."""
     rows = session.execute(
         """
         select name, vartype, min_val, max_val, enumvals from pg_settings
@@ -81,7 +80,7 @@ def user_settings(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def life(session: Session, owner: Session, queue: str) -> list[object]:
-    """Let messages live through every routine, and return all that does not depend on the time."""
+    """Call every routine and return all values that do not depend on the time."""
     now = datetime.now(UTC)
 
     def shape(row: Row, first: int) -> tuple[object, ...]:
@@ -138,7 +137,7 @@ def life(session: Session, owner: Session, queue: str) -> list[object]:
 
 
 def rounds(settings: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Yield what is set at once: a value of each of the settings, or of one that is tried alone."""
+    """Yield the settings of a round: one value of each, or one tested alone."""
     together: dict[str, list[tuple[str, str]]] = {}
     for name, value in settings:
         if name in ALONE:
@@ -150,7 +149,7 @@ def rounds(settings: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]
 
 
 def set_all(session: Session, settings: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Set what the session may set, and return it."""
+    """Set the allowed settings and return them."""
     done = []
     for name, value in settings:
         with contextlib.suppress(psycopg.Error):
@@ -162,9 +161,9 @@ def set_all(session: Session, settings: list[tuple[str, str]]) -> list[tuple[str
 @pytest.mark.timeout(600)
 @pytest.mark.promise("P05", "P10", "P12", "P16", "P20")
 def test_session_settings_do_not_change_routines(installed: str, login: Login) -> None:
-    """A life that is the same in spite of many settings at once is so in spite of each.
+    """Test many settings at once.
 
-    Where it is not, they are tried one by one.
+    If the result differs, test them one by one.
     """
     url = login("caller", "rowq_admin", "rowq_producer", "rowq_consumer")
     queues = (f"life {number}" for number in itertools.count())

@@ -1,4 +1,4 @@
-"""Fixtures of the attacks on SQL Server: strangers, and what tells that their code has run."""
+"""Fixtures of the attacks on SQL Server: other users, and a record of their code's runs."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ PASSWORD = "Stranger-1; password"
 
 @pytest.fixture
 def session(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session in the empty database, as the one who migrates and looks."""
+    """Return the installing user's session in the empty database."""
     connection = server.connect(empty_database)
     yield connection
     ENGINE.close(connection)
@@ -25,7 +25,7 @@ def session(server: Server, empty_database: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def login(server: SqlserverServer) -> Iterator[str]:
-    """Return the name of a new login without any right."""
+    """Return a new login without rights."""
     name = f"rowq_test_{uuid.uuid4().hex[:8]}"
     policy = "" if server.is_babelfish else ", check_policy = off"
     with closing(server.connect(server.url)) as admin:
@@ -37,14 +37,14 @@ def login(server: SqlserverServer) -> Iterator[str]:
 
 @pytest.fixture
 def stranger(login: str, session: Connection) -> str:
-    """Return the name of a user of the empty database, and of its login, without any right."""
+    """Return a user of the empty database, and its login, without rights."""
     session.execute(f"create user {login} for login {login}")
     return login
 
 
 @pytest.fixture
 def strangers_url(stranger: str, empty_database: str) -> str:
-    """Return the URL of the empty database as the stranger has it."""
+    """Return the empty database's URL for the other user."""
     parts = urlsplit(empty_database)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=f"{stranger}:{quote(PASSWORD, safe='')}@{host}"))
@@ -52,7 +52,7 @@ def strangers_url(stranger: str, empty_database: str) -> str:
 
 @pytest.fixture
 def ran(session: Connection) -> Callable[[], list[tuple[Any, ...]]]:
-    """Return what tells with whose rights a stranger's code has run, by the table dbo.ran."""
+    """Return a function that reads from dbo.ran whose rights ran the other user's code."""
     session.execute("create table dbo.ran (who nvarchar(128))")
 
     def rows() -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Nothing runs that somebody else made before rowq came, or has put into it."""
+"""No other user's object runs, whether made before or after the installation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,9 +30,9 @@ TRIGGER = "create trigger rowq.own on {} after insert as insert into dbo.ran val
 
 
 def script_of(session: Connection) -> Callable[[str], None]:
-    """Return what runs the script as sqlcmd would."""
+    """Return a function that runs the script as sqlcmd does."""
 
-    def run(url: str) -> None:  # noqa: ARG001 - the session has it already
+    def run(url: str) -> None:  # noqa: ARG001 - the session is in it
         lines = migrate.script("sqlserver").splitlines()
         plain = "\n".join(line for line in lines if not line.startswith(":"))
         install.Connection(session).execute(plain.replace("$(rowq_runs_in)", "sqlcmd"))
@@ -41,7 +41,7 @@ def script_of(session: Connection) -> Callable[[str], None]:
 
 
 def refused_by_all(session: Connection, url: str, words: str) -> None:
-    """Check that each way to migrate and to look refuses, and says why."""
+    """Check that migrate, the script, status and doctor refuse with this reason."""
     for refused in (migrate.migrate, migrate.rollback, script_of(session)):
         with pytest.raises(Exception, match=f"RQ802(.|\n)*{words}"):
             refused(url)
@@ -156,7 +156,7 @@ def test_disabled_trigger_is_ignored(session: Connection, empty_database: str) -
 def test_ddl_trigger_runs_without_server_rights(
     session: Connection, empty_database: str, ran: Ran
 ) -> None:
-    """The database's owner may have one; a member of sysadmin migrates as dbo, and as no more."""
+    """The database's owner may have one; a member of sysadmin migrates with dbo's rights only."""
     session.execute(
         "create trigger own on database for ddl_database_level_events as"
         " insert into dbo.ran select concat("
@@ -173,7 +173,7 @@ def test_ddl_trigger_runs_without_server_rights(
 def test_ddl_trigger_with_server_rights_stops_migrate(
     session: Connection, empty_database: str, ran: Ran
 ) -> None:
-    """The user dbo is a member of sysadmin in a trustworthy database of such a member."""
+    """In a trustworthy database of a sysadmin member, dbo is one too."""
     session.execute("alter database current set trustworthy on")
     session.execute(
         "create trigger own on database for ddl_database_level_events as"

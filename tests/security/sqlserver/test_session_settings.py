@@ -1,11 +1,10 @@
-"""Each routine does and says the same whatever the caller has set in its session.
+"""Each routine does and answers the same whatever the caller sets in its session.
 
-The table holds every SET of the engine's manual that a caller may give and that lets statements
-run. What it cannot hold: `implicit_transactions` and `ansi_defaults` make a caller's transaction of
-every call (engine_only/sqlserver/test_transactions.py); `identity_insert` asks for a right on the
-table; `statistics profile` and `statistics xml` ask for one on the database, and answer with more
-results; `offsets` and `fips_flagger` do nothing any more; `showplan_*` and the three below run
-nothing.
+The table holds every SET of the manual that a caller may use and that lets statements run. It
+excludes `implicit_transactions` and `ansi_defaults`, which put each call into a transaction
+(engine_only/sqlserver/test_transactions.py); `identity_insert` and `statistics profile` and `xml`,
+which require rights; `offsets` and `fips_flagger`, which have no effect; and `showplan_*` and the
+three below, which execute nothing.
 """
 
 import re
@@ -58,7 +57,7 @@ NOTHING_RUNS = ("noexec", "fmtonly", "parseonly")
 
 
 def set_to(session: Connection, statements: str) -> None:
-    """Give the statements one by one; one that this server does not know is a skip."""
+    """Execute the statements one by one; one unknown to this server is a skip."""
     for statement in statements.split("; "):
         try:
             session.execute(statement)

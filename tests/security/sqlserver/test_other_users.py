@@ -1,4 +1,4 @@
-"""A user of the database without rowq's roles holds up nobody and reads nothing."""
+"""A user without a rowq role blocks no call and reads no data."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,14 +20,14 @@ NAMES = ("rowq.migrate", "rowq.maintain.1", "rowq.maintain.2", "rowq.wait.1", "r
 
 @pytest.fixture
 def theirs(server: Server, strangers_url: str) -> Iterator[Connection]:
-    """Return a session of the stranger."""
+    """Return the other user's session."""
     with closing(server.connect(strangers_url)) as connection:
         yield connection
 
 
 @pytest.fixture
 def hold(theirs: Connection) -> Callable[[str], int]:
-    """Return what lets the stranger try for a lock by name, as a member of a principal."""
+    """Return a function that tries for a named lock as the other user, member of a principal."""
 
     def try_for(name: str, principal: str = "public") -> int:
         row = theirs.execute(
