@@ -163,7 +163,7 @@ def test_an_error_of_postgresql_is_shown_without_its_context() -> None:
 def test_a_refusal_is_exit_code_1_and_one_line_with_its_number(run: Run, queue_name: str) -> None:
     done = run("peek", queue_name)
     assert done.code == ExitCode.REFUSED
-    assert done.err.startswith(f"rowq: RQ701 queue_not_found: {queue_name}")
+    assert done.err.startswith(f'rowq: RQ701 queue_not_found: queue "{queue_name}"')
     assert done.err.count("\n") == 1
     assert done.out == ""
 
@@ -177,11 +177,13 @@ def test_an_unknown_queue_is_compared_with_the_names_there_are(
     for command in (("enqueue", wrong, "1"), ("peek", wrong), ("work", wrong, "--exec", "true")):
         done = run(*command)
         assert done.code == ExitCode.REFUSED
-        assert done.err.startswith(f'rowq: RQ701 queue_not_found: {wrong}; did you mean "')
+        refused = f'rowq: RQ701 queue_not_found: queue "{wrong}" does not exist; did you mean "'
+        assert done.err.startswith(refused)
         assert f'"{name}"' in done.err
     queue.drop_queue(name)
     unlike = run("peek", "nothing is like this ~~~~~~~~")
-    assert unlike.err == "rowq: RQ701 queue_not_found: nothing is like this ~~~~~~~~\n"
+    name = "nothing is like this ~~~~~~~~"
+    assert unlike.err == f'rowq: RQ701 queue_not_found: queue "{name}" does not exist\n'
 
 
 @pytest.mark.parametrize("command", [("stats",), ("queue", "create", "x"), ("health",)])

@@ -1,10 +1,10 @@
 -- Archive: finished messages, by day.
 --
--- A finished message of a queue with archive_days waits in finished until maintain moves it here,
--- with its body. It skips messages whose rows another transaction holds. A day is a partition where
--- the server has them; maintain adds days before they are needed and drops those that every queue
--- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
--- fails maintain: an error is a warning, and the next call tries again.
+-- A finished message of a queue with archive_days waits in finished until maintain moves it to
+-- archive with its body. Messages locked by another transaction are skipped. A day is a partition
+-- if the server has them: maintain adds days early and drops those that no queue needs. A
+-- queue's old rows in other days are deleted by key. An error never fails maintain; the next call
+-- retries.
 --
 --   maintain_queue -> maintain_archive -> open_days, archive, purge_archive, drop_days
 --   open_days -> open_day
@@ -27,9 +27,9 @@ create procedure rowq.internal_maintain_archive(
 sql security definer
 modifies sql data
 begin
--- purpose   Run the archive part of maintain: move, purge whole days, drop partitions; an error in it is a warning.
--- locks     a row of lane, passed over when locked; as archive and purge_archive
--- commits   its own transaction where the caller has none, and implicitly; never the caller's
+-- purpose   Archive, purge and drop days in maintain; log an error as a warning.
+-- locks     a row of lane, skipped if locked; as archive and purge_archive
+-- commits   its own transaction if the caller has none, and implicitly; never the caller's
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_archive_days int;
@@ -45,15 +45,14 @@ begin
                 get diagnostics condition 1 v_errno = mysql_errno, v_text = message_text;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 set p_archived = 0, p_purged = 0;
-                -- After a deadlock (1213, 1020) the caller's transaction is gone, so the caller
-                -- must get the error. So must a caller whose call was killed (1317) or ran out of
-                -- its time (1969, 3024).
+                -- Raise an error that ended the caller's transaction (1213, 1020) or the call:
+                -- killed (1317), timed out (1969, 3024).
                 if (v_errno in (1213, 1020) and not v_owns_transaction)
                    or v_errno in (1317, 1969, 3024) then
                     resignal;
                 end if;
-                -- An error in the archive, such as a full disk, is only a warning, because
-                -- promoting and reaping must go on.
+                -- An error in the archive, such as a full disk, is only logged: promote and reap
+                -- continue.
                 if v_tries_left = 0 then
                     set v_text = left(concat('rowq archive: ', v_text), 128);
                     signal sqlstate '01000' set message_text = v_text;
@@ -68,8 +67,7 @@ begin
             where q.queue_id = p_queue_id;
             call rowq.internal_first_key(p_queue_id, -3 /* finished */, 0, v_finished);
             if v_archive_days = 0 then
-                -- A queue without an archive may have rows from a time when it had one, so look for
-                -- them.
+                -- The queue may have rows from when it had an archive.
                 select a.message_id into v_kept
                 from rowq.archive a
                 where a.queue_id = p_queue_id
@@ -82,8 +80,8 @@ begin
                     call rowq.internal_open_days(p_queue_id, p_limit);
                 end if;
                 call rowq.internal_begin_work(v_owns_transaction);
-                -- The archive part has an election of its own, so that the other parts go on while
-                -- days are moved and dropped.
+                -- This election is separate, so that the rest of maintain runs while days are moved
+                -- and dropped.
                 select l.lane into v_lane
                 from rowq.lane l force index (primary)
                 where l.queue_id = p_queue_id
@@ -93,8 +91,8 @@ begin
                     call rowq.internal_archive(
                         p_queue_id, p_limit, v_owns_transaction, p_archived
                     );
-                    -- Purge whole days, because dropping a partition costs less than deleting its
-                    -- rows. A queue that keeps no archive any more is purged up to now.
+                    -- Purge whole days: dropping a partition costs less than deleting its rows. A
+                    -- queue without archive_days is purged up to now.
                     call rowq.internal_purge_archive(
                         p_queue_id,
                         if(
@@ -131,10 +129,10 @@ create procedure rowq.internal_open_days(p_queue_id int, p_limit int)
 sql security definer
 modifies sql data
 begin
--- purpose   Make room in the archive for what is finished: the days of the next p_limit batches.
--- locks     the archive, waiting for a second at most
+-- purpose   Add the archive partitions for the next p_limit finished batches.
+-- locks     the archive, waits up to 1 s
 -- commits   implicitly; call it outside transactions
--- differs   PostgreSQL makes the partition in the transaction that needs it
+-- differs   PostgreSQL adds the partition in the transaction that needs it
     declare v_days longtext;
     declare v_floor bigint;
     declare v_at int default 0;
@@ -170,10 +168,10 @@ create procedure rowq.internal_open_day(p_day date)
 sql security definer
 modifies sql data
 begin
--- purpose   Make sure that the archive has a partition that ends with this day.
--- locks     the archive, waiting for a second at most
+-- purpose   Add the partition of a day to the archive, unless it exists.
+-- locks     the archive, waits up to 1 s
 -- commits   implicitly; call it outside transactions
--- differs   PostgreSQL makes the partition in the transaction that needs it
+-- differs   PostgreSQL adds the partition in the transaction that needs it
     declare v_name varchar(64) default concat('p', date_format(p_day, '%Y%m%d'));
     declare v_end varchar(20) default concat("'", p_day + interval 1 day, "'");
     declare v_covering, v_bound varchar(64);
@@ -190,8 +188,7 @@ begin
     order by p.partition_ordinal_position
     limit 1;
     if v_covering <> v_name then
-        -- Split the day off the partition that has covered it so far. Rows of the day that are
-        -- there already move with it.
+        -- Split the day off the partition that covers it. Rows of the day move with it.
         call rowq.internal_shape_archive(
             concat(
                 'alter table rowq.archive reorganize partition ', v_covering, ' into (partition ',
@@ -211,25 +208,25 @@ create procedure rowq.internal_shape_archive(p_statement longtext, out p_is_done
 sql security definer
 modifies sql data
 begin
--- purpose   Add or drop a partition of the archive, if nobody reads it for a second.
--- locks     the archive, waiting for a second at most
--- commits   implicitly, as all statements that change a table; call it outside transactions
--- differs   only engines where such a statement commits need it
-    declare v_patience bigint default @@session.lock_wait_timeout;
-    -- The statement fails where another session reads the archive, or where another maintain was
-    -- faster: leave it to the next call.
+-- purpose   Add or drop a partition of the archive, if no session reads it for a second.
+-- locks     the archive, waits up to 1 s
+-- commits   implicitly, as DDL does; call it outside transactions
+-- differs   only engines where DDL commits need it
+    declare v_timeout bigint default @@session.lock_wait_timeout;
+    -- The statement fails if another session reads the archive or has made the same change: the
+    -- next call retries.
     declare continue handler for sqlexception set p_is_done = false;
-    -- A call that was killed (1317) or ran out of its time (1969, 3024) must end with that error.
+    -- Raise the error if the call was killed (1317) or timed out (1969, 3024).
     declare exit handler for 1317, 1969, 3024
     begin
-        set session lock_wait_timeout = v_patience;
+        set session lock_wait_timeout = v_timeout;
         set @rowq_statement = null;
         resignal;
     end;
     set p_is_done = true;
 
-    -- A prepared statement can take its text only from a variable of the session. On MariaDB the
-    -- caller's alter_algorithm would decide how the partition is made, or refuse it.
+    -- A prepared statement takes its text only from a session variable. On MariaDB, ignore the
+    -- caller's alter_algorithm.
     set @rowq_statement = concat(
         if(version() like '%MariaDB%', 'set statement alter_algorithm = default for ', ''),
         p_statement
@@ -240,7 +237,7 @@ begin
         execute rowq_shape;
         deallocate prepare rowq_shape;
     end if;
-    set session lock_wait_timeout = v_patience;
+    set session lock_wait_timeout = v_timeout;
     set @rowq_statement = null;
 end//
 delimiter ;
@@ -258,13 +255,13 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
--- locks     finished rows, passing over locked ones; message rows, tried only; new archive rows; as
+-- locks     finished rows, skipping locked ones; message rows, tried; new archive rows; as
 --           internal_release_links
     declare v_after, v_finish_id bigint;
     declare v_finished_at datetime(6);
     declare v_state varchar(20);
-    declare v_messages, v_rest, v_free longtext;
-    declare v_there int;
+    declare v_messages, v_remaining, v_free longtext;
+    declare v_existing int;
     set p_archived = 0;
 
     select greatest(l.floor - 1, 0) into v_after
@@ -273,7 +270,7 @@ begin
       and l.lane = -3 /* finished */;
 
     batches: while p_archived < p_limit do
-        -- Find the row without locks, then lock it by its whole key, so that no gap is locked.
+        -- Read the row without locks, then lock it by its full key, so that no gap is locked.
         set v_finish_id = null;
         select f.finish_id, f.state into v_finish_id, v_state
         from rowq.finished f force index (primary)
@@ -294,10 +291,10 @@ begin
             iterate batches;
         end if;
 
-        set v_rest = v_messages;
-        call rowq.internal_cut_slice(v_rest, p_limit - p_archived, v_messages);
+        set v_remaining = v_messages;
+        call rowq.internal_cut_slice(v_remaining, p_limit - p_archived, v_messages);
 
-        -- Leave a batch alone while a producer is adding a message that waits for one of it.
+        -- Skip a batch while a producer adds a successor of one of its messages.
         select json_arrayagg(json_array(h.message_id, null, null, h.has_successors)) into v_free
         from (
             select m.message_id, m.has_successors
@@ -307,10 +304,10 @@ begin
             for update /*!80000 of m */ skip locked
         ) h;
         if coalesce(json_length(v_free), 0) < json_length(v_messages) then
-            select count(*) into v_there
+            select count(*) into v_existing
             from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
             straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
-            if v_there > coalesce(json_length(v_free), 0) then
+            if v_existing > coalesce(json_length(v_free), 0) then
                 iterate batches;
             end if;
         end if;
@@ -333,19 +330,19 @@ begin
         delete m
         from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
-        if v_rest is null then
+        if v_remaining is null then
             delete f
             from rowq.finished f force index (primary)
             where f.queue_id = p_queue_id
               and f.finish_id = v_finish_id;
         else
             update rowq.finished f force index (primary)
-            set f.messages = v_rest
+            set f.messages = v_remaining
             where f.queue_id = p_queue_id
               and f.finish_id = v_finish_id;
         end if;
         set p_archived = p_archived + json_length(v_messages);
-        -- The end of a message did not see what its producer had not committed then.
+        -- When the message ended, an uncommitted successor was not visible.
         if json_contains(json_extract(v_free, '$[*][3]'), '1') then
             call rowq.internal_release_links(p_queue_id, v_free, p_owns_transaction);
         end if;
@@ -369,8 +366,8 @@ begin
 -- purpose   Delete a queue's archived messages that finished before p_before.
 -- locks     archive rows
     declare v_keep_from datetime(6) default '1970-01-01';
-    -- Rows that are too old for every queue go with their partition, so leave them here. In the
-    -- caller's transaction no partition is dropped, so delete them all.
+    -- Rows that no queue needs go with their partition. In the caller's transaction no partition is
+    -- dropped, so delete them.
     if p_owns_transaction then
         select date(utc_timestamp(6) - interval max(q.archive_days) day) into v_keep_from
         from rowq.queue q;
@@ -393,10 +390,10 @@ create procedure rowq.internal_drop_days(out p_partitions_dropped int)
 sql security definer
 modifies sql data
 begin
--- purpose   Drop partitions of the archive that are too old for every queue.
--- locks     the archive, waiting for a second at most
+-- purpose   Drop the partitions of the archive that no queue needs.
+-- locks     the archive, waits up to 1 s
 -- commits   implicitly; call it outside transactions
--- differs   PostgreSQL drops them in the transaction of the caller
+-- differs   PostgreSQL drops them in the caller's transaction
     declare v_keep_from varchar(20);
     declare v_name varchar(64);
     declare v_is_done boolean default true;
@@ -433,9 +430,9 @@ create procedure rowq.internal_sweep_again(p_queue_id int)
 sql security definer
 modifies sql data
 begin
--- purpose   Keep the next maintain from passing over a queue whose archive has more to be done.
--- locks     a row of lane, passed over when locked
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Keep the next maintain from skipping a queue whose archive has more work.
+-- locks     a row of lane, skipped if locked
+-- commits   its own transaction if the caller has none; never the caller's
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_lane smallint;

@@ -1,9 +1,8 @@
 -- Health: what health and queue_stats measure.
 --
--- Each check returns its name, the queue, a measured value and the values from which it is a
--- warning or critical. health starts at the floor of each table. queue_stats counts from the first
--- row, so that late rows count, and stops at max_count. Checks of the whole server name the
--- session, or the transaction, that an operator has to end.
+-- Each check returns its name, the queue, a value, and the thresholds for warning and critical.
+-- health starts at the floor of each table. queue_stats counts up to max_count. Checks of the
+-- server name the session or transaction that an operator has to end.
 --
 --   queue_stats -> count_messages, oldest_ready
 --   health -> health_numbers -> next_numbers
@@ -28,10 +27,9 @@ create procedure rowq.internal_count_messages(
 sql security definer
 reads sql data
 begin
--- purpose   Count the messages of a queue by where they are, each up to p_limit.
--- differs   PostgreSQL counts in queue_stats itself
-    -- Count from the first row and not from the floor, so that messages that were committed late
-    -- count too.
+-- purpose   Count the messages of a queue by state, each up to p_limit.
+-- differs   PostgreSQL counts in queue_stats
+    -- Count from the first row, not from the floor: late rows count.
     select count(*) into p_ready
     from (
         select r.attempt
@@ -95,7 +93,7 @@ create procedure rowq.internal_oldest_ready(p_queue_id int, out p_enqueued_at da
 sql security definer
 reads sql data
 begin
--- purpose   Find when the oldest message at the head of a lane was enqueued; null where there is none.
+-- purpose   Return when the oldest message at the head of a lane was enqueued, or null.
     declare v_lane smallint default -32768;
     declare v_next, v_attempt smallint;
     declare v_is_hidden boolean default false;
@@ -116,8 +114,8 @@ begin
             leave lanes;
         end if;
         if v_next < 0 then
-            -- Look into closed lanes too: there are messages, but an open transaction keeps others
-            -- from opening the lanes.
+            -- Read closed lanes: an open transaction keeps other sessions from opening a lane with
+            -- messages.
             set v_is_hidden = true, v_lane = -1;
             iterate lanes;
         end if;
@@ -150,15 +148,15 @@ create procedure rowq.internal_health_numbers(
 sql security definer
 reads sql data
 begin
--- purpose   Append the check whether the numbers that come next are behind the newest ones stored.
--- differs   this engine's own
-    -- A worker may hold a claim that is newer than any which was restored.
+-- purpose   Append the check of number generators that are behind the newest ids stored.
+-- differs   this engine only
+    -- A worker may hold a claim newer than any restored or replicated one.
     declare c_margin int default 1000000;
     declare v_next_id, v_next_claim bigint;
     declare v_value bigint default 0;
     declare v_detail varchar(500);
 
-    -- Ask for them after the rows, because messages may have come and ended meanwhile.
+    -- Read the next numbers after the rows, so that they are not older.
     call rowq.internal_next_numbers(v_next_id, v_next_claim);
     if p_message_id >= v_next_id then
         set v_value = p_message_id - v_next_id + 1,
@@ -175,8 +173,8 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'sequence_behind', null, v_value, 1, 1,
         coalesce(
-            concat('ids that are in use would be given out again: ', v_detail),
-            'all numbers are ahead of the ids that are stored'
+            concat('new ids would repeat ids in use; run: ', v_detail),
+            'every sequence is ahead of the ids stored'
         )
     ));
 end//
@@ -190,7 +188,7 @@ sql security definer
 reads sql data
 begin
 -- purpose   Return the numbers that the next message and the next claim would get.
--- differs   elsewhere sequences give them
+-- differs   other engines have sequences
     set p_message_id = null;
     select t.auto_increment into p_message_id
     from information_schema.tables t
@@ -208,7 +206,7 @@ create procedure rowq.internal_health_queue(p_queue_id int, out p_checks longtex
 sql security definer
 reads sql data
 begin
--- purpose   Return the checks of a queue, as JSON arrays in a row.
+-- purpose   Append the checks of a queue.
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_deferred_at, v_run_at datetime(6);
     declare v_finished_at, v_expires_at, v_ended_at datetime(6);
@@ -227,7 +225,7 @@ begin
     into v_paused_at, v_result_seconds, v_history_days
     from rowq.queue q
     where q.queue_id = p_queue_id;
-    -- Begin each look where the first live row may be, beyond the dead ones.
+    -- Start each scan at the first possible live row, above the dead rows.
     select max(if(l.lane = -1 /* claim */, l.floor, 0)),
            v_epoch + interval max(if(l.lane = -2 /* delayed */, l.floor, 0)) microsecond,
            v_epoch + interval max(if(l.lane = -4 /* deferred */, l.floor, 0)) microsecond,
@@ -245,7 +243,7 @@ begin
         'oldest_ready', p_queue_id,
         coalesce(timestampdiff(microsecond, v_oldest, v_now) / 1e6, 0), 300, 3600,
         concat(
-            'seconds that the oldest ready message has waited',
+            'seconds the oldest ready message has waited',
             if(v_paused_at is null, '', '; the queue is paused')
         )
     ));
@@ -272,7 +270,7 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'overdue_delayed', p_queue_id,
         coalesce(timestampdiff(microsecond, v_due_at, v_now) / 1e6, 0), 30, 300,
-        'seconds that the oldest due message has not been promoted; call maintain every second'
+        'seconds the oldest due message has waited to be promoted; call maintain every second'
     ));
 
     select min(c.lease_until) into v_lease_until
@@ -284,7 +282,7 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'expired_leases', p_queue_id,
         coalesce(timestampdiff(microsecond, v_lease_until, v_now) / 1e6, 0), 30, 300,
-        'seconds that the oldest expired lease has not been reaped; call maintain every second'
+        'seconds the oldest expired lease has waited to be reaped; call maintain every second'
     ));
 
     select count(*) into v_waiting
@@ -307,8 +305,8 @@ begin
     ) h;
     set p_checks = concat_ws(',', p_checks, json_array(
         'waits_for_dead', p_queue_id, v_waiting, 1, 1000,
-        'messages that wait for the newest 10000 dead ones, counted up to 1000; reset or '
-        'cancel these'
+        'messages blocked by the newest 10000 dead messages, counted up to 1000; '
+        'reset or cancel the dead ones'
     ));
 
     select r.due_at, r.is_hint into v_deferred_at, v_is_hint
@@ -321,7 +319,7 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'overdue_groups', p_queue_id,
         coalesce(timestampdiff(microsecond, v_deferred_at, v_now) / 1e6, 0), 30, 300,
-        'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+        'seconds deferred work has waited for a transaction to end or for maintain'
     ));
 
     select e.expires_at, e.message_id into v_expires_at, v_message_id
@@ -334,7 +332,7 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'overdue_expiries', p_queue_id,
         coalesce(timestampdiff(microsecond, v_expires_at, v_now) / 1e6, 0), 30, 300,
-        'seconds that a message whose time has come has waited for maintain, or for who holds it'
+        'seconds an expired message has waited for maintain or for the session that holds it'
     ));
 
     select r.finished_at, r.state = 'dead' into v_finished_at, v_is_hint
@@ -351,7 +349,7 @@ begin
             0
         ),
         300, 3600,
-        'seconds that the oldest result has been kept beyond result_seconds; call maintain '
+        'seconds the oldest result has been kept beyond result_seconds; call maintain '
         'every second'
     ));
 
@@ -370,7 +368,7 @@ begin
             0
         ),
         3600, 86400,
-        'seconds that the oldest attempt has been kept beyond history_days; call maintain '
+        'seconds the oldest attempt has been kept beyond history_days; call maintain '
         'every second'
     ));
 
@@ -381,12 +379,12 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'overdue_schedules', p_queue_id,
         coalesce(timestampdiff(microsecond, v_run_at, v_now) / 1e6, 0), 30, 300,
-        'seconds that a tick of a schedule has not been run; call maintain every second, or end '
-        'the transaction that has locked the schedule'
+        'seconds the oldest due schedule has waited; call maintain every second, or end the '
+        'transaction that has locked the schedule'
     ));
     set p_checks = concat_ws(',', p_checks, json_array(
         'failed_schedules', p_queue_id, v_failed, 1, 1000,
-        'schedules whose last tick made no message; list_schedules says why'
+        'schedules whose last tick enqueued no message; see list_schedules'
     ));
 end//
 delimiter ;
@@ -398,20 +396,19 @@ create procedure rowq.internal_health_server(inout p_checks longtext)
 sql security definer
 reads sql data
 begin
--- purpose   Append the checks that concern the whole server: who holds back the purge, how much waits for it, prepared transactions, numbers that run out, queues that are not maintained.
--- differs   this engine's own
+-- purpose   Append the checks that concern the whole server.
+-- differs   this engine only
     declare v_age, v_prepared_age double default 0;
     declare v_length, v_used double default 0;
     declare v_table varchar(64);
     declare v_thread, v_prepared bigint;
-    declare v_may_look boolean default true;
+    declare v_is_allowed boolean default true;
     declare v_failed int;
     declare v_error varchar(500);
-    -- In some clouds no account may look at other sessions, because that needs the PROCESS
-    -- privilege (1227).
-    declare continue handler for 1227, 1142, 1044 set v_may_look = false;
+    -- Some clouds grant no account the PROCESS privilege, which other sessions require (1227).
+    declare continue handler for 1227, 1142, 1044 set v_is_allowed = false;
 
-    -- trx_started is in the time zone of the machine, so convert the present moment to that.
+    -- trx_started is in the time zone of the machine, so convert the current time.
     select t.trx_mysql_thread_id,
            timestampdiff(
                second, t.trx_started, convert_tz(utc_timestamp(), '+00:00', 'SYSTEM')
@@ -424,17 +421,16 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'clean_up_horizon', null, greatest(v_age, 0), 300, 3600,
         case
-            when not v_may_look then concat('unknown: grant process on *.* to ', current_user())
-            when v_thread is null or v_age < 1 then 'no transaction is older than a second'
+            when not v_is_allowed then concat('unknown: grant process on *.* to ', current_user())
+            when v_thread is null or v_age < 1 then 'no transaction is older than 1 second'
             else concat(
                 if(v_thread = 0, 'a prepared XA transaction', concat('connection ', v_thread)),
-                ' keeps dead rows from being purged; rowq stays fast, other tables grow'
+                ' prevents cleanup of dead rows; rowq stays fast, other tables bloat'
             )
         end
     ));
 
-    -- A prepared transaction has no session once that is gone or the server has been restarted. The
-    -- tables of which it keeps rows locked cannot be seen.
+    -- A prepared transaction outlives its session and a restart. Its locked tables are not visible.
     select t.trx_id,
            timestampdiff(
                second, t.trx_started, convert_tz(utc_timestamp(), '+00:00', 'SYSTEM')
@@ -449,11 +445,11 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'prepared_transactions', null, greatest(v_prepared_age, 0), 30, 300,
         case
-            when not v_may_look then concat('unknown: grant process on *.* to ', current_user())
+            when not v_is_allowed then concat('unknown: grant process on *.* to ', current_user())
             when v_prepared is null
-                then 'seconds that a prepared XA transaction has kept rows locked'
-            else 'seconds that a prepared XA transaction has kept rows locked, perhaps of rowq; '
-                'xa recover names it, xa commit or xa rollback ends it'
+                then 'seconds a prepared XA transaction has kept rows locked'
+            else 'seconds a prepared XA transaction has kept rows locked, possibly of rowq; '
+                'find it with xa recover, end it with xa commit or xa rollback'
         end
     ));
 
@@ -463,7 +459,7 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'purge_lag', null, greatest(v_length, 0), 1000000, 100000000,
         if(
-            v_may_look, 'transactions whose dead rows wait for the purge',
+            v_is_allowed, 'transactions whose dead rows are not purged yet',
             concat('unknown: grant process on *.* to ', current_user())
         )
     ));
@@ -481,7 +477,7 @@ begin
     limit 1;
     set p_checks = concat_ws(',', p_checks, json_array(
         'sequence_near_end', null, coalesce(v_used, 0), 50, 90,
-        concat('per cent of the numbers of rowq.', coalesce(v_table, 'message'), ' are used up')
+        concat('per cent of the ids of rowq.', coalesce(v_table, 'message'), ' are used')
     ));
 
     select count(*),
@@ -511,17 +507,17 @@ create procedure rowq.internal_newest_numbers(
 sql security definer
 reads sql data
 begin
--- purpose   Raise p_message_id and p_claim_id to a queue's newest ids, if these are beyond the numbers that come next.
--- differs   here the table of messages is always ahead of its own numbers
-    -- uuid_short counts so many numbers on from one second in which a server starts to the next. A
-    -- server that has started earlier has lower numbers and never comes to those that are stored;
-    -- one that has started in the same second gives them out again.
+-- purpose   Raise p_message_id and p_claim_id to a queue's newest ids that are not below the next numbers.
+-- differs   the table of messages is always ahead of its own ids here
+    -- uuid_short advances by this much for each second between two starts of a server. A server
+    -- that started earlier has lower numbers and never reaches those stored; after a start in the
+    -- same second it repeats them.
     declare c_second int default 16777216;
     declare v_state varchar(20);
     declare v_message_id, v_claim_id bigint;
     declare v_lease_until datetime(6);
 
-    -- Begin each look where the next number would be, beyond all rows of the queue, dead ones too.
+    -- Start each scan at the next number, above all rows of the queue, dead ones included.
     select r.message_id, r.state into v_message_id, v_state
     from rowq.result r force index (primary)
     where r.queue_id = p_queue_id

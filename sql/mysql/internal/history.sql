@@ -1,9 +1,9 @@
 -- History: attempts that have ended.
 --
--- If a queue has history_days, each call that ends attempts adds a row for each to history, in the
--- same transaction and by one insert for one outcome. maintain and purge_archive delete by key in
--- the order of ended_at, from a floor on. There is no partition a day: dropping one would lock the
--- table that every finishing call inserts into.
+-- If a queue has history_days, each call that ends attempts adds a row per attempt to history in
+-- the same transaction, one insert per outcome. maintain and purge_archive delete by key in the
+-- order of ended_at, from a floor. There are no partitions: dropping one would lock the table that
+-- every finishing call inserts into.
 --
 --   complete, retry_later, fail_now, ... -> push_history
 --   purge_archive, maintain_retention -> purge_history
@@ -27,7 +27,7 @@ create procedure rowq.internal_push_history(
 sql security definer
 modifies sql data
 begin
--- purpose   Keep how an attempt of each of these messages has ended: as p_outcome, or dead or cancelled if it is in one of these lists.
+-- purpose   Record ended attempts with one outcome; those in p_dead or p_cancel_ids have that outcome.
 -- locks     new history rows
     insert into rowq.history (
         queue_id, ended_at, message_id, attempt, claim_id, worker_name, leased_at, outcome, error
@@ -66,9 +66,9 @@ create procedure rowq.internal_purge_history(
 sql security definer
 modifies sql data
 begin
--- purpose   Delete up to p_limit attempts that ended more than p_days ago; return how many.
--- locks     a row of lane, passed over when locked, which elects who purges; history rows,
---           passing over locked ones
+-- purpose   Delete up to p_limit expired attempts; return how many.
+-- locks     a row of lane, skipped if locked, which elects one session; history rows, skipping
+--           locked ones
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_before datetime(6) default v_now - interval p_days day;
@@ -80,8 +80,8 @@ begin
     declare v_seen, v_old longtext;
     set p_purged = 0;
 
-    -- Read the floor as it is now: an old snapshot of the caller's transaction may show rows that
-    -- other sessions have purged, and a lock on one of these would cover the gap around it.
+    -- Read the current floor: an old snapshot may show purged rows, and locking one would lock its
+    -- gap.
     select l.floor into v_floor
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
@@ -89,8 +89,8 @@ begin
     for update skip locked;
     set v_since = v_epoch + interval v_floor microsecond;
 
-    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked. A
-    -- longer list might be cut off at group_concat_max_len.
+    -- Read rows without locks, then lock them by their full keys, so that no gap is locked. A
+    -- longer list could be cut at group_concat_max_len.
     if v_since is not null then
         select json_arrayagg(
                    json_array(

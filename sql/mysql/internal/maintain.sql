@@ -1,10 +1,9 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
--- Any session may call maintain at any time. One of the callers is elected for each queue, by a
--- lock that is tried and never waited for, so many callers cost as much as one. Idle queues are
--- skipped by one statement for all of them. What deliveries wait for comes first; purges get what
--- is left of a tenth of a second. If one queue fails, the error is kept for health, the others go
--- on, and a call for that queue alone raises it.
+-- Any session may call maintain at any time. For each queue one caller is elected by a lock that is
+-- tried and never waited for, many callers cost no more than one. One statement skips all idle
+-- queues. Delivery comes first; purges get the rest of 100 ms. If a queue fails, its error is kept
+-- for health and the other queues are maintained; a call for that queue alone raises the error.
 --
 --   maintain -> idle_queues -> find_idle
 --   maintain -> maintain_queue -> maintain_delivery, maintain_retention
@@ -17,19 +16,20 @@ drop procedure if exists rowq.internal_idle_queues;
 
 delimiter //
 create procedure rowq.internal_idle_queues(
-    p_parts longtext,
+    p_queue_ids longtext,
     out p_idle longtext,
     out p_busy longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Divide queues into those in which maintain would find nothing to do, with whether this session is elected for each, and the others.
--- locks     rows of lane, passed over when locked, for this call only
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Divide queues into idle ones, with the result of their election, and busy ones.
+-- locks     rows of lane, skipped if locked, during this call
+-- commits   its own transaction if the caller has none; never the caller's
+-- differs   only engines whose readers scan dead rows need it
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_parts, v_free longtext;
+    declare v_idle_ids, v_free longtext;
 
     attempt: loop
         begin
@@ -43,31 +43,32 @@ begin
                 end if;
             end;
             call rowq.internal_begin_work(v_owns_transaction);
-            set p_idle = null, p_busy = p_parts;
+            set p_idle = null, p_busy = p_queue_ids;
 
-            -- In the caller's transaction an election lasts to its end, so go into each part there.
+            -- In the caller's transaction an election lasts until it ends, so treat every queue as
+            -- busy.
             if v_owns_transaction then
-                call rowq.internal_find_idle(p_parts, v_parts);
+                call rowq.internal_find_idle(p_queue_ids, v_idle_ids);
                 select json_arrayagg(h.queue_id) into v_free
                 from (
                     select l.queue_id
-                    from json_table(v_parts, '$[*]' columns (queue_id int path '$')) j
+                    from json_table(v_idle_ids, '$[*]' columns (queue_id int path '$')) j
                     straight_join rowq.lane l force index (primary)
                         on l.queue_id = j.queue_id
                        and l.lane = -1 /* claim */
                     for update /*!80000 of l */ skip locked
                 ) h;
                 select json_arrayagg(json_array(j.queue_id, f.queue_id is not null)) into p_idle
-                from json_table(v_parts, '$[*]' columns (queue_id int path '$')) j
+                from json_table(v_idle_ids, '$[*]' columns (queue_id int path '$')) j
                 left join (
                     select distinct h.queue_id
                     from json_table(v_free, '$[*]' columns (queue_id int path '$')) h
                 ) f on f.queue_id = j.queue_id;
                 select json_arrayagg(p.queue_id) into p_busy
-                from json_table(p_parts, '$[*]' columns (queue_id int path '$')) p
+                from json_table(p_queue_ids, '$[*]' columns (queue_id int path '$')) p
                 left join (
                     select distinct h.queue_id
-                    from json_table(v_parts, '$[*]' columns (queue_id int path '$')) h
+                    from json_table(v_idle_ids, '$[*]' columns (queue_id int path '$')) h
                 ) j on j.queue_id = p.queue_id
                 where j.queue_id is null;
             end if;
@@ -82,20 +83,19 @@ delimiter ;
 drop procedure if exists rowq.internal_find_idle;
 
 delimiter //
-create procedure rowq.internal_find_idle(p_parts longtext, out p_idle longtext)
+create procedure rowq.internal_find_idle(p_queue_ids longtext, out p_idle longtext)
 sql security definer
 reads sql data
 begin
--- purpose   Return those of the queues in which maintain would find nothing to do.
-    -- Times are in microseconds. A look into one that takes longer has walked over dead rows, so
-    -- that a floor must move.
+-- purpose   Return the queues in which maintain has nothing to do.
+    -- Microseconds. A slower sample has read dead rows, so a floor must move.
     declare c_fast_scan bigint default 300;
-    declare c_short_look bigint default 2000 + 100 * json_length(p_parts);
+    declare c_fast_total bigint default 2000 + 100 * json_length(p_queue_ids);
     declare v_now datetime(6) default utc_timestamp(6);
-    declare v_looks longtext;
+    declare v_samples longtext;
 
-    -- sysdate tells the time at which it is evaluated, unlike utc_timestamp. Each subquery
-    -- stops at the first row that is no sentinel row; there is none where it returns null.
+    -- sysdate, unlike utc_timestamp, is evaluated per row. Each subquery stops at the first row
+    -- that is not a sentinel, or returns null.
     select json_arrayagg(
                json_array(
                    p.queue_id,
@@ -195,21 +195,21 @@ begin
                    sysdate(6)
                )
            )
-    into v_looks
-    from json_table(p_parts, '$[*]' columns (queue_id int path '$')) p
+    into v_samples
+    from json_table(p_queue_ids, '$[*]' columns (queue_id int path '$')) p
     left join rowq.lane l force index (primary)
         on l.queue_id = p.queue_id
        and l.lane = -1 /* claim */
     left join rowq.queue q force index (primary) on q.queue_id = p.queue_id;
 
-    -- Where the server makes sysdate a constant, only the time of the whole look is known.
-    if timestampdiff(microsecond, v_now, utc_timestamp(6)) > c_short_look then
-        set v_looks = null;
+    -- If the server makes sysdate a constant, only the total time is known.
+    if timestampdiff(microsecond, v_now, utc_timestamp(6)) > c_fast_total then
+        set v_samples = null;
     end if;
 
     select json_arrayagg(j.queue_id) into p_idle
     from json_table(
-        v_looks,
+        v_samples,
         '$[*]' columns (
             queue_id int path '$[0]',
             began datetime(6) path '$[1]',
@@ -241,9 +241,9 @@ create procedure rowq.internal_maintain_queue(
 sql security definer
 modifies sql data
 begin
--- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- locks     rows of lane, passed over when locked
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Maintain one queue in the session that is elected for it.
+-- locks     rows of lane, skipped if locked
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701
     declare v_is_done boolean default true;
     declare v_has_results, v_has_history boolean;
@@ -265,7 +265,7 @@ begin
             call rowq.internal_sweep_again(p_queue_id);
         end if;
         if v_has_results then
-            -- Results leave history half of the time that is left.
+            -- Results use half of the time left, history the rest.
             set v_now = utc_timestamp(6);
             call rowq.internal_maintain_retention(
                 p_queue_id, 'results', p_limit,
@@ -299,9 +299,9 @@ create procedure rowq.internal_maintain_delivery(
 sql security definer
 modifies sql data
 begin
--- purpose   Run the part of maintain that deliveries wait for: floors, expiry, promote, reap, and what limits need.
--- locks     as promote and reap; the queue, shared; the limit lock, passed over when locked
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Run the part of maintain that delivery needs: floors, expiry, promote, reap and limits.
+-- locks     as promote and reap; the queue, shared; the limit lock, skipped if locked
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
@@ -333,7 +333,7 @@ begin
             from rowq.queue q
             where q.queue_id = p_queue_id;
             call rowq.internal_lock_queue_shared(p_queue_id, coalesce(v_queue_name, ''));
-            -- The election lasts to the end of the transaction, which may be the caller's.
+            -- The election lasts until the transaction ends, which may be the caller's.
             set v_lane = null;
             select l.lane into v_lane
             from rowq.lane l force index (primary)
@@ -344,12 +344,12 @@ begin
                 p_expired = 0;
 
             if p_elected then
-                -- Put the floors right first, so that the steps below find what was committed late.
+                -- Move the floors first, so that the steps below find late rows.
                 call rowq.internal_rescan_floors(
                     p_queue_id, v_has_started, p_has_results, p_has_history
                 );
-                -- Not in the caller's transaction, whose snapshot may be old: a message that it
-                -- does not show where it is now would be taken for one that has ended.
+                -- Not in the caller's transaction: with an old snapshot, a moved message looks like
+                -- an ended one.
                 if v_owns_transaction then
                     call rowq.internal_expire(p_queue_id, v_archive_days, p_limit, p_expired);
                 end if;
@@ -361,8 +361,8 @@ begin
                     p_queue_id, v_max_attempts, v_history_days, p_limit, v_owns_transaction,
                     p_reaped, p_died
                 );
-                -- Not in the caller's transaction, which may be repeatable read: rows that are gone
-                -- by now would be locked with the gaps where dequeues insert.
+                -- Not in the caller's transaction, which may be repeatable read and then locks gaps
+                -- where dequeues insert.
                 if v_has_started and v_owns_transaction then
                     call rowq.internal_purge_started(p_queue_id, v_started_seconds, 10 * p_limit);
                 end if;
@@ -392,10 +392,12 @@ create procedure rowq.internal_maintain_retention(
 sql security definer
 modifies sql data
 begin
--- purpose   Purge 'results' or 'history' in maintain: p_limit old rows, and till p_until up to ten times as many; an error in it is a warning.
+-- purpose   Purge old results or history; log an error as a warning.
 -- locks     the queue, shared; as internal_purge_results or internal_purge_history
--- commits   its own transactions where the caller has none, one a batch; never the caller's
--- differs   PostgreSQL has it in maintain_queue, in a block of its own
+-- commits   its own transaction per batch if the caller has none; never the caller's
+-- differs   PostgreSQL: part of maintain_queue
+--
+-- p_what is 'results' or 'history'. One batch always runs; further ones, up to 10, until p_until.
     declare c_most_batches int default 10;
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
@@ -413,7 +415,7 @@ begin
             begin
                 get diagnostics condition 1 v_errno = mysql_errno, v_text = message_text;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
-                -- As in internal_maintain_archive: these are the caller's to know.
+                -- As in internal_maintain_archive.
                 if (v_errno in (1213, 1020) and not v_owns_transaction)
                    or v_errno in (1317, 1969, 3024) then
                     resignal;
@@ -429,7 +431,7 @@ begin
             into v_result_seconds, v_history_days, v_queue_name
             from rowq.queue q
             where q.queue_id = p_queue_id;
-            -- drop_queue locks these rows in another order.
+            -- drop_queue locks the rows below in another order.
             call rowq.internal_lock_queue_shared(p_queue_id, coalesce(v_queue_name, ''));
             if p_what = 'results' then
                 call rowq.internal_purge_results(p_queue_id, v_result_seconds, p_limit, v_batch);
@@ -456,9 +458,9 @@ create procedure rowq.internal_record_maintain_error(p_queue_id int, p_error var
 sql security definer
 modifies sql data
 begin
--- purpose   Keep the error with which maintain has failed for a queue, for health; null forgets it. In the caller's transaction it does nothing.
+-- purpose   Record the error of maintain for a queue, for health; null deletes it.
 -- locks     a meta row
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction; nothing if the caller has one
     declare v_owns_transaction boolean;
     declare v_tries_left int default 1;
     declare v_name varchar(100) default concat('maintain_fault.', p_queue_id);

@@ -1,11 +1,11 @@
 -- Queues: settings, locks against drop_queue, and deletion.
 --
--- Every call reads its queue's settings by name, once, and raises RQ701 if there is no such queue.
--- A call that adds or moves messages also keeps the queue from being dropped until its transaction
--- ends. drop_queue takes the opposite lock and gives up with RQ705 after about a second, so that
--- nothing waits behind it for long.
+-- Every call reads its queue's settings by name, once, and raises RQ701 if the queue does not
+-- exist. A call that adds or moves messages also prevents drop_queue until its transaction ends.
+-- drop_queue takes the opposite lock and fails with RQ705 after about a second, so calls never wait
+-- long behind it.
 --
--- The lock is the queue's row in queue_lock, shared by producers and exclusive for drop_queue.
+-- The lock is the queue's row in queue_lock: shared by producers, exclusive for drop_queue.
 --
 --   create_queue -> add_queue_rows
 --   alter_queue, pause_queue, resume_queue, ... -> refuse_queue
@@ -25,16 +25,15 @@ create procedure rowq.internal_add_queue_rows(p_queue_id int)
 sql security definer
 modifies sql data
 begin
--- purpose   Insert the row of queue_lock, the limit lock, the lanes and the sentinel rows of a new queue.
+-- purpose   Insert the lock, lane and sentinel rows of a new queue.
 -- locks     new rows only
--- differs   PostgreSQL opens lanes when they are first used, and needs no sentinel rows
+-- differs   PostgreSQL opens lanes when they are first used and needs no sentinel rows
     declare v_lane smallint default 0;
 
     insert into rowq.queue_lock (queue_id) values (p_queue_id);
     insert into rowq.limit_lock (queue_id) values (p_queue_id);
     while v_lane < 20 do
-        -- The tail of the default priority is open from the start, because most queues use no other
-        -- lane.
+        -- Most queues use only the tail of the default priority: open it now.
         insert into rowq.lane (queue_id, lane, is_open)
         values (p_queue_id, v_lane, v_lane = 11);
         insert into rowq.ready (queue_id, lane, seq, message_id)
@@ -102,13 +101,15 @@ create procedure rowq.internal_refuse_queue(p_queue_name longtext)
 sql security definer
 modifies sql data
 begin
--- purpose   Raise the error for a queue name that is missing or unknown.
+-- purpose   Raise the error for a missing or unknown queue name.
 -- errors    RQ701 RQ711
     declare v_text varchar(128);
     if p_queue_name is null then
-        call rowq.internal_refuse('queue_name is missing');
+        call rowq.internal_refuse('queue_name is required');
     end if;
-    set v_text = concat('RQ701 queue_not_found: ', left(p_queue_name, 100));
+    set v_text = left(
+        concat('RQ701 queue_not_found: queue "', left(p_queue_name, 100), '" does not exist'), 128
+    );
     signal sqlstate '45701' set message_text = v_text;
 end//
 delimiter ;
@@ -120,7 +121,7 @@ create procedure rowq.internal_require_queue(p_queue_name longtext, out p_queue_
 sql security definer
 reads sql data
 begin
--- purpose   Return the id of a queue; raise an error if it does not exist.
+-- purpose   Return the settings of a queue; raise an error if it does not exist.
 -- errors    RQ701 RQ711
     set p_queue_id = null;
     select q.queue_id into p_queue_id
@@ -143,39 +144,38 @@ create procedure rowq.internal_remove_queue(
 sql security definer
 modifies sql data
 begin
--- purpose   Remove an empty queue, or with p_force a full one, if nobody holds any of it for a second.
--- locks     the queue, exclusively, the limit lock, then all rows of the queue, waiting for a
---           second at most
+-- purpose   Remove an empty queue, or with p_force any queue, if no session uses it.
+-- locks     the queue, exclusively, the limit lock, then all rows of the queue; waits up to 1 s
 -- errors    RQ704 RQ705
 -- differs   PostgreSQL locks tables
-    declare v_patience bigint default @@session.innodb_lock_wait_timeout;
+    declare v_timeout bigint default @@session.innodb_lock_wait_timeout;
     declare v_queue_id int;
     declare exit handler for 1205
     begin
-        set session innodb_lock_wait_timeout = v_patience;
+        set session innodb_lock_wait_timeout = v_timeout;
         signal sqlstate '45705'
-            set message_text = 'RQ705 queue_busy: open transactions hold the queue; try again';
+            set message_text = 'RQ705 queue_busy: open transactions use the queue; retry';
     end;
     declare exit handler for sqlexception
     begin
-        set session innodb_lock_wait_timeout = v_patience;
+        set session innodb_lock_wait_timeout = v_timeout;
         resignal;
     end;
 
     set session innodb_lock_wait_timeout = 1;
-    -- Wait for open enqueues, because their messages are not visible yet.
+    -- Wait for open enqueues: their messages are not visible yet.
     select p.queue_id into v_queue_id
     from rowq.queue_lock p
     where p.queue_id = p_queue_id
     for update;
-    -- Wait for whoever takes messages under the queue's limits, and let nobody else do so.
+    -- Wait for dequeues that hold the limit lock, and block new ones.
     delete from rowq.limit_lock
     where queue_id = p_queue_id;
     if not p_force then
         call rowq.internal_refuse_not_empty(p_queue_id, p_queue_name);
     end if;
     call rowq.internal_delete_queue(p_queue_id);
-    set session innodb_lock_wait_timeout = v_patience;
+    set session innodb_lock_wait_timeout = v_timeout;
 end//
 delimiter ;
 
@@ -186,15 +186,15 @@ create procedure rowq.internal_refuse_not_empty(p_queue_id int, p_queue_name lon
 sql security definer
 modifies sql data
 begin
--- purpose   Raise an error if a queue still has messages or an archive.
+-- purpose   Raise an error if a queue has messages or an archive.
 -- locks     the first row of each kind, shared
 -- errors    RQ704
--- differs   no such helper elsewhere: part of drop_queue
+-- differs   other engines: part of drop_queue
     declare v_probe bigint;
     declare v_text varchar(128);
 
-    -- A locking read finds the rows as they are now, even under an old snapshot. The order is that
-    -- of internal_delete_queue, for the same reason.
+    -- A locking read sees current rows even under an old snapshot. The order is that of
+    -- internal_delete_queue, for the same reason.
     select b.message_id into v_probe
     from rowq.blocked b force index (primary)
     where b.queue_id = p_queue_id
@@ -252,7 +252,11 @@ begin
 
     if v_probe is not null then
         set v_text = left(
-            concat('RQ704 queue_not_empty: ', p_queue_name, '; force drops all of it'), 128
+            concat(
+                'RQ704 queue_not_empty: queue "', p_queue_name,
+                '" has messages or an archive; use force to drop them'
+            ),
+            128
         );
         signal sqlstate '45704' set message_text = v_text;
     end if;
@@ -266,13 +270,13 @@ create procedure rowq.internal_delete_queue(p_queue_id int)
 sql security definer
 modifies sql data
 begin
--- purpose   Delete everything that belongs to a queue, and the queue.
+-- purpose   Delete a queue and all of its rows.
 -- locks     all rows of the queue
--- differs   no such helper elsewhere: part of drop_queue
-    -- A dequeue and a complete hold no lock on the queue. They move messages from blocked to all
-    -- other places, from delayed to grouped or ready, from grouped to ready, and from ready to
-    -- claim or dead, so look in this order: a look waits for a call that has taken a row there, and
-    -- the looks after it see where the message went.
+-- differs   other engines: part of drop_queue
+    -- Dequeue and complete hold no lock on the queue. They move messages from blocked to any other
+    -- state, from delayed to group_waiting or ready, from group_waiting to ready, and from ready to
+    -- claim or dead. In this order each statement waits for calls that have locked its rows, and
+    -- later ones see where the messages went.
     delete m
     from rowq.blocked b force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = b.message_id
@@ -293,7 +297,7 @@ begin
     from rowq.dead d force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = d.message_id
     where d.queue_id = p_queue_id;
-    -- An array of as many empty ones stands for the messages of a range.
+    -- A range of message ids is read as an array of empty arrays.
     delete m
     from rowq.claim c force index (primary)
     straight_join json_table(
@@ -309,8 +313,8 @@ begin
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     where f.queue_id = p_queue_id;
 
-    -- Name the index, because MariaDB 11 would read the whole of a table of which the queue has the
-    -- most rows, and wait for those of other queues.
+    -- Without an index hint MariaDB 11 scans a table if most of its rows are the queue's, and waits
+    -- for locked rows of other queues.
     delete r from rowq.ready r force index (primary) where r.queue_id = p_queue_id;
     delete d from rowq.delayed d force index (primary) where d.queue_id = p_queue_id;
     delete c from rowq.claim c force index (primary) where c.queue_id = p_queue_id;
@@ -343,13 +347,13 @@ create procedure rowq.internal_lock_queue_shared(p_queue_id int, p_queue_name lo
 sql security definer
 modifies sql data
 begin
--- purpose   Keep a queue from being dropped while messages are added or moved.
--- locks     the queue's row in queue_lock, shared; waits for a drop that is under way
+-- purpose   Prevent a queue from being dropped while messages are added or moved.
+-- locks     the queue's row in queue_lock, shared; waits for an open drop
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
     declare v_queue_id int;
-    -- Lock the one row by its whole key, which covers no gap and finds the row as it is now, even
-    -- under an old snapshot.
+    -- Lock the row by its full key: this locks no gap and sees the current row under an old
+    -- snapshot.
     select p.queue_id into v_queue_id
     from rowq.queue_lock p
     where p.queue_id = p_queue_id
@@ -372,13 +376,13 @@ create procedure rowq.internal_purge_blocked(
 sql security definer
 modifies sql data
 begin
--- purpose   Delete up to p_limit messages that wait for others to end; null means all.
--- locks     blocked rows, passing over locked ones; message and dedup rows
--- differs   no such helper elsewhere: part of purge_queue
+-- purpose   Delete up to p_limit blocked messages; null means all.
+-- locks     blocked rows, skipping locked ones; message and dedup rows
+-- differs   PostgreSQL: part of purge_queue
     declare c_step int default 5000;
     declare v_after bigint default 0;
     declare v_step int;
-    declare v_seen, v_some, v_ids longtext;
+    declare v_seen, v_messages, v_ids longtext;
     set p_removed = 0;
 
     steps: loop
@@ -386,7 +390,7 @@ begin
         if v_step <= 0 then
             leave steps;
         end if;
-        -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+        -- Read rows without locks, then lock them by their full keys, so that no gap is locked.
         select json_arrayagg(h.message_id), max(h.message_id) into v_seen, v_after
         from (
             select b.message_id, b.lane
@@ -400,12 +404,12 @@ begin
             leave steps;
         end if;
 
-        call rowq.internal_pop_blocked(p_queue_id, v_seen, v_some, v_ids);
-        if v_some is not null then
+        call rowq.internal_pop_blocked(p_queue_id, v_seen, v_messages, v_ids);
+        if v_messages is not null then
             call rowq.internal_finish(
-                p_queue_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
+                p_queue_id, 0, true, v_messages, v_ids, null, p_owns_transaction, 'cancelled'
             );
-            set p_removed = p_removed + json_length(v_some);
+            set p_removed = p_removed + json_length(v_messages);
         end if;
     end loop;
 end//
@@ -424,12 +428,12 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Delete up to p_limit messages that wait in groups; null means all.
--- locks     group_waiting rows, passing over locked ones; message and dedup rows
+-- locks     group_waiting rows, skipping locked ones; message and dedup rows
     declare c_step int default 5000;
     declare v_after varbinary(800) default '';
     declare v_after_id bigint default 0;
     declare v_step int;
-    declare v_seen, v_some, v_ids longtext;
+    declare v_seen, v_messages, v_ids longtext;
     set p_removed = 0;
 
     steps: loop
@@ -437,7 +441,7 @@ begin
         if v_step <= 0 then
             leave steps;
         end if;
-        -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+        -- Read rows without locks, then lock them by their full keys, so that no gap is locked.
         select json_arrayagg(h.message_id) into v_seen
         from (
             select g.group_key, g.message_id, g.lane
@@ -457,12 +461,12 @@ begin
         from rowq.message m force index (primary)
         where m.message_id = v_after_id;
 
-        call rowq.internal_pop_group_waiting(p_queue_id, v_seen, v_some, v_ids);
-        if v_some is not null then
+        call rowq.internal_pop_group_waiting(p_queue_id, v_seen, v_messages, v_ids);
+        if v_messages is not null then
             call rowq.internal_finish(
-                p_queue_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
+                p_queue_id, 0, true, v_messages, v_ids, null, p_owns_transaction, 'cancelled'
             );
-            set p_removed = p_removed + json_length(v_some);
+            set p_removed = p_removed + json_length(v_messages);
         end if;
     end loop;
 end//
@@ -481,7 +485,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Delete up to p_limit ready messages, lane by lane; null means all.
--- locks     ready rows, passing over locked ones; message and dedup rows
+-- locks     ready rows, skipping locked ones; message and dedup rows
     declare c_step int default 5000;
     declare v_lane smallint default 0;
     declare v_from bigint default 0;
@@ -501,8 +505,7 @@ begin
             set v_lane = v_lane + 1, v_from = 0;
             iterate lanes;
         end if;
-        -- Go on from the last row and not from the start, where the index still has the rows
-        -- deleted so far.
+        -- Continue after the last row: the index still holds the deleted rows before it.
         set v_from = json_extract(
             v_messages, concat('$[', json_length(v_messages) - 1, '][3]')
         );
@@ -528,8 +531,8 @@ create procedure rowq.internal_purge_waiting(
 sql security definer
 modifies sql data
 begin
--- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
--- locks     delayed or dead rows, passing over locked ones; message and dedup rows
+-- purpose   Delete up to p_limit delayed or dead messages; null means all.
+-- locks     delayed or dead rows, skipping locked ones; message and dedup rows
     declare c_step int default 5000;
     declare v_after datetime(6) default '1970-01-01 00:00:00';
     declare v_before datetime(6);
@@ -577,8 +580,8 @@ begin
             );
             set p_removed = p_removed + json_length(v_messages);
         elseif not p_of_dead and v_after = v_before then
-            -- All rows of this step have the same due_at and are locked by other sessions, so that
-            -- the next step would find the same rows.
+            -- All rows of this step have the same due_at and are locked, so the next step would
+            -- find them again.
             leave steps;
         end if;
     end loop;

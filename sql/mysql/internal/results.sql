@@ -2,9 +2,9 @@
 --
 -- If a queue has result_seconds, the call that ends a message adds a row to result in the same
 -- transaction: completed with its result, dead with its last error, cancelled or expired. reset
--- deletes it. get_result reads it by key. wait_for_result polls it in short transactions, each a
--- few reads by key, whatever the backlog. maintain purges in the order of finished_at, from a floor
--- on. Without result_seconds complete runs no statement for any of this.
+-- deletes it. get_result reads it by key; wait_for_result polls it in short transactions of a few
+-- reads by key. maintain purges in the order of finished_at, from a floor. Without result_seconds
+-- complete runs no statement for results.
 --
 --   complete -> check_results
 --   complete, block, propagate_deaths, ... -> push_result
@@ -25,16 +25,16 @@ create procedure rowq.internal_check_results(
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse results that are not p_count good ones, or that the queue does not keep.
+-- purpose   Refuse results that are invalid, are not one per message, or are not kept by the queue.
 -- errors    RQ711
     declare c_longest int default 1048576;
     declare v_error varchar(120);
-    declare v_place int default 0;
+    declare v_position int default 0;
     declare v_result longtext;
     declare v_length bigint;
 
     if p_result_seconds = 0 then
-        call rowq.internal_refuse('the queue keeps no results: its result_seconds is 0');
+        call rowq.internal_refuse('the queue does not keep results: result_seconds is 0');
     end if;
     if locate(x'ED', cast(p_results as binary)) > 0 then
         call rowq.internal_check_text('results', p_results);
@@ -42,24 +42,25 @@ begin
     call rowq.internal_json_error('results', p_results, 'ARRAY', 21, null, v_error);
     if v_error is null and json_length(p_results) <> p_count then
         set v_error = concat(
-            'results are ', json_length(p_results), ', and message_ids are ', p_count
+            'results must have one value per message: got ', json_length(p_results),
+            ' results for ', p_count, ' messages'
         );
     end if;
-    while v_error is null and v_place is not null and char_length(p_results) > c_longest do
+    while v_error is null and v_position is not null and char_length(p_results) > c_longest do
         set v_result = null;
-        select j.place, j.result into v_place, v_result
+        select j.place, j.result into v_position, v_result
         from json_table(
             p_results, '$[*]' columns (place for ordinality, result json path '$')
         ) j
-        where j.place > v_place
+        where j.place > v_position
           and char_length(j.result) > c_longest
         limit 1;
         if v_result is null then
-            set v_place = null;
+            set v_position = null;
         else
             call rowq.internal_json_length(v_result, v_length);
             if v_length > c_longest then
-                set v_error = concat('a result is longer than ', c_longest, ' characters');
+                set v_error = concat('a result must be at most ', c_longest, ' characters');
             end if;
         end if;
     end while;
@@ -83,8 +84,10 @@ create procedure rowq.internal_push_result(
 sql security definer
 modifies sql data
 begin
--- purpose   Keep how messages have ended, where the queue has result_seconds; p_results go along p_asked_ids, among which they are. Without p_error a dead message has that of its row in dead.
+-- purpose   Record how messages ended, if the queue keeps results; p_results follows p_asked_ids.
 -- locks     result rows
+--
+-- Without p_error a dead message keeps the error of its row in dead.
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_result_seconds double;
 
@@ -93,7 +96,7 @@ begin
     where q.queue_id = p_queue_id;
 
     if v_result_seconds > 0 and p_results is null then
-        -- A dead message that is cancelled or purged has its row already.
+        -- A dead message that is cancelled or purged already has a row.
         insert into rowq.result (queue_id, message_id, finished_at, state, last_error)
         select p_queue_id, j.message_id, v_now, p_state, left(p_error, 2000)
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
@@ -111,8 +114,8 @@ begin
             set r.last_error = d.last_error;
         end if;
     elseif v_result_seconds > 0 then
-        -- The limit has the engine keep the results in a table, and not read the text again for
-        -- each message.
+        -- The limit makes the engine materialize the results instead of parsing the text per
+        -- message.
         insert into rowq.result (queue_id, message_id, finished_at, state, result)
         select p_queue_id, j.message_id, v_now, p_state,
                if(json_type(r.result) = 'NULL', null, r.result)
@@ -149,15 +152,15 @@ create procedure rowq.internal_read_result(
 sql security definer
 reads sql data
 begin
--- purpose   Return how a message has ended, and its result; of one that has not ended its state; nulls when rowq does not know it.
--- differs   no such helper elsewhere: part of get_result
+-- purpose   Return the state of a message, with its result if it has ended; nulls if it is unknown.
+-- differs   PostgreSQL: part of get_result
     declare v_enqueued_at, v_due_at, v_leased_at, v_lease_until, v_finished_at datetime(6);
     declare v_lane, v_attempt smallint;
     declare v_claim_id, v_waits_for bigint;
     declare v_worker_name varchar(200);
     declare v_group_key varbinary(800);
     declare v_progress varchar(2000);
-    declare v_place varchar(20);
+    declare v_found_state varchar(20);
     set p_state = null, p_finished_at = null, p_result = null, p_last_error = null;
 
     select m.enqueued_at, m.due_at, m.group_key into v_enqueued_at, v_due_at, v_group_key
@@ -166,24 +169,24 @@ begin
       and m.queue_id = p_queue_id;
     if v_enqueued_at is not null then
         call rowq.internal_locate_messages(
-            p_queue_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_place, v_lane,
+            p_queue_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_found_state, v_lane,
             v_attempt, v_claim_id, v_worker_name, v_leased_at, v_lease_until, v_finished_at,
             v_waits_for, v_progress
         );
     end if;
 
-    if v_place in ('ready', 'delayed', 'blocked', 'leased') then
-        set p_state = v_place;
+    if v_found_state in ('ready', 'delayed', 'blocked', 'leased') then
+        set p_state = v_found_state;
     else
-        -- Look for the result last, because it is committed together with the end that was seen.
+        -- Read the result last: it was committed together with the end seen above.
         select r.state, r.finished_at, r.result, r.last_error
         into p_state, p_finished_at, p_result, p_last_error
         from rowq.result r force index (primary)
         where r.queue_id = p_queue_id
           and r.message_id = p_message_id
           and r.message_id > 0;
-        if p_state is null and v_place is not null then
-            set p_state = v_place, p_finished_at = v_finished_at;
+        if p_state is null and v_found_state is not null then
+            set p_state = v_found_state, p_finished_at = v_finished_at;
             select d.last_error into p_last_error
             from rowq.dead d force index (primary)
             where d.queue_id = p_queue_id
@@ -211,8 +214,10 @@ create procedure rowq.internal_poll_result(
 sql security definer
 modifies sql data
 begin
--- purpose   Look once for wait_for_result: return the row of get_result as JSON object, else the pause before the next look; p_pause is passed in as the one before this look.
+-- purpose   Return the row of get_result as a JSON object, or the pause before the next poll.
 -- errors    RQ701 RQ711
+--
+-- p_pause is the pause before this poll.
     declare v_queue_id int;
     declare v_result_seconds, v_left double;
     declare v_is_last boolean default utc_timestamp(6) >= p_until;
@@ -222,7 +227,7 @@ begin
     declare v_last_error varchar(2000);
     set p_answer = null;
 
-    -- Most looks need no more than the result, which is found by its key.
+    -- Most polls need only the result, by its key.
     select q.queue_id, q.result_seconds, r.state, r.finished_at, r.result, r.last_error
     into v_queue_id, v_result_seconds, v_state, v_finished_at, v_result, v_last_error
     from rowq.queue q
@@ -234,10 +239,10 @@ begin
     if v_queue_id is null then
         call rowq.internal_refuse_queue(p_queue_name);
     elseif p_message_id is null then
-        call rowq.internal_refuse('message_id is missing');
+        call rowq.internal_refuse('message_id is required');
     end if;
 
-    -- The first look and the last one ask where the message is, too.
+    -- The first and the last poll read the message's state.
     if v_state is null and (p_pause is null or v_is_last) then
         call rowq.internal_read_result(
             v_queue_id, p_message_id, v_state, v_finished_at, v_result, v_last_error
@@ -255,7 +260,7 @@ begin
         set p_pause = null;
     else
         if v_result_seconds = 0 then
-            call rowq.internal_refuse('the queue keeps no results: its result_seconds is 0');
+            call rowq.internal_refuse('the queue does not keep results: result_seconds is 0');
         end if;
         set v_left = timestampdiff(microsecond, utc_timestamp(6), p_until) / 1000000,
             p_pause = least(coalesce(p_pause * 2, 0.02), 0.25, greatest(v_left, 0));
@@ -275,9 +280,9 @@ create procedure rowq.internal_purge_results(
 sql security definer
 modifies sql data
 begin
--- purpose   Delete up to p_limit results of messages that ended more than p_seconds ago; return how many.
--- locks     a row of lane, passed over when locked, which elects who purges; result rows, passing
---           over locked ones
+-- purpose   Delete up to p_limit expired results; return how many.
+-- locks     a row of lane, skipped if locked, which elects one session; result rows, skipping
+--           locked ones
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_before datetime(6) default v_now - interval round(p_seconds * 1000000) microsecond;
@@ -289,8 +294,8 @@ begin
     declare v_seen, v_old longtext;
     set p_purged = 0;
 
-    -- Read the floor as it is now: an old snapshot of the caller's transaction may show rows that
-    -- other sessions have purged, and a lock on one of these would cover the gap around it.
+    -- Read the current floor: an old snapshot may show purged rows, and locking one would lock its
+    -- gap.
     select l.floor into v_floor
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
@@ -298,8 +303,8 @@ begin
     for update skip locked;
     set v_since = v_epoch + interval v_floor microsecond;
 
-    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked. A
-    -- longer list might be cut off at group_concat_max_len.
+    -- Read rows without locks, then lock them by their full keys, so that no gap is locked. A
+    -- longer list could be cut at group_concat_max_len.
     if v_since is not null then
         select json_arrayagg(h.message_id) into v_seen
         from (

@@ -28,8 +28,8 @@ begin
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting unchanged.
 -- promise   P15
--- locks     the queue row; new deferred rows; where max_leased is new, a row of lane
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue row; new deferred rows; if max_leased is new, a row of lane
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -58,8 +58,7 @@ begin
             );
 
             call rowq.internal_require_queue(p_queue_name, v_queue_id);
-            -- Read the row again with a lock, because the queue may be dropped while this call
-            -- waits for it.
+            -- Read the row again with a lock: the queue may have been dropped since.
             set v_queue_id = null;
             select q.queue_id, q.group_limit, q.max_leased
             into v_queue_id, v_group_limit, v_max_leased
@@ -95,7 +94,7 @@ begin
                 call rowq.internal_defer_group_checks(v_queue_id);
             end if;
             if p_max_leased > 0 and v_max_leased = 0 then
-                -- While there was no limit nobody cared for this floor.
+                -- Without a limit this floor was not maintained: reset it.
                 update rowq.lane l
                 set l.floor = 0
                 where l.queue_id = v_queue_id

@@ -10,8 +10,8 @@ begin
 -- version   1
 -- purpose   Move finished messages to the archive, if the queue has archive_days.
 -- promise   P19
--- locks     finished rows, passing over locked ones; message rows; new archive rows
--- commits   its own transaction where the caller has none; never the caller's, and implicitly
+-- locks     finished rows, skipping locked ones; message rows; new archive rows
+-- commits   its own transaction if the caller has none, and implicitly; never the caller's
 -- errors    RQ701 RQ711
 -- differs   in an open transaction no partition is added
     declare v_owns_transaction boolean;

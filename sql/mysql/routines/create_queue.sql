@@ -29,7 +29,7 @@ begin
 -- purpose   Create a queue; leave an existing queue unchanged.
 -- promise   P15
 -- locks     the new rows of queue, queue_lock, limit_lock and lane
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -49,8 +49,8 @@ begin
                 end if;
             end;
             if v_outcome is null then
-                -- Pin the session, because auto_increment_increment must not waste the numbers of
-                -- queues, of which there are few.
+                -- Set the session: auto_increment_increment must not waste queue ids, which are
+                -- few.
                 call rowq.internal_set_session(@@timestamp);
             end if;
             call rowq.internal_begin_work(v_owns_transaction);
@@ -64,14 +64,14 @@ begin
             );
 
             set v_queue_id = null, v_outcome = 'exists';
-            -- Look first, because an insert that ends in a conflict uses up a number.
+            -- Check first: an insert that conflicts uses up an id.
             select q.queue_id into v_queue_id
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
             if v_queue_id is null then
                 begin
-                    -- Another session has made the queue while this one waited for it. If there is
-                    -- no queue of that name, queue_id was the duplicate, and that stays an error.
+                    -- Another session has created the queue. If there is none of that name,
+                    -- queue_id was the duplicate: an error.
                     declare exit handler for 1062
                     begin
                         select q.queue_id into v_queue_id

@@ -10,8 +10,8 @@ begin
 -- version   1
 -- purpose   Drop an empty queue or, with force, a queue with its messages and its archive.
 -- promise   P02 P15
--- locks     the queue, exclusively, all rows of the queue, waiting for a second at most
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, exclusively, and all rows of the queue; waits up to 1 s
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;

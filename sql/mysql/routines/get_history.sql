@@ -30,12 +30,12 @@ begin
 
     call rowq.internal_set_session(@@timestamp);
     if p_message_id is null then
-        call rowq.internal_refuse('message_id is missing');
+        call rowq.internal_refuse('message_id is required');
     end if;
     call rowq.internal_require_queue(p_queue_name, v_queue_id);
 
-    -- Look for the present lease first: an attempt that ends between the looks is in the history
-    -- then, and is left out where it is still taken for a lease.
+    -- Read the current lease first. An attempt that ends after this read is in the history and not
+    -- returned twice.
     select m.enqueued_at, m.due_at, m.group_key into v_enqueued_at, v_due_at, v_group_key
     from rowq.message m force index (primary)
     where m.message_id = p_message_id

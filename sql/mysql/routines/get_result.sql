@@ -27,7 +27,7 @@ begin
 
     call rowq.internal_set_session(@@timestamp);
     if p_message_id is null then
-        call rowq.internal_refuse('message_id is missing');
+        call rowq.internal_refuse('message_id is required');
     end if;
     call rowq.internal_require_queue(p_queue_name, v_queue_id);
     call rowq.internal_read_result(

@@ -13,7 +13,7 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   checks of horizon, purge and numbers are this engine's
+-- differs   the horizon, purge and sequence checks are this engine's
     declare v_checks, v_more longtext;
     declare v_queue_id, v_last int default 0;
     declare v_message_id, v_claim_id bigint default 0;

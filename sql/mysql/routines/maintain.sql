@@ -10,14 +10,14 @@ begin
 -- version   1
 -- purpose   Run the maintenance of one queue or all; call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
--- locks     rows of lane, tried, while a queue is kept; as promote, reap and archive
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     rows of lane, tried, while a queue is maintained; as promote, reap and archive
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an
---           error in one of its queues is kept for health; in an open transaction the archive keeps
---           its partitions, and nothing expires
+-- differs   with more than 1000 queues, a call without a name maintains 1000 at random; an error in
+--           one queue is kept for health; in an open transaction the archive keeps its partitions,
+--           and nothing expires
     declare v_owns_transaction boolean;
-    declare v_all, v_parts, v_idle, v_failed, v_rows longtext default '[]';
+    declare v_all, v_busy, v_idle, v_failed, v_rows longtext default '[]';
     declare v_queue_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped,
         v_expired int;
     declare v_elected boolean;
@@ -30,13 +30,13 @@ begin
     end;
 
     call rowq.internal_set_session(@@timestamp);
-    -- More than a batch of results and history goes only till then, whatever the number of queues,
-    -- because the next call is what deliveries wait for.
+    -- More than one batch of results and history runs only until then, for all queues: delivery
+    -- waits for the next call.
     set v_until = utc_timestamp(6) + interval 100000 microsecond;
     call rowq.internal_check_batch_size(p_batch_size);
     call rowq.internal_begin_work(v_owns_transaction);
     if p_queue_name is null then
-        select json_arrayagg(h.queue_id) into v_parts
+        select json_arrayagg(h.queue_id) into v_busy
         from (
             select q.queue_id
             from rowq.queue q
@@ -48,7 +48,7 @@ begin
         select q.queue_id into v_queue_id
         from rowq.queue q
         where q.queue_name = cast(p_queue_name as binary);
-        set v_parts = json_array(v_queue_id);
+        set v_busy = json_array(v_queue_id);
     end if;
     select json_arrayagg(cast(substring(m.name, 16) as signed)) into v_failed
     from rowq.meta m
@@ -58,30 +58,28 @@ begin
         call rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- Find the queues in which nothing is to be done by one statement for all of them, so that many
-    -- idle queues cost next to nothing.
-    set v_all = coalesce(v_parts, '[]');
-    call rowq.internal_idle_queues(v_all, v_idle, v_parts);
+    -- One statement finds the idle queues, so that many of them cost little.
+    set v_all = coalesce(v_busy, '[]');
+    call rowq.internal_idle_queues(v_all, v_idle, v_busy);
     select json_arrayagg(json_array(j.queue_id, j.is_elected, 0, 0, 0, 0, 0, 0, 0)) into v_rows
     from json_table(
         v_idle, '$[*]' columns (queue_id int path '$[0]', is_elected tinyint path '$[1]')
     ) j;
     set v_rows = coalesce(v_rows, '[]');
 
-    while v_at < coalesce(json_length(v_parts), 0) do
+    while v_at < coalesce(json_length(v_busy), 0) do
         begin
             declare v_errno int;
             declare v_text varchar(512);
-            -- A queue that was dropped meanwhile is an error only if the caller has named it.
+            -- A dropped queue is an error only if the caller named it.
             declare exit handler for sqlstate '45701'
             begin
                 if p_queue_name is not null then
                     resignal;
                 end if;
             end;
-            -- A queue that fails keeps no other one from its housekeeping. But the caller must get
-            -- the error where the caller's transaction is gone (1213, 1020, 1205), or where the
-            -- call was killed (1317) or ran out of its time (1969, 3024).
+            -- A failed queue does not stop the others. Raise errors that ended the caller's
+            -- transaction (1213, 1020, 1205) or the call: killed (1317), timed out (1969, 3024).
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno, v_text = message_text;
@@ -102,7 +100,7 @@ begin
                     v_rows, '$', json_array(v_queue_id, 1, 0, 0, 0, 0, 0, 0, 0)
                 );
             end;
-            set v_queue_id = json_unquote(json_extract(v_parts, concat('$[', v_at, ']'))),
+            set v_queue_id = json_unquote(json_extract(v_busy, concat('$[', v_at, ']'))),
                 v_at = v_at + 1;
             call rowq.internal_maintain_queue(
                 v_queue_id, coalesce(p_batch_size, 1000), v_until, v_elected, v_promoted, v_reaped,

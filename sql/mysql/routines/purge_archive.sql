@@ -10,9 +10,9 @@ begin
 -- version   1
 -- purpose   Delete archived messages past archive_days and attempts past history_days.
 -- promise   P19 P37
--- locks     archive rows; the queue, shared; a row of lane, history rows; for a drop
---           the archive, waiting for a second at most
--- commits   its own transaction where the caller has none; never the caller's, and implicitly
+-- locks     archive rows; the queue, shared; a row of lane, history rows; for a drop the archive,
+--           waits up to 1 s
+-- commits   its own transaction if the caller has none, and implicitly; never the caller's
 -- errors    RQ701 RQ711
 -- differs   in an open transaction no partition is dropped
     declare v_owns_transaction boolean;
@@ -53,7 +53,7 @@ begin
             );
             set v_attempts = 0;
             if v_has_history then
-                -- drop_queue locks these rows in another order.
+                -- drop_queue locks the rows below in another order.
                 call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
                 call rowq.internal_purge_history(
                     v_queue_id, v_history_days, coalesce(p_batch_size, 1000), v_attempts

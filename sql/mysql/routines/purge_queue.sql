@@ -10,15 +10,15 @@ begin
 -- version   1
 -- purpose   Delete ready, delayed and blocked messages; leased ones stay with their workers.
 -- promise   P15
--- locks     the queue, shared; blocked, group_waiting, ready, delayed and dead rows, passing over
+-- locks     the queue, shared; blocked, group_waiting, ready, delayed and dead rows, skipping
 --           locked ones; then as complete
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ705 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_queue_id int;
-    declare v_blocked, v_grouped, v_ready, v_delayed, v_dead bigint default 0;
+    declare v_blocked, v_in_groups, v_ready, v_delayed, v_dead bigint default 0;
 
     attempt: loop
         begin
@@ -28,9 +28,8 @@ begin
                 get diagnostics condition 1 v_errno = mysql_errno;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_errno = 1205 and (v_owns_transaction or not @@innodb_rollback_on_timeout) then
-                    -- A wait, for a result for instance, ends with the session's
-                    -- innodb_lock_wait_timeout. A caller whose whole transaction ends with it gets
-                    -- the engine's own error.
+                    -- A wait, such as for a result, ends with innodb_lock_wait_timeout. If it ended
+                    -- the caller's transaction, raise the engine's error.
                     signal sqlstate '45705' set message_text =
                         'RQ705 queue_busy: an open transaction has locked a message; retry';
                 end if;
@@ -38,8 +37,7 @@ begin
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
-            -- the lists of many messages have room.
+            -- By default the session may cut json_arrayagg at 1 MB: raise the limit.
             /*M!100600 call rowq.internal_set_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 
@@ -47,15 +45,14 @@ begin
 
             call rowq.internal_require_queue(p_queue_name, v_queue_id);
             call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
-            -- Begin with what waits for others, so that none of it is made ready by the end of what
-            -- it waits for, and no slot is passed on to a message that goes too.
+            -- Purge blocked messages first: nothing may resume them or pass a slot to them.
             call rowq.internal_purge_blocked(
                 v_queue_id, p_max_messages, v_owns_transaction, v_blocked
             );
             call rowq.internal_purge_group_waiting(
-                v_queue_id, p_max_messages - v_blocked, v_owns_transaction, v_grouped
+                v_queue_id, p_max_messages - v_blocked, v_owns_transaction, v_in_groups
             );
-            set v_blocked = v_blocked + v_grouped;
+            set v_blocked = v_blocked + v_in_groups;
             call rowq.internal_purge_ready(
                 v_queue_id, p_max_messages - v_blocked, v_owns_transaction, v_ready
             );

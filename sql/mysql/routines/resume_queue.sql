@@ -11,7 +11,7 @@ begin
 -- purpose   Resume the delivery of a queue.
 -- promise   P18
 -- locks     the queue row
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -32,8 +32,7 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_require_queue(p_queue_name, v_queue_id);
-            -- Read the row again with a lock, because the queue may be dropped while this call
-            -- waits for it.
+            -- Read the row again with a lock: the queue may have been dropped since.
             set v_queue_id = null;
             select q.queue_id into v_queue_id
             from rowq.queue q

@@ -1,13 +1,12 @@
 -- Archive: finished messages, by day.
 --
--- A finished message of a queue with archive_days waits in finished until maintain moves it here,
--- with its body. It skips messages whose rows another transaction holds. A day is a partition if
--- partition_archive.sql was run: the server adds days, and maintain drops those that every queue is
--- done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
--- fails maintain: an error is recorded for health, and the next call tries again.
+-- A finished message of a queue with archive_days waits in finished until maintain moves it to
+-- archive with its body. Messages locked by another transaction are skipped. If
+-- partition_archive.sql was run, a day is a partition: the server adds days, and maintain drops
+-- those that no queue needs. A queue's old rows in other days are deleted by key. An error never
+-- fails maintain: it is recorded for health, and the next call retries.
 --
--- DDL commits, so partitions are dropped in an autonomous transaction, and only where
--- partition_archive.sql was run.
+-- DDL commits, so partitions are dropped in an autonomous transaction.
 --
 --   maintain_queue -> maintain_archive -> drop_days, archive, purge_archive
 --
@@ -21,11 +20,11 @@ procedure internal_maintain_archive(
     p_dropped  out number
 )
 is
--- purpose   Run the archive part of maintain: move, purge whole days, drop partitions; an error in it is noted, not raised.
--- locks     as archive and purge_archive; with a fault a row of meta
+-- purpose   Archive, purge and drop days in maintain; record an error for health.
+-- locks     as archive and purge_archive; after an error a row of meta
 -- commits   as internal_drop_days; never the caller's transaction
--- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
-    -- ORA-01013: the user has cancelled the call.
+-- differs   an error is recorded in meta, which health reads: calls have no warnings here
+    -- ORA-01013: the user cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
     v_today constant timestamp(6) := cast(
@@ -43,7 +42,7 @@ begin
     p_dropped := 0;
     savepoint rowq_archive_part;
     if p_queue.archive_days = 0 then
-        -- A queue without an archive may have rows from a time when it had one, so look for them.
+        -- The queue may have rows from when it had an archive.
         open kept;
         fetch kept into v_kept;
         close kept;
@@ -55,12 +54,11 @@ begin
         end if;
     end if;
 
-    -- Drop partitions before this transaction has touched the archive, because its own locks would
-    -- be in the way.
+    -- Drop partitions before this transaction locks the archive.
     p_dropped := internal_drop_days(false);
     p_archived := internal_archive(p_queue.queue_id, p_limit);
-    -- Purge whole days, because dropping a partition costs less than deleting its rows. A queue
-    -- that keeps no archive any more is purged up to now.
+    -- Purge whole days: dropping a partition costs less than deleting its rows. A queue without
+    -- archive_days is purged up to now.
     p_purged := internal_purge_archive(
         p_queue.queue_id,
         case
@@ -75,8 +73,8 @@ exception
     when e_cancelled then
         raise;
     when others then
-        -- An error in the archive, such as a full disk, is only noted, because promoting and
-        -- reaping must go on.
+        -- An error in the archive, such as a full disk, is only recorded: promote and reap must
+        -- commit.
         v_error := substr(sqlerrm, 1, 500);
         rollback to savepoint rowq_archive_part;
         p_archived := 0;
@@ -87,13 +85,14 @@ end internal_maintain_archive;
 function internal_drop_days(p_is_asked in boolean)
 return number
 is
--- purpose   Drop partitions of the archive that are too old for every queue; returns how many. Unless p_is_asked, only once for each day that becomes too old.
+-- purpose   Drop the partitions of the archive that no queue needs.
 -- locks     the archive's partition, tried; a row of meta
--- commits   a transaction of its own, as DDL commits; never the caller's
--- differs   PostgreSQL drops them in the transaction of the caller
+-- commits   an autonomous transaction, as DDL commits; never the caller's
+-- differs   PostgreSQL drops them in the caller's transaction
+--
+-- Returns how many. Unless p_is_asked, it reads the catalog only once per day.
     pragma autonomous_transaction;
-    -- Another session, or the caller's own open transaction, uses the partition: it is dropped
-    -- another time.
+    -- Another session or the caller uses the partition: retry later.
     e_busy exception;
     e_deadlock exception;
     pragma exception_init(e_busy, -54);
@@ -111,7 +110,7 @@ begin
            - numtodsinterval(max(q.archive_days), 'day')
     into v_keep_from
     from rowq_queue q;
-    -- The catalog is slow to read, and maintain asks each second for each queue with an archive.
+    -- The catalog is slow to read, and maintain calls this every second for each queue.
     v_day := to_char(v_keep_from, 'yyyy-mm-dd', 'nls_calendar=gregorian');
     select max(m.value) into v_done
     from rowq_meta m
@@ -156,7 +155,7 @@ function internal_archive(p_queue_id in number, p_limit in number)
 return number
 is
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
--- locks     finished and message rows, passing over locked ones; new archive rows; as
+-- locks     finished and message rows, skipping locked ones; new archive rows; as
 --           internal_resume_successors
     type t_finished is record (
         finish_id   rowq_finished.finish_id%type,
@@ -191,7 +190,7 @@ begin
         return 0;
     end if;
 
-    -- Leave a message alone while a producer is adding one that waits for it.
+    -- Skip a message while a producer adds a successor of it.
     v_ids.extend(v_found.count);
     for i in 1 .. v_found.count loop
         v_ids(i) := v_found(i).message_id;
@@ -227,7 +226,7 @@ begin
         where f.queue_id = p_queue_id
           and f.finish_id = v_some(i).finish_id
           and f.message_id = v_some(i).message_id;
-    -- The end of a message did not see what its producer had not committed then.
+    -- When the message ended, an uncommitted successor was not visible.
     for i in 1 .. v_awaited.count loop
         internal_resume_successors(p_queue_id, v_awaited(i));
     end loop;
@@ -241,8 +240,8 @@ function internal_purge_archive(
 )
 return number
 is
--- purpose   Delete up to p_limit of a queue's archived messages that finished before p_before.
--- locks     archive rows, passing over locked ones
+-- purpose   Delete a queue's archived messages that finished before p_before.
+-- locks     archive rows, skipping locked ones
     v_row_ids t_row_ids;
     v_purged  pls_integer := 0;
     cursor old_rows is
@@ -256,8 +255,7 @@ begin
     open old_rows;
     fetch old_rows bulk collect into v_row_ids limit p_limit;
     close old_rows;
-    -- Ask again for what the cursor asked for, because a row may be another one by now where
-    -- somebody else has purged it since the cursor was opened.
+    -- Repeat the cursor's condition: the row may have changed since the cursor was opened.
     forall i in 1 .. v_row_ids.count
         delete from rowq_archive a
         where a.rowid = v_row_ids(i)

@@ -1,9 +1,8 @@
 -- Health: what health and queue_stats measure.
 --
--- Each check returns its name, the queue, a measured value and the values from which it is a
--- warning or critical. health starts at the floor of each table. queue_stats counts from the first
--- row, so that late rows count, and stops at max_count. Checks of the whole server name the
--- session, or the transaction, that an operator has to end.
+-- Each check returns its name, the queue, a value, and the thresholds for warning and critical.
+-- health starts at the floor of each table. queue_stats counts up to max_count. Checks of the
+-- server name the session or transaction that an operator has to end.
 --
 --   queue_stats -> count_messages -> oldest_ready
 --   health -> health_queue -> oldest_ready
@@ -15,12 +14,11 @@
 function internal_count_messages(p_queue_id in number, p_limit in number)
 return rowq_count
 is
--- purpose   Count the messages of a queue by where they are, each up to p_limit.
--- differs   PostgreSQL counts in queue_stats itself
+-- purpose   Count the messages of a queue by state, each up to p_limit.
+-- differs   PostgreSQL counts in queue_stats
     v_count rowq_count := rowq_count(p_queue_id, 0, 0, 0, 0, 0, null);
 begin
-    -- Count from the first row and not from the floor, so that messages that were committed late
-    -- count too.
+    -- Count from the first row, not from the floor: late rows count.
     select count(*) into v_count.ready_count
     from (
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
@@ -69,7 +67,7 @@ end internal_count_messages;
 function internal_oldest_ready(p_queue_id in number)
 return timestamp
 is
--- purpose   Find when the oldest message at the head of a lane was enqueued; null where there is none.
+-- purpose   Return when the oldest message at the head of a lane was enqueued, or null.
     v_lanes  t_lanes := internal_open_lanes_of(p_queue_id);
     v_id     rowq_ready.message_id%type;
     v_head   timestamp(6);
@@ -117,7 +115,7 @@ is
     v_history_from constant timestamp(6) :=
         internal_from_microseconds(internal_read_floor(p_queue_id, -8 /* history */));
 
-    procedure note(
+    procedure add_check(
         p_name in varchar2, p_value in number, p_warning in number, p_critical in number,
         p_detail in varchar2
     )
@@ -127,11 +125,11 @@ is
         p_checks(p_checks.last) := rowq_check(
             p_name, p_queue_name, coalesce(p_value, 0), p_warning, p_critical, p_detail
         );
-    end note;
+    end add_check;
 begin
-    note(
+    add_check(
         'oldest_ready', internal_seconds_since(internal_oldest_ready(p_queue_id), v_now), 300, 3600,
-        'seconds that the oldest ready message has waited'
+        'seconds the oldest ready message has waited'
         || case when p_is_paused then '; the queue is paused' end
     );
 
@@ -142,7 +140,7 @@ begin
         where d.queue_id = p_queue_id
         fetch first 1000 rows only
     ) h;
-    note(
+    add_check(
         'dead_messages', v_dead, 1, 1000,
         'dead messages, counted up to 1000; see list_dead and reset'
     );
@@ -151,18 +149,18 @@ begin
     from rowq_delayed d
     where d.queue_id = p_queue_id
       and d.due_at <= v_now;
-    note(
+    add_check(
         'overdue_delayed', internal_seconds_since(v_due_at, v_now), 30, 300,
-        'seconds that the oldest due message has not been promoted; call maintain every second'
+        'seconds the oldest due message has waited to be promoted; call maintain every second'
     );
 
     select min(c.lease_until) into v_lease_until
     from rowq_claim c
     where c.queue_id = p_queue_id
       and c.lease_until <= v_now;
-    note(
+    add_check(
         'expired_leases', internal_seconds_since(v_lease_until, v_now), 30, 300,
-        'seconds that the oldest expired lease has not been reaped; call maintain every second'
+        'seconds the oldest expired lease has waited to be reaped; call maintain every second'
     );
 
     select count(*) into v_waiting
@@ -180,37 +178,37 @@ begin
         where d.queue_id = p_queue_id
         fetch first 1000 rows only
     ) h;
-    note(
+    add_check(
         'waits_for_dead', v_waiting, 1, 1000,
-        'messages that wait for dead ones, counted up to 1000; reset or cancel these'
+        'messages blocked by dead messages, counted up to 1000; reset or cancel the dead ones'
     );
 
     select min(r.due_at) into v_due_at
     from rowq_deferred r
     where r.queue_id = p_queue_id
       and r.due_at <= v_now;
-    note(
+    add_check(
         'overdue_groups', internal_seconds_since(v_due_at, v_now), 30, 300,
-        'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+        'seconds deferred work has waited for a transaction to end or for maintain'
     );
 
     select min(e.expires_at) into v_due_at
     from rowq_expiry e
     where e.queue_id = p_queue_id
       and e.expires_at <= v_now;
-    note(
+    add_check(
         'overdue_expiries', internal_seconds_since(v_due_at, v_now), 30, 300,
-        'seconds that a message whose time has come has waited for maintain, or for who holds it'
+        'seconds an expired message has waited for maintain or for the session that holds it'
     );
 
     select min(r.finished_at) into v_finished_at
     from rowq_result r
     where r.queue_id = p_queue_id
       and r.finished_at <= v_now;
-    note(
+    add_check(
         'overdue_results',
         greatest(internal_seconds_since(v_finished_at, v_now) - p_result_seconds, 0), 300, 3600,
-        'seconds that the oldest result has been kept beyond result_seconds; call maintain every'
+        'seconds the oldest result has been kept beyond result_seconds; call maintain every'
         || ' second'
     );
 
@@ -219,11 +217,11 @@ begin
     where h.queue_id = p_queue_id
       and h.ended_at >= v_history_from
       and h.ended_at <= v_now;
-    note(
+    add_check(
         'overdue_history',
         greatest(internal_seconds_since(v_ended_at, v_now) - p_history_days * 86400, 0), 3600,
         86400,
-        'seconds that the oldest attempt has been kept beyond history_days; call maintain every'
+        'seconds the oldest attempt has been kept beyond history_days; call maintain every'
         || ' second'
     );
 
@@ -231,23 +229,22 @@ begin
     into v_due_at, v_failed
     from rowq_schedule s
     where s.queue_id = p_queue_id;
-    note(
+    add_check(
         'overdue_schedules', internal_seconds_since(v_due_at, v_now), 30, 300,
-        'seconds that a tick of a schedule has not been run; call maintain every second, or end '
-        || 'the transaction that has locked the schedule or opened its group'
+        'seconds the oldest due schedule has waited; call maintain every second, or end the '
+        || 'transaction that has locked the schedule or opened its group'
     );
-    note(
+    add_check(
         'failed_schedules', v_failed, 1, 1000,
-        'schedules whose last tick made no message; list_schedules says why'
+        'schedules whose last tick enqueued no message; see list_schedules'
     );
 end internal_health_queue;
 
 procedure internal_health_server(p_checks in out nocopy rowq_checks)
 is
--- purpose   Append the checks that concern all queues: old transactions, errors in maintain, sequences that are behind.
--- differs   this engine's own
-    -- ORA-00942 (no such table or view), ORA-01031 (no privilege) and ORA-41900 (the same of 23ai,
-    -- which names the privilege) mean that it may not look.
+-- purpose   Append the checks that concern all queues.
+-- differs   this engine only
+    -- ORA-00942, ORA-01031 and, from 23ai, ORA-41900: the owner has no right to these views.
     e_no_view exception;
     e_no_right exception;
     pragma exception_init(e_no_view, -942);
@@ -256,23 +253,23 @@ is
     pragma exception_init(e_no_right_named, -41900);
     v_seconds  number;
     v_session  varchar2(200 char);
-    v_horizon  varchar2(500 char) := 'no transaction is older than a second';
+    v_horizon  varchar2(500 char) := 'no transaction is older than 1 second';
     v_error    rowq_meta.value%type;
-    v_fault_at rowq_meta.changed_at%type;
-    -- A worker may hold a claim that is newer than any which was restored or replicated.
+    v_error_at rowq_meta.changed_at%type;
+    -- A worker may hold a claim newer than any restored or replicated one.
     c_margin   constant number := 1000000;
     v_newest   number := 0;
     v_claim    number := 0;
     v_behind   number := 0;
     v_restart  varchar2(500 char);
-    v_some     number;
-    v_parts    t_numbers;
+    v_id       number;
+    v_queue_ids t_numbers;
 
     procedure compare_sequence(p_name in varchar2, p_newest in number)
     is
         v_last number;
     begin
-        -- last_number is the first number that no session has in its cache.
+        -- last_number is the first number outside all sessions' caches.
         select max(s.last_number) into v_last
         from user_sequences s
         where s.sequence_name = upper(p_name);
@@ -284,7 +281,7 @@ is
     end compare_sequence;
 begin
     begin
-        -- This is dynamic SQL, so that the package compiles without a right to these views.
+        -- Dynamic SQL, so that the package compiles without a right to these views.
         execute immediate q'[
             select max((sysdate - t.start_date) * 86400),
                    max(s.sid || ',' || s.serial#) keep (dense_rank first order by t.start_date)
@@ -294,11 +291,11 @@ begin
         ]' into v_seconds, v_session;
         if v_seconds >= 1 then
             v_horizon := 'session ' || v_session
-                || ' has the oldest open transaction; what it has taken or sent stays with it';
+                || ' has the oldest open transaction; its messages stay locked until it ends';
         end if;
     exception
         when e_no_view or e_no_right or e_no_right_named then
-            v_horizon := 'unknown: the owner of rowq has no right to v_$transaction and v_$session';
+            v_horizon := 'unknown: grant the owner of rowq select on v_$transaction and v_$session';
     end;
     p_checks.extend;
     p_checks(p_checks.last) := rowq_check(
@@ -306,44 +303,44 @@ begin
     );
 
     select max(m.value) keep (dense_rank last order by m.changed_at), max(m.changed_at)
-    into v_error, v_fault_at
+    into v_error, v_error_at
     from rowq_meta m
     where m.name like 'maintain_fault.%';
     p_checks.extend;
     p_checks(p_checks.last) := rowq_check(
         'maintain_fault', null, case when v_error is null then 0 else 1 end, 1, 1,
         case
-            when v_error is null then 'maintain had no error'
+            when v_error is null then 'maintain has failed for no queue'
             else substr(
-                to_char(v_fault_at, 'yyyy-mm-dd"T"hh24:mi:ss', 'nls_calendar=gregorian') || 'Z '
+                to_char(v_error_at, 'yyyy-mm-dd"T"hh24:mi:ss', 'nls_calendar=gregorian') || 'Z '
                 || v_error, 1, 500
             )
         end
     );
 
-    select q.queue_id bulk collect into v_parts
+    select q.queue_id bulk collect into v_queue_ids
     from rowq_queue q;
-    for i in 1 .. v_parts.count loop
-        select max(m.message_id) into v_some
+    for i in 1 .. v_queue_ids.count loop
+        select max(m.message_id) into v_id
         from rowq_message m
-        where m.queue_id = v_parts(i);
-        v_newest := greatest(v_newest, coalesce(v_some, 0));
-        select max(r.message_id) into v_some
+        where m.queue_id = v_queue_ids(i);
+        v_newest := greatest(v_newest, coalesce(v_id, 0));
+        select max(r.message_id) into v_id
         from rowq_result r
-        where r.queue_id = v_parts(i);
-        v_newest := greatest(v_newest, coalesce(v_some, 0));
-        select max(h.message_id) into v_some
+        where r.queue_id = v_queue_ids(i);
+        v_newest := greatest(v_newest, coalesce(v_id, 0));
+        select max(h.message_id) into v_id
         from rowq_history h
-        where h.queue_id = v_parts(i);
-        v_newest := greatest(v_newest, coalesce(v_some, 0));
-        select max(c.claim_id) into v_some
+        where h.queue_id = v_queue_ids(i);
+        v_newest := greatest(v_newest, coalesce(v_id, 0));
+        select max(c.claim_id) into v_id
         from rowq_claim c
-        where c.queue_id = v_parts(i);
-        v_claim := greatest(v_claim, coalesce(v_some, 0));
-        select max(f.finish_id) into v_some
+        where c.queue_id = v_queue_ids(i);
+        v_claim := greatest(v_claim, coalesce(v_id, 0));
+        select max(f.finish_id) into v_id
         from rowq_finished f
-        where f.queue_id = v_parts(i);
-        v_claim := greatest(v_claim, coalesce(v_some, 0));
+        where f.queue_id = v_queue_ids(i);
+        v_claim := greatest(v_claim, coalesce(v_id, 0));
     end loop;
     compare_sequence('rowq_message_seq', v_newest);
     compare_sequence('rowq_claim_seq', v_claim);
@@ -351,8 +348,8 @@ begin
     p_checks(p_checks.last) := rowq_check(
         'sequence_behind', null, v_behind, 1, 1,
         case
-            when v_restart is null then 'every sequence is ahead of the ids that are stored'
-            else 'ids that are in use would be given out again:' || v_restart
+            when v_restart is null then 'every sequence is ahead of the ids stored'
+            else 'new ids would repeat ids in use; run:' || v_restart
         end
     );
 end internal_health_server;

@@ -1,9 +1,9 @@
 -- History: attempts that have ended.
 --
--- If a queue has history_days, each call that ends attempts adds a row for each to history, in the
--- same transaction and by one insert for one outcome. maintain and purge_archive delete by key in
--- the order of ended_at, from a floor on. There is no partition a day: dropping one would lock the
--- table that every finishing call inserts into.
+-- If a queue has history_days, each call that ends attempts adds a row per attempt to history in
+-- the same transaction, one insert per outcome. maintain and purge_archive delete by key in the
+-- order of ended_at, from a floor. There are no partitions: dropping one would lock the table that
+-- every finishing call inserts into.
 --
 --   complete, retry_later, fail_now, ... -> push_history
 --   purge_archive, maintain_retention -> purge_history
@@ -18,10 +18,10 @@ procedure internal_push_history(
     p_error    in clob
 )
 is
--- purpose   Keep how attempts of a claim have ended, all in one way.
+-- purpose   Record ended attempts of a claim with one outcome.
 -- locks     new history rows
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    -- A CLOB, because SQL takes no varchar2 of more than 4000 bytes for many rows (ORA-01461).
+    -- A CLOB: SQL takes no varchar2 of more than 4000 bytes for many rows (ORA-01461).
     v_error clob := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
 begin
     if p_error is not null and v_error is null then
@@ -41,8 +41,8 @@ end internal_push_history;
 function internal_purge_history(p_queue in t_queue, p_limit in number)
 return number
 is
--- purpose   Delete up to p_limit attempts that ended too long ago; returns how many there were.
--- locks     history rows, passing over locked ones
+-- purpose   Delete up to p_limit expired attempts; return how many.
+-- locks     history rows, skipping locked ones
     v_before  constant timestamp(6) :=
         sys_extract_utc(systimestamp) - numtodsinterval(p_queue.history_days, 'day');
     v_since   constant timestamp(6) :=
@@ -66,7 +66,7 @@ is
         order by h.queue_id, h.ended_at, h.message_id, h.claim_id
         for update skip locked;
 begin
-    -- Look without a lock first, so that a call that finds nothing begins no transaction.
+    -- Read without a lock first, so that an empty call begins no transaction.
     open old;
     fetch old into v_probe;
     close old;
@@ -77,8 +77,7 @@ begin
     open old_rows;
     fetch old_rows bulk collect into v_row_ids limit p_limit;
     close old_rows;
-    -- Ask again for what the cursor asked for, because a row may be another one by now where
-    -- somebody else has purged it since the cursor was opened.
+    -- Repeat the cursor's condition: the row may have changed since the cursor was opened.
     forall i in 1 .. v_row_ids.count
         delete from rowq_history h
         where h.rowid = v_row_ids(i)

@@ -1,10 +1,10 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
--- Any session may call maintain at any time. One of the callers is elected for each queue, by a row
--- lock that is tried and never waited for, so many callers cost as much as one. An idle queue costs
--- some 16 small statements. What deliveries wait for comes first; purges get what is left of a
--- tenth of a second. If one queue fails, the error is kept in meta for health, the others go on,
--- and a call for that queue alone raises it.
+-- Any session may call maintain at any time. For each queue one caller is elected by a row lock
+-- that is tried and never waited for, many callers cost no more than one. An idle queue costs
+-- about 16 small statements. Delivery comes first; purges get the rest of 100 ms. If a queue fails,
+-- its error is kept in meta for health and the other queues are maintained; a call for that queue
+-- alone raises the error.
 --
 --   maintain -> maintain_queue -> maintain_retention
 --   maintain_retention -> record_maintain_error
@@ -20,9 +20,9 @@ procedure internal_maintain_queue(
     p_kept       out nocopy rowq_kept
 )
 is
--- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
--- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
+-- purpose   Maintain one queue in the session that is elected for it.
+-- locks     a row of lane, skipped if locked, until the transaction ends; as the helpers it calls
+-- differs   elected by a row: a named lock requires a right on dbms_lock
     v_lane         rowq_lane.lane%type;
     v_has_deferred boolean;
     v_has_started  boolean;
@@ -31,9 +31,9 @@ is
     v_has_history  boolean;
     v_sent         pls_integer;
     v_solved       pls_integer := 0;
-    -- Results leave history half of the time.
+    -- Results use half of the time, history the rest.
     c_results_until constant timestamp(6) := p_until - numtodsinterval(0.05, 'second');
-    cursor seat is
+    cursor election is
         select l.lane
         from rowq_lane l
         where l.queue_id = p_queue.queue_id
@@ -41,15 +41,15 @@ is
         for update skip locked;
 begin
     p_kept := rowq_kept(p_queue_name, 0, 0, 0, 0, 0, 0, 0, 0);
-    open seat;
-    fetch seat into v_lane;
-    close seat;
+    open election;
+    fetch election into v_lane;
+    close election;
     if v_lane is null then
         return;
     end if;
 
     p_kept.elected := 1;
-    -- Put the floors right first, so that the steps below find what was committed late.
+    -- Move the floors first, so that the steps below find late rows.
     internal_rescan_floors(
         p_queue.queue_id, v_has_deferred, v_has_started, v_has_expiry, v_has_results,
         v_has_history
@@ -90,10 +90,12 @@ function internal_maintain_retention(
 )
 return number
 is
--- purpose   Purge 'results' or 'history' in maintain, a queue's first p_limit old rows, and till p_until up to ten times as many; an error in it is noted, not raised.
--- locks     as internal_purge_results or internal_purge_history; with a fault a row of meta
--- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
-    -- ORA-01013: the user has cancelled the call.
+-- purpose   Purge old results or history; record an error for health.
+-- locks     as internal_purge_results or internal_purge_history; after an error a row of meta
+-- differs   an error is recorded in meta, which health reads: calls have no warnings here
+--
+-- p_what is 'results' or 'history'. Up to p_limit rows; until p_until, up to ten times as many.
+    -- ORA-01013: the user cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
     c_most_batches constant pls_integer := 10;
@@ -116,8 +118,8 @@ exception
     when e_cancelled then
         raise;
     when others then
-        -- An error is only noted, because housekeeping must go on. The archive has noted its own
-        -- state before, and does so again before the next one of these.
+        -- Only record the error: maintain must continue. The archive has recorded its own state
+        -- before, and does so again before the next error.
         v_error := substr(p_what || ': ' || sqlerrm, 1, 500);
         rollback to savepoint rowq_kept_part;
         internal_record_maintain_error(p_queue.queue_id, v_error);
@@ -126,9 +128,9 @@ end internal_maintain_retention;
 
 procedure internal_record_maintain_error(p_queue_id in number, p_error in varchar2)
 is
--- purpose   Remember the last error in maintain of a queue, for health; null forgets it.
+-- purpose   Record the error of maintain for a queue, for health; null deletes it.
 -- locks     a row of meta
--- differs   no such helper elsewhere: other engines warn
+-- differs   other engines warn
     v_name constant rowq_meta.name%type := 'maintain_fault.' || internal_number_text(p_queue_id);
 begin
     if p_error is null then

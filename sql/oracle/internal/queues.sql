@@ -1,12 +1,12 @@
 -- Queues: settings, locks against drop_queue, and deletion.
 --
--- Every call reads its queue's settings by name, once, and raises RQ701 if there is no such queue.
--- A call that adds or moves messages also keeps the queue from being dropped until its transaction
--- ends. drop_queue takes the opposite lock and gives up with RQ705 after about a second, so that
--- nothing waits behind it for long.
+-- Every call reads its queue's settings by name, once, and raises RQ701 if the queue does not
+-- exist. A call that adds or moves messages also prevents drop_queue until its transaction ends.
+-- drop_queue takes the opposite lock and fails with RQ705 after about a second, so calls never wait
+-- long behind it.
 --
--- No row can be locked shared, so drop_queue locks the tables, and holds none while it waits for
--- another one.
+-- Rows cannot be locked shared, so drop_queue locks the tables, and holds none while it waits for
+-- another.
 --
 --   create_queue -> add_queue_rows
 --   alter_queue, pause_queue, resume_queue, ... -> refuse_queue
@@ -22,9 +22,9 @@
 
 procedure internal_add_queue_rows(p_queue_id in number)
 is
--- purpose   Insert the lanes, the buckets and the limit lock of a new queue.
+-- purpose   Insert the lanes, the lock buckets and the limit lock of a new queue.
 -- locks     new rows only
--- differs   no such helper on PostgreSQL; no queue_lock, as the tables are what a drop locks
+-- differs   no queue_lock: drop_queue locks the tables
     c_lanes   constant pls_integer := 28;
     c_buckets constant pls_integer := 64;
     v_lanes   t_numbers;
@@ -33,8 +33,7 @@ is
 begin
     for i in 1 .. c_lanes loop
         v_lanes(i) := i - 9;
-        -- The lanes of the default priority are open from the start, because most queues use no
-        -- others.
+        -- Most queues use only the lanes of the default priority: open them now.
         v_open(i) := case when v_lanes(i) in (10, 11) then 1 else 0 end;
     end loop;
     forall i in 1 .. c_lanes
@@ -53,13 +52,16 @@ end internal_add_queue_rows;
 
 procedure internal_refuse_queue(p_queue_name in varchar2)
 is
--- purpose   Raise the error for a queue name that is missing or unknown.
+-- purpose   Raise the error for a missing or unknown queue name.
 -- errors    RQ701 RQ711
 begin
     if p_queue_name is null then
-        internal_refuse('queue_name is missing');
+        internal_refuse('queue_name is required');
     end if;
-    raise_application_error(-20701, 'RQ701 queue_not_found: ' || substr(p_queue_name, 1, 100));
+    raise_application_error(
+        -20701,
+        'RQ701 queue_not_found: queue "' || substr(p_queue_name, 1, 100) || '" does not exist'
+    );
 end internal_refuse_queue;
 
 function internal_require_queue(p_queue_name in varchar2)
@@ -96,11 +98,11 @@ procedure internal_remove_queue(
     p_force      in boolean
 )
 is
--- purpose   Remove an empty queue, or with p_force a full one, when for a moment nobody writes.
--- locks     the tables against writers, waiting for a second at most for each of three of them, and
---           not for the others; all rows of the queue
+-- purpose   Remove an empty queue, or with p_force any queue, if no session writes.
+-- locks     the tables against writers: waits up to 1 s for three of them, tries the others; all
+--           rows of the queue
 -- errors    RQ704 RQ705
--- differs   nothing: as on PostgreSQL, tables are locked, as a row cannot be locked in share mode
+-- differs   tables are locked as on PostgreSQL: rows cannot be locked shared
     e_busy exception;
     e_timeout exception;
     e_deadlock exception;
@@ -108,10 +110,9 @@ is
     pragma exception_init(e_timeout, -30006);
     pragma exception_init(e_deadlock, -60);
 begin
-    -- Wait for open enqueues, because their messages are not visible yet, and for open calls of
-    -- workers and of schedules. While this waits for a table, all who come to write it wait behind
-    -- it, whatever their queue. So it holds no table while it waits for another one, and then takes
-    -- all that are free or none.
+    -- Wait for open enqueues, whose messages are not visible yet, and for open calls of workers and
+    -- schedules. Writers of all queues queue behind a table lock that waits, so hold no table while
+    -- waiting for another one, and then lock all or none.
     begin
         savepoint rowq_drop_part;
         lock table rowq_schedule in share row exclusive mode wait 1;
@@ -128,7 +129,7 @@ begin
     exception
         when e_busy or e_timeout or e_deadlock then
             raise_application_error(
-                -20705, 'RQ705 queue_busy: open transactions hold the tables; try again'
+                -20705, 'RQ705 queue_busy: open transactions use the queue; retry'
             );
     end;
     if not p_force then
@@ -140,9 +141,9 @@ end internal_remove_queue;
 
 procedure internal_refuse_not_empty(p_queue_id in number, p_queue_name in varchar2)
 is
--- purpose   Raise an error if a queue still has messages or an archive.
+-- purpose   Raise an error if a queue has messages or an archive.
 -- errors    RQ704
--- differs   no such helper elsewhere: part of drop_queue
+-- differs   other engines: part of drop_queue
     v_id number;
     cursor kept is
         select m.message_id
@@ -159,17 +160,17 @@ begin
     if v_id is not null then
         raise_application_error(
             -20704,
-            'RQ704 queue_not_empty: ' || p_queue_name
-            || ' has messages or an archive; force drops them too'
+            'RQ704 queue_not_empty: queue "' || p_queue_name
+            || '" has messages or an archive; use force to drop them'
         );
     end if;
 end internal_refuse_not_empty;
 
 procedure internal_delete_queue(p_queue_id in number)
 is
--- purpose   Delete everything that belongs to a queue, and the queue.
+-- purpose   Delete a queue and all of its rows.
 -- locks     all rows of the queue
--- differs   no such helper elsewhere: part of drop_queue
+-- differs   other engines: part of drop_queue
 begin
     delete from rowq_schedule s where s.queue_id = p_queue_id;
     delete from rowq_topic_binding b where b.queue_id = p_queue_id;
@@ -201,12 +202,12 @@ end internal_delete_queue;
 function internal_lock_bindings(p_queue_name in varchar2)
 return t_queue
 is
--- purpose   Return the settings of a queue, and keep it from being dropped.
--- locks     the table of bindings against drop_queue; waits for one that is under way
+-- purpose   Return the settings of a queue and prevent it from being dropped.
+-- locks     the table of bindings against drop_queue; waits for an open drop
 -- errors    RQ701 RQ711
--- differs   this engine's own: elsewhere the queue's row in queue or queue_lock is locked
+-- differs   other engines lock the queue's row in queue or queue_lock
 begin
-    -- The look after this one sees what a drop has left that this session has waited for.
+    -- The next statement sees what the awaited drop has committed.
     lock table rowq_topic_binding in row exclusive mode;
     return internal_require_queue(p_queue_name);
 end internal_lock_bindings;
@@ -214,9 +215,9 @@ end internal_lock_bindings;
 function internal_purge_blocked(p_queue in t_queue, p_limit in number)
 return number
 is
--- purpose   Delete up to p_limit messages that wait for others to end; null means all.
--- locks     blocked rows, passing over locked ones; then as internal_finish
--- differs   no such helper on PostgreSQL: part of purge_queue
+-- purpose   Delete up to p_limit blocked messages; null means all.
+-- locks     blocked rows, skipping locked ones; then as internal_finish
+-- differs   PostgreSQL: part of purge_queue
     c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
@@ -249,17 +250,17 @@ function internal_purge_group_waiting(p_queue in t_queue, p_limit in number)
 return number
 is
 -- purpose   Delete up to p_limit messages that wait in groups; null means all.
--- locks     group_waiting rows, passing over locked ones; then as internal_finish
--- differs   no such helper on PostgreSQL: part of purge_queue
-    type t_grouped_row is record (
+-- locks     group_waiting rows, skipping locked ones; then as internal_finish
+-- differs   PostgreSQL: part of purge_queue
+    type t_waiting_row is record (
         group_key  rowq_group_waiting.group_key%type,
         message_id rowq_group_waiting.message_id%type
     );
-    type t_grouped_rows is table of t_grouped_row index by pls_integer;
+    type t_waiting_rows is table of t_waiting_row index by pls_integer;
     c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
-    v_locked   t_grouped_rows;
+    v_locked   t_waiting_rows;
     v_messages t_messages;
     cursor waiting_rows is
         select /*+ index_rs_asc(g rowq_group_waiting_pk) no_batch_table_access_by_rowid(g) */
@@ -280,7 +281,7 @@ begin
               and g.group_key = v_locked(i).group_key
               and g.message_id = v_locked(i).message_id;
         v_messages.delete;
-        -- Finish a message only if this statement has deleted its row.
+        -- Finish a message only if this statement deleted its row.
         for i in 1 .. v_locked.count loop
             if sql%bulk_rowcount(i) = 1 then
                 v_messages(v_messages.count + 1).message_id := v_locked(i).message_id;
@@ -298,7 +299,7 @@ function internal_purge_ready(p_queue in t_queue, p_limit in number)
 return number
 is
 -- purpose   Delete up to p_limit ready messages, lane by lane; null means all.
--- locks     ready rows, passing over locked ones; then as internal_finish
+-- locks     ready rows, skipping locked ones; then as internal_finish
     c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
@@ -329,8 +330,8 @@ end internal_purge_ready;
 function internal_purge_waiting(p_queue in t_queue, p_of_dead in boolean, p_limit in number)
 return number
 is
--- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
--- locks     delayed or dead rows, passing over locked ones; then as internal_finish
+-- purpose   Delete up to p_limit delayed or dead messages; null means all.
+-- locks     delayed or dead rows, skipping locked ones; then as internal_finish
     c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
@@ -381,10 +382,9 @@ end internal_purge_waiting;
 
 procedure internal_record_value(p_name in varchar2, p_value in varchar2)
 is
--- purpose   Keep a value in meta under a name.
+-- purpose   Set a value in meta.
 -- locks     a row of meta
--- differs   no such helper elsewhere: part of internal_record_maintain_error and
---           internal_drop_days
+-- differs   other engines: part of internal_record_maintain_error and internal_drop_days
 begin
     merge into rowq_meta m
     using (select p_name as name from dual) n on (m.name = n.name)
@@ -395,6 +395,6 @@ begin
         values (n.name, p_value, sys_extract_utc(systimestamp));
 exception
     when dup_val_on_index then
-        -- Another session has just added the same row, for the same reason.
+        -- Another session has just inserted the same row.
         null;
 end internal_record_value;

@@ -2,12 +2,11 @@
 --
 -- If a queue has result_seconds, the call that ends a message adds a row to result in the same
 -- transaction: completed with its result, dead with its last error, cancelled or expired. reset
--- deletes it. get_result reads it by key. wait_for_result polls it in short transactions, each a
--- few reads by key, whatever the backlog. maintain purges in the order of finished_at, from a floor
--- on. Without result_seconds complete runs no statement for any of this.
+-- deletes it. get_result reads it by key; wait_for_result polls it in short transactions of a few
+-- reads by key. maintain purges in the order of finished_at, from a floor. Without result_seconds
+-- complete runs no statement for results.
 --
--- The two helpers without the prefix internal_ are public, because package rowq_wait calls them by
--- text.
+-- The two helpers without the prefix internal_ are public, so that package rowq_wait can call them.
 --
 --   complete, fail_with, finish, ... -> push_result
 --   complete -> read_results, results_of
@@ -26,8 +25,10 @@ procedure internal_push_result(
     p_results  in t_clobs
 )
 is
--- purpose   Keep how messages have ended; p_results has those of the messages, null for one without, by their places in p_messages; it is empty where no message has one.
+-- purpose   Record how messages ended, if the queue keeps results.
 -- locks     result rows
+--
+-- p_results has a value or null for each position in p_messages, or is empty.
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_error clob := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
 begin
@@ -35,14 +36,14 @@ begin
         v_error := empty_clob();
     end if;
     if p_results.count > 0 then
-        -- What was completed has no row yet. A merge is not for LOBs of many rows.
+        -- A completed message has no row yet, and merge cannot take LOBs of many rows.
         forall i in 1 .. p_messages.count
             insert into rowq_result (queue_id, message_id, finished_at, state, result)
             values (p_queue_id, p_messages(i).message_id, v_now, p_state, p_results(i));
         return;
     end if;
 
-    -- A dead message that is cancelled or purged has its row already, and keeps its error.
+    -- A dead message that is cancelled or purged already has a row and keeps its error.
     forall i in 1 .. p_messages.count
         merge into rowq_result r
         using (
@@ -65,39 +66,38 @@ procedure internal_read_results(
     p_values  out nocopy t_clobs
 )
 is
--- purpose   Return results by their places, without those that are null; refuse what are not p_count good ones, or what the queue does not keep.
+-- purpose   Return results by position without nulls; refuse invalid or unkept ones.
 -- errors    RQ711
--- differs   check_results elsewhere, where SQL finds a result in the array; here it would round
---           numbers
+-- differs   other engines: check_results, where SQL finds a result in the array; here it would
+--           round numbers
     c_longest constant pls_integer := 1048576;
     v_cuts    t_numbers;
     v_error   varchar2(32767);
     v_from    number;
     v_to      number;
-    v_given   pls_integer := 0;
+    v_count   pls_integer := 0;
     v_firsts  t_numbers;
     v_lengths t_numbers;
 
-    -- What JSON has around its values is ASCII, so a place is never in the middle of an emoji.
-    function is_blank(p_place in number)
+    -- JSON is ASCII between its values, so a position is never inside an emoji.
+    function is_blank(p_position in number)
     return boolean
     is
     begin
-        return ascii(dbms_lob.substr(p_results, 1, p_place)) in (9, 10, 13, 32);
+        return ascii(dbms_lob.substr(p_results, 1, p_position)) in (9, 10, 13, 32);
     end is_blank;
 begin
     p_values.delete;
     if p_queue.result_seconds = 0 then
-        internal_refuse('the queue keeps no results: its result_seconds is 0');
+        internal_refuse('the queue does not keep results: result_seconds is 0');
     end if;
     internal_json_error('results', p_results, 'array', 21, null, v_cuts, v_error);
     if v_error is not null then
         internal_refuse(v_error);
     end if;
 
-    -- Find the values by their places first, so that each is copied once and no function of SQL
-    -- makes a LOB of its own. Only an array without any value has nothing but blanks between two
-    -- cuts.
+    -- Find the positions of the values first, so that each is copied once and SQL functions make no
+    -- LOBs. Only an empty array has nothing but blanks between two cuts.
     for i in 1 .. v_cuts.count - 1 loop
         v_from := v_cuts(i) + 1;
         v_to := v_cuts(i + 1) - 1;
@@ -108,58 +108,59 @@ begin
             v_to := v_to - 1;
         end loop;
         if v_from <= v_to then
-            v_given := v_given + 1;
-            v_firsts(v_given) := v_from;
-            v_lengths(v_given) := v_to - v_from + 1;
+            v_count := v_count + 1;
+            v_firsts(v_count) := v_from;
+            v_lengths(v_count) := v_to - v_from + 1;
         end if;
     end loop;
-    if v_given <> p_count then
+    if v_count <> p_count then
         internal_refuse(
-            'results are ' || internal_number_text(v_given) || ', and message_ids are '
-            || internal_number_text(p_count)
+            'results must have one value per message: got ' || internal_number_text(v_count)
+            || ' results for ' || internal_number_text(p_count) || ' messages'
         );
     end if;
 
-    for i in 1 .. v_given loop
-        -- A value that begins with an n is null.
-        if ascii(dbms_lob.substr(p_results, 1, v_firsts(i))) = ascii('n') then
+    for i in 1 .. v_count loop
+        if ascii(dbms_lob.substr(p_results, 1, v_firsts(i))) = ascii('n') then  -- null
             continue;
         end if;
         p_values(i) := null;
         dbms_lob.createtemporary(p_values(i), true, dbms_lob.call);
         dbms_lob.copy(p_values(i), p_results, v_lengths(i), 1, v_firsts(i));
-        -- A length in a CLOB counts an emoji as two. Counting it as one takes long, so do it only
-        -- where the result seems too long.
+        -- A CLOB's length counts an emoji as two. Counting characters is slow, so do it only if
+        -- needed.
         if v_lengths(i) > c_longest then
             if internal_text_length(p_values(i)) > c_longest then
                 internal_refuse(
-                    'a result is longer than ' || internal_number_text(c_longest) || ' characters'
+                    'a result must be at most ' || internal_number_text(c_longest) || ' characters'
                 );
             end if;
         end if;
     end loop;
 end internal_read_results;
 
-function internal_results_of(p_messages in t_messages, p_ids in rowq_ids, p_given in t_clobs)
+function internal_results_of(p_messages in t_messages, p_ids in rowq_ids, p_input in t_clobs)
 return t_clobs
 is
--- purpose   Return the results of messages by their places, null for one without; none where nobody has one. p_given goes along p_ids, or, where these are null, along p_messages. Of a message named twice the first one counts.
--- differs   no such helper elsewhere: part of push_result
-    v_places  t_positions;
-    v_place   pls_integer;
-    v_results t_clobs;
+-- purpose   Return the results of messages by position, null for a message without one.
+-- differs   other engines: part of push_result
+--
+-- p_input follows p_ids, or p_messages if p_ids is null. The first of duplicate ids counts.
+    v_positions t_positions;
+    v_position  pls_integer;
+    v_results   t_clobs;
 begin
-    if p_ids is null or p_given.count = 0 then
-        return p_given;
+    if p_ids is null or p_input.count = 0 then
+        return p_input;
     end if;
     for i in reverse 1 .. p_ids.count loop
-        v_places(internal_number_text(p_ids(i))) := i;
+        v_positions(internal_number_text(p_ids(i))) := i;
     end loop;
     for i in 1 .. p_messages.count loop
-        v_place := v_places(internal_number_text(p_messages(i).message_id));
+        v_position := v_positions(internal_number_text(p_messages(i).message_id));
         v_results(i) := null;
-        if p_given.exists(v_place) then
-            v_results(i) := p_given(v_place);
+        if p_input.exists(v_position) then
+            v_results(i) := p_input(v_position);
         end if;
     end loop;
     return v_results;
@@ -172,9 +173,8 @@ procedure internal_read_result(
     p_finished_at out timestamp
 )
 is
--- purpose   Return how a message has ended; of one that has not ended its state; nulls when rowq does not know it.
--- differs   part of get_result on PostgreSQL; the result is read by who returns it, as a LOB of a
---           variable ends with its block
+-- purpose   Return the state of a message, and when it ended; nulls if it is unknown.
+-- differs   PostgreSQL: part of get_result; callers read the result, as a LOB ends with its block
     v_is_known    pls_integer;
     v_group_key   rowq_message.group_key%type;
     v_due_at      timestamp(6);
@@ -185,7 +185,7 @@ is
     v_leased_at   timestamp(6);
     v_lease_until timestamp(6);
     v_waits_for   number;
-    v_place       varchar2(20 char);
+    v_state       varchar2(20 char);
     v_ended_at    timestamp(6);
     cursor results is
         select r.state, r.finished_at
@@ -204,23 +204,23 @@ begin
       and m.message_id = p_message_id;
     if v_is_known = 1 then
         internal_locate_messages(
-            p_queue_id, p_message_id, v_group_key, v_due_at, v_place, v_lane, v_attempt,
+            p_queue_id, p_message_id, v_group_key, v_due_at, v_state, v_lane, v_attempt,
             v_claim_id, v_worker_name, v_lease_until, v_ended_at, v_waits_for, v_leased_at
         );
     end if;
 
     p_state := null;
     p_finished_at := null;
-    if v_place is not null and v_ended_at is null then
-        p_state := v_place;
+    if v_state is not null and v_ended_at is null then
+        p_state := v_state;
         return;
     end if;
-    -- Look for the result last, because it is committed together with the end that was seen.
+    -- Read the result last: it was committed together with the end seen above.
     open results;
     fetch results into p_state, p_finished_at;
     close results;
-    if p_state is null and v_place is not null then
-        p_state := v_place;
+    if p_state is null and v_state is not null then
+        p_state := v_state;
         p_finished_at := v_ended_at;
     elsif p_state is null then
         open archived;
@@ -239,14 +239,14 @@ procedure poll_result_once(
     p_finished_at out timestamp
 )
 is
--- purpose   One look of wait_for_result: how a message has ended; the first look and the last one say where it is, too.
+-- purpose   Poll once for wait_for_result: return how a message ended, or its state.
 -- commits   never; the caller commits at once
 -- errors    RQ701 RQ711
--- differs   this engine's own: public, so that package rowq_wait can call it
+-- differs   this engine only: public, so that package rowq_wait can call it
     v_queue t_queue;
 begin
     if p_message_id is null then
-        internal_refuse('message_id is missing');
+        internal_refuse('message_id is required');
     end if;
     v_queue := internal_require_queue(p_queue_name);
     p_queue_id := v_queue.queue_id;
@@ -254,7 +254,7 @@ begin
     if p_is_first = 1 or p_is_last = 1 then
         internal_read_result(v_queue.queue_id, p_message_id, p_state, p_finished_at);
     else
-        -- Looks between need no more than the result, which is found by its key.
+        -- Polls between the first and the last read only the result, by its key.
         select max(r.state), max(r.finished_at) into p_state, p_finished_at
         from rowq_result r
         where r.queue_id = v_queue.queue_id
@@ -264,7 +264,7 @@ begin
        and p_is_last = 0
        and v_queue.result_seconds = 0
        and (p_is_first = 0 or p_state is not null) then
-        internal_refuse('the queue keeps no results: its result_seconds is 0');
+        internal_refuse('the queue does not keep results: result_seconds is 0');
     end if;
 end poll_result_once;
 
@@ -276,8 +276,8 @@ function result_json(
 )
 return clob
 is
--- purpose   The row of get_result as JSON object, of a message that is in this state; null without one.
--- differs   this engine's own: public, so that the query of wait_for_result's result can call it
+-- purpose   Return the row of get_result as a JSON object; null without p_state.
+-- differs   this engine only: public, so that the query of wait_for_result can call it
     v_object  json_object_t := json_object_t();
     v_result  clob;
     v_error   clob;
@@ -318,13 +318,13 @@ begin
     if v_error is null then
         v_object.put_null('last_error');
     elsif dbms_lob.getlength(v_error) = 0 then
-        -- An empty text is not a missing one, so it is put as "". Before 21c only an array or an
-        -- object can be parsed, and put takes '' as null.
+        -- An empty text is not null, so put "". Before 21c only an array or object can be parsed,
+        -- and put takes '' as null.
         v_object.put('last_error', json_array_t.parse('[""]').get(0));
     else
         v_object.put('last_error', v_error);
     end if;
-    -- The result is added as text, because a JSON object would round its numbers.
+    -- Append the result as text: a JSON object would round its numbers.
     dbms_lob.append(v_text, coalesce(v_result, to_clob('null')));
     dbms_lob.append(v_text, ',');
     dbms_lob.append(v_text, substr(v_object.to_clob(), 2));
@@ -334,8 +334,8 @@ end result_json;
 function internal_purge_results(p_queue in t_queue, p_limit in number)
 return number
 is
--- purpose   Delete up to p_limit results of messages that ended too long ago; returns how many there were.
--- locks     result rows, passing over locked ones
+-- purpose   Delete up to p_limit expired results; return how many.
+-- locks     result rows, skipping locked ones
     v_before  constant timestamp(6) :=
         sys_extract_utc(systimestamp) - numtodsinterval(p_queue.result_seconds, 'second');
     v_since   constant timestamp(6) :=
@@ -350,7 +350,7 @@ is
           and r.finished_at >= v_since
           and r.finished_at < v_before
         order by r.queue_id, r.finished_at;
-    -- The order of the index is enough: no statement sorts, and a row is locked when it is fetched.
+    -- The index gives the order: no statement sorts, and a row is locked when it is fetched.
     cursor due_rows is
         select /*+ index_rs_asc(r rowq_result_finished_ix) no_batch_table_access_by_rowid(r) */
                r.rowid
@@ -360,7 +360,7 @@ is
           and r.finished_at < v_before
         for update skip locked;
 begin
-    -- Look without a lock first, so that a call that finds nothing begins no transaction.
+    -- Read without a lock first, so that an empty call begins no transaction.
     open due;
     fetch due into v_probe;
     close due;
@@ -371,8 +371,7 @@ begin
     open due_rows;
     fetch due_rows bulk collect into v_row_ids limit p_limit;
     close due_rows;
-    -- Ask again for what the cursor asked for, because a row may be another one by now, or a newer
-    -- end of its message, where somebody has changed it since the cursor was opened.
+    -- Repeat the cursor's condition: the row may have changed since the cursor was opened.
     forall i in 1 .. v_row_ids.count
         delete from rowq_result r
         where r.rowid = v_row_ids(i)

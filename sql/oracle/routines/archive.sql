@@ -8,7 +8,7 @@ is
 -- version   1
 -- purpose   Move finished messages to the archive, if the queue has archive_days.
 -- promise   P19
--- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- locks     finished rows, skipping locked ones; message rows; new archive rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -23,8 +23,8 @@ is
 -- version   1
 -- purpose   Create a queue; leave an existing queue unchanged.
 -- promise   P15
--- locks     the new rows of queue, lane, lock_bucket and limit_lock; waits for a session that is
---           creating the same queue
+-- locks     the new rows of queue, lane, lock_bucket and limit_lock; waits for a session that
+--           creates the same queue
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing
@@ -43,7 +43,7 @@ begin
     );
     v_key := utl_raw.cast_to_raw(p_queue_name);
 
-    -- Look first, because an insert that ends in a conflict uses up a number.
+    -- Check first: an insert that conflicts uses up an id.
     select max(q.queue_id) into v_queue_id
     from rowq_queue q
     where q.queue_key = v_key;
@@ -71,8 +71,8 @@ begin
             v_outcome := 'created';
         exception
             when dup_val_on_index then
-                -- Another session has made the queue while this one waited for it. If there is no
-                -- queue of that name, queue_id was the duplicate, and that stays an error.
+                -- Another session has created the queue. If there is none of that name, queue_id
+                -- was the duplicate: an error.
                 select max(q.queue_id) into v_queue_id
                 from rowq_queue q
                 where q.queue_key = v_key;

@@ -8,7 +8,7 @@ is
 -- version   1
 -- purpose   Drop an empty queue or, with force, a queue with its messages and its archive.
 -- promise   P02 P15
--- locks     the tables against writers, waiting for a second at most; all rows of the queue
+-- locks     the tables against writers, waits up to 1 s; all rows of the queue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing

@@ -27,12 +27,12 @@ is
     v_waits_for   number;
 begin
     if p_message_id is null then
-        internal_refuse('message_id is missing');
+        internal_refuse('message_id is required');
     end if;
     v_queue := internal_require_queue(p_queue_name);
 
-    -- Look for the present lease first: an attempt that ends between the looks is in the history
-    -- then, and is left out where it is still taken for a lease.
+    -- Read the current lease first. An attempt that ends after this read is in the history and not
+    -- returned twice.
     select count(*), max(m.due_at), max(m.group_key) into v_is_known, v_due_at, v_group_key
     from rowq_message m
     where m.queue_id = v_queue.queue_id

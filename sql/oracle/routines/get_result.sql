@@ -17,12 +17,12 @@ is
     v_finished_at timestamp(6);
 begin
     if p_message_id is null then
-        internal_refuse('message_id is missing');
+        internal_refuse('message_id is required');
     end if;
     v_queue := internal_require_queue(p_queue_name);
     internal_read_result(v_queue.queue_id, p_message_id, v_state, v_finished_at);
 
-    -- Of a dead message whose result is not kept, the error is that beside its body.
+    -- Without a result row, a dead message's error is in message.
     open p_rows for
         select /*+ index(r rowq_result_pk) index(m rowq_message_pk) */
                p_message_id as message_id, v_state as state, v_finished_at as finished_at,

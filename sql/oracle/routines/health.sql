@@ -7,7 +7,7 @@ is
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   checks of the horizon and the archive are this engine's
+-- differs   the horizon and maintain_fault checks are this engine's
     type t_named is record (
         queue_id       rowq_queue.queue_id%type,
         queue_name     rowq_queue.queue_name%type,

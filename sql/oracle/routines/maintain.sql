@@ -8,23 +8,23 @@ is
 -- version   1
 -- purpose   Run the maintenance of one queue or all; call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
--- locks     a row of lane of each queue and its due schedules, passed over when locked; as promote,
---           reap and archive; with a fault a row of meta
--- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
+-- locks     a row of lane of each queue and its due schedules, skipped if locked; as promote, reap
+--           and archive; after an error a row of meta
+-- commits   never; the caller owns the transaction. Partitions are dropped in an autonomous one
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; health
---           has an error in one of them, and the call goes on with the next
+-- differs   with more than 1000 queues, a call without a name maintains 1000 at random; an error in
+--           one queue is kept for health, and the call continues with the next
     v_has_savepoint boolean;
     type t_names is table of rowq_queue.queue_name%type index by pls_integer;
-    -- A queue that was dropped meanwhile is an error only if the caller has named it.
+    -- A dropped queue is an error only if the caller named it.
     e_gone exception;
     pragma exception_init(e_gone, -20701);
-    -- ORA-01013: the user has cancelled the call.
+    -- ORA-01013: the user cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
     c_most constant pls_integer := 1000;
-    -- More than a batch of results and history goes only till then, whatever the number of queues,
-    -- because what was promoted and reaped waits for the end of the transaction.
+    -- More than one batch of results and history runs only until then, for all queues: promoted and
+    -- reaped messages wait for the end of the transaction.
     c_until constant timestamp(6) :=
         sys_extract_utc(systimestamp) + numtodsinterval(0.1, 'second');
     v_seed  pls_integer;
@@ -67,7 +67,7 @@ begin
                 if p_queue_name is not null then
                     raise;
                 end if;
-                -- A queue that cannot be maintained must not stop the others.
+                -- A failed queue does not stop the others.
                 v_error := substr('maintain of ' || v_names(i) || ': ' || sqlerrm, 1, 500);
                 rollback to savepoint rowq_queue_part;
                 internal_record_maintain_error(v_queue.queue_id, v_error);

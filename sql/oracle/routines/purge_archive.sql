@@ -8,10 +8,10 @@ is
 -- version   1
 -- purpose   Delete archived messages past archive_days and attempts past history_days.
 -- promise   P19 P37
--- locks     archive and history rows, passing over locked ones; for a drop a partition, tried
--- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
+-- locks     archive and history rows, skipping locked ones; for a drop a partition, tried
+-- commits   never; the caller owns the transaction. Partitions are dropped in an autonomous one
 -- errors    RQ701 RQ711
--- differs   partitions only where partition_archive.sql has made them
+-- differs   partitions only after partition_archive.sql
     v_queue         t_queue;
     v_purged        pls_integer;
     v_dropped       pls_integer;
@@ -20,8 +20,7 @@ begin
     internal_begin_work(v_has_savepoint);
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
-    -- Drop partitions before this transaction has touched the archive, because its own locks would
-    -- be in the way.
+    -- Drop partitions before this transaction locks the archive.
     v_dropped := internal_drop_days(true);
     v_purged := internal_purge_archive(
         v_queue.queue_id,

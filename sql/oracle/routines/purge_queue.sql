@@ -9,7 +9,7 @@ is
 -- version   1
 -- purpose   Delete ready, delayed and blocked messages; leased ones stay with their workers.
 -- promise   P15
--- locks     blocked, group_waiting, ready, delayed, dead rows, passing over locked ones; then as
+-- locks     blocked, group_waiting, ready, delayed and dead rows, skipping locked ones; then as
 --           complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -24,11 +24,10 @@ begin
     end if;
     internal_check_whole('max_messages', p_max_messages, 1, 10000);
     v_queue := internal_require_queue(p_queue_name);
-    -- No archive keeps what is purged.
+    -- Purged messages are not archived.
     v_queue.archive_days := 0;
 
-    -- Begin with what waits for others and in groups, so that nothing is freed and no slot is
-    -- passed on to a message that goes too.
+    -- Purge blocked messages first: nothing may resume them or pass a slot to them.
     v_removed := internal_purge_blocked(v_queue, p_max_messages);
     v_removed := v_removed
         + internal_purge_group_waiting(v_queue, p_max_messages - v_removed);

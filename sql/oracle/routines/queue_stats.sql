@@ -12,21 +12,21 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    v_queue  t_queue;
-    v_parts  t_numbers;
-    v_counts rowq_counts := rowq_counts();
+    v_queue     t_queue;
+    v_queue_ids t_numbers;
+    v_counts    rowq_counts := rowq_counts();
 begin
     internal_check_whole('max_count', p_max_count, 1, 100000000, p_is_required => true);
     if p_queue_name is null then
-        select q.queue_id bulk collect into v_parts
+        select q.queue_id bulk collect into v_queue_ids
         from rowq_queue q;
     else
         v_queue := internal_require_queue(p_queue_name);
-        v_parts(1) := v_queue.queue_id;
+        v_queue_ids(1) := v_queue.queue_id;
     end if;
-    v_counts.extend(v_parts.count);
-    for i in 1 .. v_parts.count loop
-        v_counts(i) := internal_count_messages(v_parts(i), p_max_count);
+    v_counts.extend(v_queue_ids.count);
+    for i in 1 .. v_queue_ids.count loop
+        v_counts(i) := internal_count_messages(v_queue_ids(i), p_max_count);
     end loop;
 
     open p_rows for

@@ -10,13 +10,13 @@ is
 -- purpose   Return like get_result, but wait until the message has ended or the time is up.
 -- promise   P17 P32
 -- locks     none
--- commits   after each look, so that no snapshot is held while it waits; refuses an open one
+-- commits   after each poll, so that no snapshot is held while it waits; refuses an open
+--           transaction
 -- errors    RQ701 RQ711 RQ713
--- differs   the row comes as one JSON object, in a result of one row and column; in package
---           rowq_wait
-    -- Package rowq is called by dynamic SQL, so that it is in use for the moment of a look only and
-    -- can be replaced while sessions wait.
-    c_look   constant varchar2(100 char) :=
+-- differs   returns one JSON object, in a result of one row and column; in package rowq_wait
+    -- Call package rowq by dynamic SQL, so that it is in use only during a poll and can be replaced
+    -- while sessions wait.
+    c_poll   constant varchar2(100 char) :=
         'begin rowq.poll_result_once(:1, :2, :3, :4, :5, :6, :7); end;';
     c_answer constant varchar2(100 char) :=
         'select rowq.result_json(:1, :2, :3, :4) as answer from dual';
@@ -32,8 +32,8 @@ begin
     if dbms_transaction.local_transaction_id is not null then
         raise_application_error(
             -20713,
-            'RQ713 wrong_transaction_state: wait_for_result commits while it waits; end your'
-            || ' transaction first'
+            'RQ713 wrong_transaction_state: wait_for_result commits while it waits; call it outside'
+            || ' a transaction'
         );
     end if;
     if p_wait_seconds is null then
@@ -42,11 +42,11 @@ begin
     internal_check_range('wait_seconds', p_wait_seconds, 0, 3600);
     v_until := sys_extract_utc(systimestamp) + numtodsinterval(p_wait_seconds, 'second');
 
-    -- Each look is a transaction of its own, so that a serializable session sees what is new.
+    -- Each poll is its own transaction, so that a serializable session sees new rows.
     commit;
     loop
         v_is_last := case when sys_extract_utc(systimestamp) >= v_until then 1 else 0 end;
-        execute immediate c_look
+        execute immediate c_poll
             using in p_queue_name, in p_message_id, in v_is_first, in v_is_last, out v_queue_id,
             out v_state, out v_finished_at;
         commit;

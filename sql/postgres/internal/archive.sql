@@ -1,10 +1,10 @@
 -- Archive: finished messages, by day.
 --
--- A finished message of a queue with archive_days waits in finished until maintain moves it here,
--- with its body. It skips messages whose rows another transaction holds. A day is a partition where
--- the server has them; maintain adds days before they are needed and drops those that every queue
--- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
--- fails maintain: an error is a warning, and the next call tries again.
+-- A finished message of a queue with archive_days waits in finished until maintain moves it to
+-- archive with its body. Messages locked by another transaction are skipped. A day is a partition
+-- if the server has them: maintain adds days early and drops those that no queue needs. A
+-- queue's old rows in other days are deleted by key. An error never fails maintain; the next call
+-- retries.
 --
 --   maintain_queue -> archive -> open_day
 --   maintain_queue -> purge_archive
@@ -17,8 +17,8 @@ language plpgsql
 set lock_timeout = '1s'
 as $$
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
--- locks     finished rows, passing over locked ones; message rows, tried only; archive, waited for
---           a second; as internal_resume_successors
+-- locks     finished and message rows, skipping locked ones; the archive, waits up to 1 s; as
+--           internal_resume_successors
 declare
     v_from      constant bigint := rowq.internal_read_floor(
         p_queue_id, -3::smallint /* finished */
@@ -44,7 +44,7 @@ begin
         v_count := least(cardinality(v_batch.message_ids), p_limit - v_archived);
         v_ids := v_batch.message_ids[1:v_count];
 
-        -- Leave a batch alone while a producer is adding a message that waits for one of it.
+        -- Skip a batch while a producer adds a successor of one of its messages.
         perform
         from unnest(v_ids) u (message_id)
         left join lateral (
@@ -90,7 +90,7 @@ begin
         end if;
         v_archived := v_archived + v_count;
 
-        -- The end of a message did not see what its producer had not committed then.
+        -- When the message ended, an uncommitted successor was not visible.
         if v_gone.o_links is not null then
             foreach v_link slice 1 in array v_gone.o_links loop
                 if v_link[3] is not null then
@@ -110,8 +110,9 @@ set lock_timeout = '1s'
 set default_tablespace = ''
 set default_table_access_method = 'heap'
 as $$
--- purpose   Make sure that the archive has a partition for the day of p_finished_at.
--- locks     share update exclusive on archive, waited for a second
+-- purpose   Add the partition of a day to the archive, unless it exists.
+-- locks     archive in share update exclusive mode, waits up to 1 s
+-- differs   PostgreSQL adds the partition in the transaction that needs it
 declare
     v_from constant timestamp := date_trunc('day', p_finished_at at time zone 'UTC');
     v_name constant text := 'archive_' || to_char(v_from, 'YYYYMMDD');
@@ -121,8 +122,8 @@ begin
         return;
     end if;
     lock table rowq.archive in share update exclusive mode;
-    -- Look in the catalog table, because the name cache may not know yet what another session has
-    -- just made.
+    -- Read the catalog table: the name cache may lack a partition that another session has just
+    -- added.
     if exists (
         select 1
         from pg_catalog.pg_class c
@@ -132,11 +133,11 @@ begin
         return;
     end if;
 
-    -- Make a table and attach it, because "create table ... partition of" would lock out all users
-    -- of the archive.
+    -- Create a table and attach it: "create table ... partition of" would block all users of the
+    -- archive.
     execute format('create table rowq.%I (like rowq.archive including defaults)', v_name);
-    -- Take back all rights, because everybody may use a new type by default, and the owner's
-    -- default privileges may give more.
+    -- Revoke all rights: public may use a new type, and the owner's default privileges may grant
+    -- more.
     for v_grantee in
         select distinct coalesce(r.rolname, 'public')
         from (
@@ -157,7 +158,7 @@ begin
         execute format('revoke all on table rowq.%I from %I cascade', v_name, v_grantee);
         execute format('revoke all on type rowq.%I from %I cascade', v_name, v_grantee);
     end loop;
-    -- Write the bounds in full, because the caller's DateStyle and TimeZone must not matter.
+    -- Write the bounds in full, independent of the caller's DateStyle and TimeZone.
     execute format(
         'alter table rowq.archive attach partition rowq.%I for values from (%L) to (%L)',
         v_name,
@@ -178,8 +179,9 @@ create or replace function rowq.internal_purge_archive(
 language plpgsql
 set lock_timeout = '1s'
 as $$
--- purpose   Delete a queue's archived messages that are too old; drop partitions too old for every queue.
--- locks     archive rows, waited for a second; for a drop the archive, tried, kept to the end
+-- purpose   Delete a queue's expired archive rows, and drop partitions that no queue needs.
+-- locks     archive rows, waits up to 1 s; to drop a partition the archive, tried, until the
+--           transaction ends
 declare
     v_cutoff    timestamp with time zone;
     v_before    timestamp with time zone;
@@ -198,7 +200,7 @@ begin
         from pg_catalog.pg_inherits i
         join pg_catalog.pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'rowq.archive'::regclass
-          -- A partition that the DBA has made, of a year perhaps, is left to the DBA.
+          -- Leave other partitions, such as a year's, to the DBA.
           and c.relname ~ '^archive_[0-9]{8}$'
           and c.relname < 'archive_' || to_char(v_before at time zone 'UTC', 'YYYYMMDD')
         order by c.relname
@@ -209,7 +211,7 @@ begin
         end if;
         begin
             if v_partition.from_day + interval '1 day' <= v_keep_from then
-                -- Do not wait for a session that reads the archive: the next call tries again.
+                -- Do not wait for a session that reads the archive: the next call retries.
                 lock table rowq.archive in access exclusive mode nowait;
                 execute format('drop table rowq.%I', v_partition.partition_name);
                 o_partitions_dropped := o_partitions_dropped + 1;

@@ -1,9 +1,8 @@
 -- Health: what health and queue_stats measure.
 --
--- Each check returns its name, the queue, a measured value and the values from which it is a
--- warning or critical. Counts start at the floor of their table and stop at a limit, so a call
--- costs the same whatever the backlog is. Checks of the whole server name the session, or the
--- transaction, that an operator has to end.
+-- Each check returns its name, the queue, a value, and the thresholds for warning and critical.
+-- health starts at the floor of each table. queue_stats counts up to max_count. Checks of the
+-- server name the session or transaction that an operator has to end.
 --
 --   maintain, move_floor, idle_queues -> newest_number
 --   queue_stats -> count_ready
@@ -17,16 +16,16 @@ create or replace function rowq.internal_newest_number(p_lane smallint)
 returns bigint
 language plpgsql
 as $$
--- purpose   Return the newest number given out so far for rows of this kind of lane.
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Return the newest number given to rows of this kind of lane.
+-- differs   only engines whose readers scan dead rows need it
 begin
     return coalesce(
         case
             when p_lane >= 0 then pg_sequence_last_value('rowq.message_seq')
             when p_lane in (-1 /* claim */, -3 /* finished */)
                 then pg_sequence_last_value('rowq.claim_seq')
-            -- The clock stands for the number here: a writer reads the clock after it has its
-            -- transaction id, and its row has no earlier moment.
+            -- The number is a time. A writer reads the clock after it has its transaction id, so
+            -- its row is not earlier.
             else extract(epoch from clock_timestamp()) * 1000000
         end,
         0
@@ -42,7 +41,7 @@ create or replace function rowq.internal_count_ready(
 )
 language plpgsql
 as $$
--- purpose   Count the ready messages up to p_limit, and find when the oldest at the head of a lane was enqueued.
+-- purpose   Count ready messages up to p_limit; return when the oldest lane head was enqueued.
 declare
     v_lane  smallint := -1;
     v_safe  bigint;
@@ -94,8 +93,8 @@ returns table (
 )
 language plpgsql
 as $$
--- purpose   Return for each queue with limits how long a transaction has kept others from dequeuing, and whose it is.
--- differs   this engine's own
+-- purpose   Return the check of transactions that block dequeues of limited queues.
+-- differs   this engine only
 #variable_conflict use_column
 declare
     v_queue  record;
@@ -107,7 +106,7 @@ begin
         where q.max_leased > 0
            or q.rate_limit > 0
     loop
-        -- A row lock stands in no view, but its row names the transaction.
+        -- No view lists row locks, but the row holds the id of the locking transaction.
         select g.xmax into v_holder
         from rowq.limit_lock g
         where g.queue_id = v_queue.queue_id;
@@ -118,11 +117,11 @@ begin
                30::double precision, 300::double precision,
                coalesce(
                    max(format(
-                       'seconds of the transaction of session %s of %s (%s), which has dequeued; '
-                       'nobody else gets a message of this queue until it ends',
+                       'seconds the transaction of session %s of %s (%s) has held the limit lock; '
+                       'no other session can dequeue from this queue until it ends',
                        a.pid, a.usename, a.state
                    )),
-                   'no transaction keeps others from dequeuing'
+                   'no transaction blocks dequeues of this queue'
                )
         from pg_catalog.pg_locks l
         join pg_catalog.pg_stat_activity a on a.pid = l.pid
@@ -146,7 +145,7 @@ returns table (
 )
 language plpgsql
 as $$
--- purpose   Return the checks of each queue, and whether a sequence is behind the numbers that are stored.
+-- purpose   Return the checks of all queues and of the sequences.
 #variable_conflict use_column
 declare
     v_queue       record;
@@ -168,8 +167,8 @@ begin
     loop
         v_oldest := (rowq.internal_count_ready(v_queue.queue_id, 1)).oldest;
 
-        -- The safe floors are read before what they are for, as internal_read_safe_floor does, but
-        -- in one statement.
+        -- Read the safe floors before the rows, as internal_read_safe_floor does, but in one
+        -- statement.
         select max(f.safe_seq) filter (where l.lane = -1 /* claim */) as claims,
                max(f.safe_seq) filter (where l.lane = -2 /* delayed */) as delayed,
                max(f.safe_seq) filter (where l.lane = -3 /* finished */) as finished,
@@ -192,7 +191,7 @@ begin
         ) f;
         v_now := clock_timestamp();
 
-        -- One statement looks for everything, and reads the rows of this queue only.
+        -- One statement reads only rows of this queue.
         select (
                    select count(*)
                    from (
@@ -288,7 +287,7 @@ begin
         );
         v_queue_id := greatest(v_queue_id, v_queue.queue_id);
 
-        -- Only a queue in which messages have waited for others, or could expire, has these lanes.
+        -- These lanes exist only if the queue has had deferred work or messages with expiry.
         v_waiting := 0;
         v_deferred_at := null;
         v_expires_at := null;
@@ -348,7 +347,7 @@ begin
                 (
                     'oldest_ready', coalesce(extract(epoch from v_now - v_oldest), 0),
                     300::double precision, 3600::double precision,
-                    'seconds that the oldest ready message has waited'
+                    'seconds the oldest ready message has waited'
                     || case when v_queue.is_paused then '; the queue is paused' else '' end
                 ),
                 (
@@ -358,31 +357,30 @@ begin
                 (
                     'overdue_delayed', coalesce(extract(epoch from v_now - v_seen.due_at), 0),
                     30, 300,
-                    'seconds that the oldest due message has not been promoted; '
+                    'seconds the oldest due message has waited to be promoted; '
                     'call maintain every second'
                 ),
                 (
                     'expired_leases', coalesce(extract(epoch from v_now - v_seen.lease_until), 0),
                     30, 300,
-                    'seconds that the oldest expired lease has not been reaped; '
+                    'seconds the oldest expired lease has waited to be reaped; '
                     'call maintain every second'
                 ),
                 (
                     'waits_for_dead', v_waiting, 1, 1000,
-                    'messages that wait for the newest 10000 dead ones, counted up to 1000; '
-                    'reset or cancel these'
+                    'messages blocked by the newest 10000 dead messages, counted up to 1000; '
+                    'reset or cancel the dead ones'
                 ),
                 (
                     'overdue_groups', coalesce(extract(epoch from v_now - v_deferred_at), 0),
                     30, 300,
-                    'seconds that a group, or what waits for others, has waited for a transaction '
-                    'to end, or for maintain'
+                    'seconds deferred work has waited for a transaction to end or for maintain'
                 ),
                 (
                     'overdue_expiries', coalesce(extract(epoch from v_now - v_expires_at), 0),
                     30, 300,
-                    'seconds that a message whose time has come has waited for maintain, or for '
-                    'who holds it'
+                    'seconds an expired message has waited for maintain or for the session that '
+                    'holds it'
                 ),
                 (
                     'overdue_results',
@@ -392,7 +390,7 @@ begin
                         0
                     ),
                     300, 3600,
-                    'seconds that the oldest result has been kept beyond result_seconds; '
+                    'seconds the oldest result has been kept beyond result_seconds; '
                     'call maintain every second'
                 ),
                 (
@@ -403,23 +401,23 @@ begin
                         0
                     ),
                     3600, 86400,
-                    'seconds that the oldest attempt has been kept beyond history_days; '
+                    'seconds the oldest attempt has been kept beyond history_days; '
                     'call maintain every second'
                 ),
                 (
                     'overdue_schedules',
                     coalesce(extract(epoch from v_now - v_seen.next_run_at), 0), 30, 300,
-                    'seconds that a tick of a schedule has not been run; call maintain every '
-                    'second, or end the transaction that has locked the schedule'
+                    'seconds the oldest due schedule has waited; call maintain every second, or '
+                    'end the transaction that has locked the schedule'
                 ),
                 (
                     'failed_schedules', v_seen.failed, 1, 1000,
-                    'schedules whose last tick made no message; list_schedules says why'
+                    'schedules whose last tick enqueued no message; see list_schedules'
                 )
         ) c (check_name, value, warning, critical, detail);
     end loop;
 
-    -- Ask the sequences after the rows, so that they are no earlier than any of these.
+    -- Read the sequences after the rows, so that they are not older.
     return query
     select s.check_name, s.queue_name, s.value, s.warning, s.critical, s.detail
     from rowq.internal_health_sequences(v_newest, v_claim, v_queue_id) s;
@@ -441,23 +439,23 @@ returns table (
 )
 language plpgsql
 as $$
--- purpose   Return the check of sequences that are behind the newest numbers stored.
--- differs   this engine's own
+-- purpose   Return the check of sequences that are behind the newest ids stored.
+-- differs   this engine only
 #variable_conflict use_column
 declare
-    -- A worker may hold a claim that is newer than any which was restored or replicated.
+    -- A worker may hold a claim newer than any restored or replicated one.
     c_margin constant integer := 1000000;
 begin
     return query
     select 'sequence_behind', null::text, coalesce(max(b.behind), 0)::double precision,
            1::double precision, 1::double precision,
            coalesce(
-               'ids that are in use would be given out again: '
+               'new ids would repeat ids in use; run: '
                || string_agg(
                    format('select setval(%L, %s);', b.name, b.newest + b.margin), ' '
                    order by b.name
                ),
-               'every sequence is ahead of the ids that are stored'
+               'every sequence is ahead of the ids stored'
            )
     from (
         select s.name, s.newest, s.margin, s.newest - s.last as behind
@@ -490,22 +488,22 @@ returns table (
 )
 language plpgsql
 as $$
--- purpose   Return the checks that concern the whole server: old snapshots, prepared transactions, the queue of notifications, queues that are not maintained.
--- differs   this engine's own
+-- purpose   Return the checks that concern the whole server.
+-- differs   this engine only
 #variable_conflict use_column
 declare
     v_age   double precision;
     v_gid   text;
     v_owner text;
 begin
-    -- The oldest open transaction, prepared ones included, keeps dead rows from being cleaned up.
+    -- The oldest open or prepared transaction prevents cleanup of dead rows.
     return query
     select 'clean_up_horizon', null::text, coalesce(max(h.age), 0), 300::double precision,
            3600::double precision,
            coalesce(
                (array_agg(h.holder order by h.age desc))[1]
-               || ' keeps dead rows from being cleaned up; rowq stays fast, other tables grow',
-               'no transaction is older than a second'
+               || ' prevents cleanup of dead rows; rowq stays fast, other tables bloat',
+               'no transaction is older than 1 second'
            )
     from (
         select extract(epoch from clock_timestamp() - a.xact_start)::double precision as age,
@@ -523,9 +521,9 @@ begin
           and p.prepared < clock_timestamp() - interval '1 second'
     ) h;
 
-    -- A prepared transaction keeps its rows locked without a session, and after a restart of the
-    -- server, too. virtualtransaction joins its locks to the one on its own id. To list all locks
-    -- is work for the server, so do it only where something is prepared.
+    -- A prepared transaction keeps its rows locked, even after a restart. virtualtransaction joins
+    -- its locks to the lock on its own id. Listing all locks is expensive, so do it only if one
+    -- exists.
     if exists (
         select
         from pg_catalog.pg_prepared_xacts p
@@ -560,22 +558,22 @@ begin
            30::double precision, 300::double precision,
            case
                when v_gid is null
-                   then 'seconds that a prepared transaction has kept rows of rowq locked'
+                   then 'seconds a prepared transaction has kept rows of rowq locked'
                else format(
-                   'seconds that prepared transaction %L of %I has kept rows of rowq locked; '
-                   'commit prepared %1$L or rollback prepared %1$L ends it', v_gid, v_owner
+                   'seconds prepared transaction %L of %I has kept rows of rowq locked; '
+                   'end it with commit prepared %1$L or rollback prepared %1$L', v_gid, v_owner
                )
            end;
 
-    -- A replication slot has its age in transactions and not in seconds, so it is a check of its
-    -- own.
+    -- A replication slot has an age in transactions, not in seconds.
     return query
     select 'replication_slot_horizon', null::text,
            coalesce(max(greatest(age(s.xmin), age(s.catalog_xmin))), 0)::double precision,
            10000000::double precision, 100000000::double precision,
            coalesce('slot ' || (array_agg(
                s.slot_name::text order by greatest(age(s.xmin), age(s.catalog_xmin)) desc
-           ))[1] || ' holds the horizon for so many transactions', 'no slot holds the horizon')
+           ))[1] || ' holds back the horizon by this number of transactions',
+               'no slot holds back the horizon')
     from pg_catalog.pg_replication_slots s
     where coalesce(s.xmin, s.catalog_xmin) is not null;
 
@@ -589,12 +587,12 @@ begin
     from rowq.meta m
     join rowq.queue q on m.name = 'maintain_fault.' || q.queue_id;
 
-    -- Any session can hold the queue of notifications by "listen" and an open transaction.
+    -- A session that listens and stays in a transaction fills the notification queue.
     return query
     select 'notification_queue', null::text,
            round((pg_notification_queue_usage() * 100)::numeric, 3)::double precision,
            25::double precision, 50::double precision,
-           'per cent of the queue of notifications are used; end the sessions that listen and are '
-           'idle in a transaction; from 50 on, producers notify no worker, and workers poll';
+           'per cent of the notification queue is used; end sessions that listen and are idle in a '
+           'transaction; from 50 on, producers send no notifications and workers poll';
 end;
 $$;

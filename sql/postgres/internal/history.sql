@@ -1,9 +1,9 @@
 -- History: attempts that have ended.
 --
--- If a queue has history_days, each call that ends attempts adds a row for each to history, in the
--- same transaction and by one insert for one outcome. maintain and purge_archive delete by key in
--- the order of ended_at, from a floor on. There is no partition a day: dropping one would lock the
--- table that every finishing call inserts into.
+-- If a queue has history_days, each call that ends attempts adds a row per attempt to history in
+-- the same transaction, one insert per outcome. maintain and purge_archive delete by key in the
+-- order of ended_at, from a floor. There are no partitions: dropping one would lock the table that
+-- every finishing call inserts into.
 --
 --   complete, retry_later, fail_now, ... -> push_history
 --   purge_archive, maintain_queue -> purge_history
@@ -24,7 +24,7 @@ create or replace function rowq.internal_push_history(
 returns void
 language plpgsql
 as $$
--- purpose   Keep how attempts have ended, all in one way, but that the messages in p_dead_ids are dead.
+-- purpose   Record ended attempts with one outcome; messages in p_dead_ids are dead.
 -- locks     new history rows
 declare
     c_ended_at constant timestamp with time zone := clock_timestamp();
@@ -51,8 +51,8 @@ returns integer
 language plpgsql
 set lock_timeout = '1s'
 as $$
--- purpose   Delete up to p_limit attempts that ended more than p_days ago, and until p_until up to ten times as many; return how many.
--- locks     history rows, passing over locked ones; the table, waited for a second
+-- purpose   Delete up to p_limit expired attempts; until p_until, up to ten times as many.
+-- locks     history rows, skipping locked ones; the table, waits up to 1 s
 declare
     v_before constant timestamp with time zone :=
         clock_timestamp() - make_interval(days => p_days);
@@ -63,7 +63,7 @@ begin
     v_from := rowq.internal_from_microseconds(
         rowq.internal_read_floor(p_queue_id, -8::smallint /* history */)
     );
-    -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
+    -- Delete row by row: the planner may make "= any" a filter over all rows.
     for v_row in
         select h.ended_at, h.message_id, h.claim_id
         from rowq.history h
@@ -84,7 +84,7 @@ begin
     end loop;
 
     if v_purged = 0 then
-        -- A queue that has purged no attempt yet needs no floor.
+        -- Before the first purge no floor is needed.
         perform 1
         from rowq.floor f
         where f.queue_id = p_queue_id

@@ -1,10 +1,9 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
--- Any session may call maintain at any time. One of the callers is elected for each queue, by a
--- lock that is tried and never waited for, so many callers cost as much as one. Idle queues are
--- skipped by one statement for all of them. What deliveries wait for comes first; purges get what
--- is left of a tenth of a second. If one queue fails, the error is kept for health, the others go
--- on, and a call for that queue alone raises it.
+-- Any session may call maintain at any time. For each queue one caller is elected by a lock that is
+-- tried and never waited for, many callers cost no more than one. One statement skips all idle
+-- queues. Delivery comes first; purges get the rest of 100 ms. If a queue fails, its error is kept
+-- for health and the other queues are maintained; a call for that queue alone raises the error.
 --
 --   elect_leader -> maintained_queues
 --   maintain -> idle_queues, record_maintain_error
@@ -18,7 +17,7 @@ returns integer[]
 language plpgsql
 as $$
 -- purpose   List the queues whose lock of this kind is held by a session that may call maintain.
--- differs   only where a lock of this kind may be taken by anybody
+-- differs   only engines where any session can take such a lock need it
 begin
     return array(
         select l.objid::integer
@@ -29,10 +28,9 @@ begin
           and l.classid = p_lock::oid
           and l.objsubid = 2
           and l.granted
-          -- A prepared transaction has no session, so its locks elect nobody.
+          -- A prepared transaction has no session, so its locks elect no session.
           and l.pid is not null
-          -- A member of a role that may call maintain counts too, even if it must say "set role"
-          -- first.
+          -- Count members of a role that may call maintain, even if they have to "set role" first.
           and exists (
               select 1
               from pg_proc p
@@ -48,10 +46,10 @@ create or replace function rowq.internal_idle_queues(p_queue_ids integer[])
 returns integer[]
 language plpgsql
 as $$
--- purpose   Return those of the queues in which maintain would find nothing to do.
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Return the queues in which maintain has nothing to do.
+-- differs   only engines whose readers scan dead rows need it
 declare
-    -- Beyond this time the look has walked over dead rows, and some floor must move.
+    -- A slower scan has read dead rows, so a floor must move.
     c_fast_scan constant interval := interval '2 milliseconds'
         + cardinality(p_queue_ids) * interval '50 microseconds';
     v_now        constant timestamp with time zone := clock_timestamp();
@@ -60,7 +58,7 @@ declare
         rowq.internal_newest_number(-1::smallint /* claim */),
         rowq.internal_newest_number(-2::smallint /* delayed */)
     ];
-    v_parts      integer[];
+    v_idle       integer[];
 begin
     with recursive lane as (
         select f.queue_id, f.lane, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
@@ -88,7 +86,7 @@ begin
             limit 1
         ) f
     )
-    select array_agg(h.queue_id) into v_parts
+    select array_agg(h.queue_id) into v_idle
     from (
         select l.queue_id
         from lane l
@@ -194,7 +192,7 @@ begin
                end
            )
     ) h
-    -- As "not exists" this would become a join that reads all schedules.
+    -- "not exists" would become a join that reads all schedules.
     where (
         select s.queue_id
         from rowq.schedule s
@@ -205,7 +203,7 @@ begin
     if clock_timestamp() - v_now > c_fast_scan then
         return '{}'::integer[];
     end if;
-    return coalesce(v_parts, '{}'::integer[]);
+    return coalesce(v_idle, '{}'::integer[]);
 end;
 $$;
 
@@ -230,7 +228,7 @@ create or replace function rowq.internal_maintain_queue(
 )
 language plpgsql
 as $$
--- purpose   Run the housekeeping of one queue, unless it is idle, in the one session that is elected for it.
+-- purpose   Maintain one queue in the session that is elected for it, unless the queue is idle.
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;
@@ -240,9 +238,9 @@ declare
     v_started     timestamp with time zone;
     v_pending_xid xid8;
 begin
-    -- Any session may take an advisory lock, so a lock that is held counts only if its holder may
-    -- call maintain. Finding that out costs more the more locks the server has, so what was found
-    -- for one queue is used for the next ones too.
+    -- Any session can take an advisory lock, so count it only if its holder may call maintain. The
+    -- check costs more with more locks on the server, so its result is passed on to the next
+    -- queues.
     o_maintained := p_maintained;
     o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.queue_id);
     if not o_elected and p_queue.queue_id <> all (o_maintained) then
@@ -261,8 +259,7 @@ begin
         return;
     end if;
 
-    -- After a slow scan over dead claims, back off for fifty times as long as it took, as for
-    -- floors.
+    -- After a slow scan of dead claims, back off 50 times its duration, as floors do.
     v_may_reap := rowq.internal_is_rescan_due(
         p_queue.queue_id, -1::smallint /* claim */, 'rescan'
     );
@@ -270,7 +267,7 @@ begin
         p_queue.queue_id, -3::smallint /* finished */, 'sweep'
     );
 
-    -- Put the floors right first, so that the steps below find what was committed late.
+    -- Move the floors first, so that the steps below find late rows.
     if p_pending_seqs is not null then
         v_pending_xid := pg_current_xact_id();
     end if;
@@ -284,8 +281,8 @@ begin
         p_queue.queue_id, -3::smallint /* finished */, false, true, p_pending_seqs[2], v_pending_xid
     );
 
-    -- Only a queue that has had messages that expire has this lane. They go before anything that
-    -- might make them ready.
+    -- This lane exists once a message with expiry was enqueued. Expire before any step that could
+    -- make such a message ready.
     if exists (
         select 1 from rowq.floor f where f.queue_id = p_queue.queue_id and f.lane = -6 /* expiry */
     ) then
@@ -301,8 +298,7 @@ begin
     o_promoted := rowq.internal_promote(p_queue.queue_id, p_batch_size);
     perform rowq.internal_run_schedules(p_queue.queue_id, p_queue.queue_name);
 
-    -- Only a queue that has left something to look at again, or in which messages have waited for
-    -- others, has this lane.
+    -- This lane exists once work was deferred or a message was blocked.
     if exists (
         select 1
         from rowq.floor f
@@ -314,7 +310,7 @@ begin
             v_pending_xid
         );
         v_solved := rowq.internal_run_deferred(p_queue.queue_id, p_batch_size, true);
-        -- From now on a dequeue that finds nothing looks at what was left, too.
+        -- From now on an empty dequeue runs deferred work.
         if not p_queue.has_deferred
            and current_setting('transaction_isolation') = 'read committed'
            and (v_solved > 0 or exists (
@@ -339,8 +335,8 @@ begin
         from rowq.internal_reap(
             p_queue.queue_id, p_queue.max_attempts, p_queue.history_days, p_batch_size
         ) r;
-        -- The floor cannot pass a claim that is kept alive, so the dead claims behind it are walked
-        -- each time. Note how long the walk took, so that reap rests too.
+        -- The floor cannot pass a claim whose lease is extended, so reap scans the dead claims
+        -- behind it each time. Record a slow scan, so that reap backs off.
         if o_reaped + o_died < p_batch_size
            and clock_timestamp() - v_started > interval '20 milliseconds' then
             perform rowq.internal_move_floor(
@@ -349,13 +345,12 @@ begin
         end if;
     end if;
 
-    -- A queue without an archive may have rows from a time when it had one, so look for them once a
-    -- minute.
+    -- The queue may have rows from when it had an archive: check once a minute.
     if 'archive' <> all (p_locked) and (p_queue.archive_days > 0 or v_may_sweep) then
         begin
             o_archived := rowq.internal_archive(p_queue.queue_id, p_batch_size);
-            -- Purge whole days, and only once a minute, because dropping a partition costs less
-            -- than deleting its rows.
+            -- Purge whole days, once a minute: dropping a partition costs less than deleting its
+            -- rows.
             if v_may_sweep then
                 select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
                 from rowq.internal_purge_archive(
@@ -364,8 +359,8 @@ begin
                 ) a;
             end if;
         exception
-            -- An error in the archive, such as a full disk, is only a warning, because promoting
-            -- and reaping must go on.
+            -- An error in the archive, such as a full disk, is a warning: promote and reap must
+            -- commit.
             when others then
                 o_archived := 0;
                 if sqlstate = '55P03' then
@@ -376,8 +371,7 @@ begin
         end;
     end if;
 
-    -- A queue without a rate_limit may have notes from a time when it had one, so look for them
-    -- once a minute.
+    -- The queue may have rows from when it had a rate_limit: check once a minute.
     if p_queue.rate_limit > 0 or v_may_sweep then
         perform rowq.internal_purge_started(
             p_queue.queue_id,
@@ -386,9 +380,9 @@ begin
         );
     end if;
 
-    -- The same holds for results and history, but that they have lanes once some were purged. More
-    -- than a batch of each goes only until p_until, and results leave history half of that time. An
-    -- error is a warning, as in the archive.
+    -- The same holds for results and history, which have a lane once rows were purged. One batch
+    -- always runs; further ones run until p_until, and results use half of that time. An error is a
+    -- warning.
     if 'result' <> all (p_locked) and (
         p_queue.result_seconds > 0 or v_may_sweep
         or exists (
@@ -459,13 +453,12 @@ create or replace function rowq.internal_record_maintain_error(p_queue_id intege
 returns void
 language plpgsql
 as $$
--- purpose   Keep the error with which maintain has failed for a queue, for health; null forgets it.
+-- purpose   Record the error of maintain for a queue, for health; null deletes it.
 -- locks     advisory lock of the queue, tried; a meta row
 declare
     v_name constant text := 'maintain_fault.' || p_queue_id;
 begin
-    -- The session that is elected for the queue is the only one that writes this row, so that
-    -- nobody waits for it.
+    -- Only the elected session writes this row, so no session waits for it.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
        or not pg_try_advisory_xact_lock(1919907697, p_queue_id) then
         return;

@@ -1,12 +1,12 @@
 -- Queues: settings, locks against drop_queue, and deletion.
 --
--- Every call reads its queue's settings by name, once, and raises RQ701 if there is no such queue.
--- A call that adds or moves messages also keeps the queue from being dropped until its transaction
--- ends. drop_queue takes the opposite lock and gives up with RQ705 after about a second, so that
--- nothing waits behind it for long.
+-- Every call reads its queue's settings by name, once, and raises RQ701 if the queue does not
+-- exist. A call that adds or moves messages also prevents drop_queue until its transaction ends.
+-- drop_queue takes the opposite lock and fails with RQ705 after about a second, so calls never wait
+-- long behind it.
 --
--- Here that is a shared lock on the queue's row, or the lock that an insert takes on message.
--- drop_queue locks the tables one by one, each for 47 ms at most.
+-- The lock is a shared lock on the queue's row, or the table lock of an insert into message.
+-- drop_queue locks the tables one by one, each for at most 47 ms.
 --
 --   alter_queue, pause_queue, resume_queue, ... -> refuse_queue
 --   alter_queue, drop_queue, pause_queue, ... -> require_queue -> refuse_queue
@@ -20,14 +20,14 @@ create or replace function rowq.internal_refuse_queue(p_queue_name text)
 returns void
 language plpgsql
 as $$
--- purpose   Raise the error for a queue name that is missing or unknown.
+-- purpose   Raise the error for a missing or unknown queue name.
 -- errors    RQ701 RQ711
 begin
     if p_queue_name is null then
-        raise exception 'RQ711 invalid_argument: queue_name is missing'
+        raise exception 'RQ711 invalid_argument: queue_name is required'
             using errcode = 'RQ711';
     end if;
-    raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
+    raise exception 'RQ701 queue_not_found: queue "%" does not exist', left(p_queue_name, 100)
         using errcode = 'RQ701';
 end;
 $$;
@@ -65,14 +65,15 @@ create or replace function rowq.internal_refuse_filled_queue(
 returns void
 language plpgsql
 as $$
--- purpose   Refuse to drop a queue that has messages or an archive, unless it is to be forced.
+-- purpose   Raise an error if a queue has messages or an archive, unless p_force is true.
 -- errors    RQ704
 begin
     if not coalesce(p_force, false) and (
         exists (select 1 from rowq.message m where m.queue_id = p_queue_id)
         or exists (select 1 from rowq.archive a where a.queue_id = p_queue_id)
     ) then
-        raise exception 'RQ704 queue_not_empty: % has messages or an archive; force drops them too',
+        raise exception
+            'RQ704 queue_not_empty: queue "%" has messages or an archive; use force to drop them',
             p_queue_name
             using errcode = 'RQ704';
     end if;
@@ -83,10 +84,10 @@ create or replace function rowq.internal_lock_queue(p_queue_name text)
 returns integer
 language plpgsql
 as $$
--- purpose   Return the id of a queue, and keep the queue from being dropped.
--- locks     the queue row, shared; waits for a drop that is under way
+-- purpose   Return the id of a queue and prevent it from being dropped.
+-- locks     the queue row, shared; waits for an open drop
 -- errors    RQ701 RQ711
--- differs   this engine's own: elsewhere its row in queue_lock is locked
+-- differs   other engines lock its row in queue_lock or a table
 declare
     v_queue_id integer;
 begin
@@ -105,15 +106,13 @@ create or replace function rowq.internal_require_queue_row(p_queue_id integer, p
 returns void
 language plpgsql
 as $$
--- purpose   Refuse a message for a queue that was dropped since its settings were read.
+-- purpose   Raise an error if a queue was dropped since its settings were read.
 -- locks     none; under repeatable read the queue row, shared
 -- errors    RQ701
 begin
-    -- The caller must have written to rowq.message: from then on drop_queue waits for it, so that
-    -- the answer stays true.
+    -- The caller has written to rowq.message, so drop_queue waits for it and the answer stays true.
     if current_setting('transaction_isolation') <> 'read committed' then
-        -- An old snapshot still shows a queue that was dropped, but locking its row fails with
-        -- 40001.
+        -- An old snapshot shows a dropped queue, but locking its row fails with 40001.
         perform 1
         from rowq.queue q
         where q.queue_id = p_queue_id

@@ -2,9 +2,9 @@
 --
 -- If a queue has result_seconds, the call that ends a message adds a row to result in the same
 -- transaction: completed with its result, dead with its last error, cancelled or expired. reset
--- deletes it. get_result reads it by key. wait_for_result polls it in short transactions, each a
--- few reads by key, whatever the backlog. maintain purges in the order of finished_at, from a floor
--- on. Without result_seconds complete runs no statement for any of this.
+-- deletes it. get_result reads it by key; wait_for_result polls it in short transactions of a few
+-- reads by key. maintain purges in the order of finished_at, from a floor. Without result_seconds
+-- complete runs no statement for results.
 --
 --   complete -> check_results
 --   complete, finish, push_dead -> push_result
@@ -21,7 +21,7 @@ create or replace function rowq.internal_check_results(
 returns void
 language plpgsql
 as $$
--- purpose   Refuse results that are not p_count good ones, or that the queue does not keep.
+-- purpose   Refuse results that are invalid, are not one per message, or are not kept by the queue.
 -- errors    RQ711
 declare
     c_longest constant integer := 1048576;
@@ -29,18 +29,18 @@ declare
 begin
     v_error := case
         when p_result_seconds = 0
-            then 'the queue keeps no results: its result_seconds is 0'
+            then 'the queue does not keep results: result_seconds is 0'
         else coalesce(
             rowq.internal_json_error('results', p_results, 'array', 'strict $[*].**{20}', null),
             case
                 when jsonb_array_length(p_results) <> p_count
                     then format(
-                        'results are %s, and message_ids are %s', jsonb_array_length(p_results),
-                        p_count
+                        'results must have one value per message: got %s results for %s messages',
+                        jsonb_array_length(p_results), p_count
                     )
             end,
             (
-                select format('a result is longer than %s characters', c_longest)
+                select format('a result must be at most %s characters', c_longest)
                 from jsonb_array_elements(p_results) e (result)
                 where char_length(e.result::text) > c_longest
                 limit 1
@@ -65,12 +65,12 @@ create or replace function rowq.internal_push_result(
 returns void
 language plpgsql
 as $$
--- purpose   Keep how messages have ended, where the queue has result_seconds; p_results go along p_asked_ids, among which they are.
+-- purpose   Record how messages ended, if the queue keeps results; p_results follows p_asked_ids.
 -- locks     result rows
 declare
     v_is_kept boolean;
 begin
-    -- complete, which knows the setting, asks only where results are kept.
+    -- complete has checked the setting.
     if p_state <> 'completed' then
         select q.result_seconds > 0 into v_is_kept
         from rowq.queue q
@@ -80,7 +80,7 @@ begin
         end if;
     end if;
 
-    -- A dead message that is cancelled or purged has its row already.
+    -- A dead message that is cancelled or purged already has a row.
     insert into rowq.result (queue_id, message_id, finished_at, state, result, last_error)
     select p_queue_id, u.message_id, clock_timestamp(), p_state,
            nullif(p_results -> (array_position(p_asked_ids, u.message_id) - 1), 'null'),
@@ -109,9 +109,11 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
--- purpose   Look once for wait_for_result: return the row of get_result as JSON object, else the pause before the next look; p_pause is the one before this look.
+-- purpose   Return the row of get_result as a JSON object, or the pause before the next poll.
 -- errors    RQ701 RQ711
--- differs   only where the caller's path reaches into wait_for_result
+-- differs   other engines do not run wait_for_result with the caller's search_path
+--
+-- p_pause is the pause before this poll.
 declare
     v_queue_id       integer;
     v_result_seconds double precision;
@@ -122,9 +124,9 @@ begin
     from rowq.queue q
     where q.queue_name = p_queue_name;
 
-    -- The first look and the last one ask where the message is. Those between need no more than
-    -- the result, which is found by its key. A queue that is not here may be on another node of a
-    -- cluster: get_result goes there, or refuses.
+    -- The first and the last poll read the message's state, the others only the result by its key.
+    -- If the queue is not here, get_result forwards to another node of a cluster, or raises the
+    -- error.
     if v_queue_id is null or p_pause is null or v_is_last then
         select to_jsonb(g), g.finished_at is not null
         into o_answer, v_has_ended
@@ -153,7 +155,7 @@ begin
     end if;
     if v_result_seconds = 0 then
         raise exception
-            'RQ711 invalid_argument: the queue keeps no results: its result_seconds is 0'
+            'RQ711 invalid_argument: the queue does not keep results: result_seconds is 0'
             using errcode = 'RQ711';
     end if;
 
@@ -175,8 +177,8 @@ returns integer
 language plpgsql
 set lock_timeout = '1s'
 as $$
--- purpose   Delete up to p_limit results of messages that ended more than p_seconds ago, and until p_until up to ten times as many; return how many.
--- locks     result rows, passing over locked ones; the table, waited for a second
+-- purpose   Delete up to p_limit expired results; until p_until, up to ten times as many.
+-- locks     result rows, skipping locked ones; the table, waits up to 1 s
 declare
     v_before constant timestamp with time zone :=
         clock_timestamp() - make_interval(secs => p_seconds);
@@ -187,7 +189,7 @@ begin
     v_from := rowq.internal_from_microseconds(
         rowq.internal_read_floor(p_queue_id, -7::smallint /* result */)
     );
-    -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
+    -- Delete row by row: the planner may make "= any" a filter over all rows.
     for v_row in
         select r.message_id
         from rowq.result r
@@ -206,7 +208,7 @@ begin
     end loop;
 
     if v_purged = 0 then
-        -- A queue that has purged no result yet needs no floor.
+        -- Before the first purge no floor is needed.
         perform 1
         from rowq.floor f
         where f.queue_id = p_queue_id

@@ -56,7 +56,7 @@ begin
         coalesce(p_group_pause_seconds, 0),
         coalesce(p_max_leased, 0), coalesce(p_rate_limit, 0), coalesce(p_rate_seconds, 1),
         coalesce(p_result_seconds, 0), coalesce(p_history_days, 0)
-    -- Look first, because an insert that ends in a conflict uses up a number.
+    -- Check first: an insert that conflicts uses up an id.
     where not exists (select 1 from rowq.queue q where q.queue_name = p_queue_name)
     on conflict (queue_name) do nothing
     returning queue_id into v_queue_id;

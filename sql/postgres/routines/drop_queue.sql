@@ -13,7 +13,7 @@ as $$
 -- locks     the tables of all queues against writers, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ704 RQ705 RQ711 RQ713
--- differs   refused under repeatable read and serializable
+-- differs   requires READ COMMITTED
 #variable_conflict use_column
 declare
     v_queue rowq.queue;
@@ -21,25 +21,24 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- An older snapshot does not show what is committed before the tables are locked, so it would
-    -- be left behind without its queue.
+    -- An older snapshot does not show rows committed before the tables are locked, so they would be
+    -- left without their queue.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         raise exception 'RQ713 wrong_transaction_state: '
-            'drop_queue works under read committed only'
+            'drop_queue requires READ COMMITTED'
             using errcode = 'RQ713';
     end if;
 
     perform rowq.internal_refuse_filled_queue(v_queue.queue_id, p_queue_name, p_force);
 
-    -- Wait for open enqueues, because their messages are not visible yet. Lock all tables first, in
-    -- the order in which workers lock, so that no delete below has to wait. Lock each in a
-    -- statement of its own: where a time-out falls together with the end of a wait, another wait in
-    -- the same statement would show it as a cancel by the user. All time-outs together are shorter
-    -- than deadlock_timeout, so that a deadlock never ends a producer or a worker.
+    -- Wait for open enqueues: their messages are not visible yet. Lock all tables first, in the
+    -- order of workers, so that no delete below waits. Lock each in its own statement: if a timeout
+    -- coincides with the end of a wait, another wait in the statement would report it as a cancel
+    -- by the user. All timeouts together are shorter than deadlock_timeout, so that no deadlock
+    -- ends a producer or worker.
     begin
-        -- History may be long, so delete it before everybody waits for this transaction, but for
-        -- rows that others hold. Go one by one, because the planner may join the two sides row by
-        -- row where statistics do not know the queue.
+        -- History may be long: delete it before other sessions wait, except locked rows. Row by
+        -- row, because without statistics the planner may choose a nested loop.
         for v_row in
             select x.ended_at, x.message_id, x.claim_id
             from rowq.history x
@@ -71,12 +70,12 @@ begin
         lock table rowq.started in exclusive mode;
         lock table rowq.result in exclusive mode;
         lock table rowq.history in exclusive mode;
-        -- Who runs a schedule, or lets messages expire, waits for the tables above.
+        -- Sessions that run schedules or expire messages wait for the tables above.
         lock table rowq.schedule in exclusive mode;
         lock table rowq.expiry in exclusive mode;
     exception
         when lock_not_available then
-            raise exception 'RQ705 queue_busy: open transactions hold the tables; try again'
+            raise exception 'RQ705 queue_busy: open transactions use the queue; retry'
                 using errcode = 'RQ705';
     end;
 
@@ -100,7 +99,7 @@ begin
     delete from rowq.history h where h.queue_id = v_queue.queue_id;
     delete from rowq.schedule s where s.queue_id = v_queue.queue_id;
     delete from rowq.expiry e where e.queue_id = v_queue.queue_id;
-    -- What binds a queue, or unbinds it, or reports a worker of it, locks its row first.
+    -- Calls that bind, unbind or report a worker lock the queue's row first.
     delete from rowq.topic_binding b where b.queue_id = v_queue.queue_id;
     delete from rowq.worker w where w.queue_id = v_queue.queue_id;
     delete from rowq.limit_lock g where g.queue_id = v_queue.queue_id;

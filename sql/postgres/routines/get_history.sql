@@ -30,12 +30,12 @@ declare
     v_row   record;
 begin
     if p_message_id is null then
-        raise exception 'RQ711 invalid_argument: message_id is missing'
+        raise exception 'RQ711 invalid_argument: message_id is required'
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- Look for the lease first: one that ends meanwhile is in the history then, and none is missed.
+    -- Read the current lease first: an attempt that ends after this read is in the history.
     v_lease := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
 
     for v_row in

@@ -25,22 +25,22 @@ as $$
 #variable_conflict use_column
 declare
     v_queue rowq.queue;
-    v_place record;
+    v_found record;
 begin
     if p_message_id is null then
-        raise exception 'RQ711 invalid_argument: message_id is missing'
+        raise exception 'RQ711 invalid_argument: message_id is required'
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_place := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
-    if v_place.state in ('ready', 'delayed', 'blocked', 'leased') then
+    v_found := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
+    if v_found.state in ('ready', 'delayed', 'blocked', 'leased') then
         return query
-        select p_message_id, v_place.state, null::timestamp with time zone, null::jsonb, null::text;
+        select p_message_id, v_found.state, null::timestamp with time zone, null::jsonb, null::text;
         return;
     end if;
 
-    -- Look for the result last, because it is committed together with the end that was seen.
+    -- Read the result last: it was committed together with the end seen above.
     return query
     select r.message_id, r.state, r.finished_at, r.result, r.last_error
     from rowq.result r
@@ -50,9 +50,9 @@ begin
         return;
     end if;
 
-    if v_place.state is not null then
+    if v_found.state is not null then
         return query
-        select p_message_id, v_place.state, v_place.finished_at, null::jsonb, v_place.last_error;
+        select p_message_id, v_found.state, v_found.finished_at, null::jsonb, v_found.last_error;
         return;
     end if;
     return query

@@ -28,29 +28,28 @@ as $$
 -- locks     advisory lock of each queue, tried, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an
---           error in one of its queues is a warning, and kept for health
+-- differs   with more than 1000 queues, a call without a name maintains 1000 at random; an error in
+--           one of its queues is a warning, and kept for health
 #variable_conflict use_column
 declare
     v_queues       rowq.queue[];
     v_queue        rowq.queue;
     v_pending_seqs bigint[];
-    -- After a wait of a second for a lock in the archive, in results or in history, what further
-    -- queues have there is left to the next call.
+    -- Tables whose lock was not free within 1 s: later queues leave them to the next call.
     v_locked     text[] := '{}'::text[];
     v_maintained integer[] := '{}'::integer[];
     v_idle       integer[];
     v_failed     integer[];
     v_done       record;
-    -- More than a batch of results and history goes only till then, whatever the number of queues,
-    -- because what was promoted and reaped waits for the end of this transaction.
+    -- More than one batch of results and history runs only until then, for all queues: promoted and
+    -- reaped messages wait for the end of this transaction.
     v_until      constant timestamp with time zone :=
         clock_timestamp() + interval '100 milliseconds';
 begin
     perform rowq.internal_check_batch_size(p_batch_size);
 
     -- Read the newest numbers before this transaction has an id, so that every transaction with one
-    -- of these numbers has an older id. If this one has an id already, take no new pending start.
+    -- of these numbers has an older id. If it already has an id, set no new pending start.
     if pg_current_xact_id_if_assigned() is null then
         v_pending_seqs := array[
             rowq.internal_newest_number(0::smallint),
@@ -65,8 +64,7 @@ begin
         v_queues := array(select q from rowq.queue q order by random() limit 1000);
     end if;
 
-    -- Find the queues in which nothing is to be done by one statement for all of them, so that many
-    -- idle queues cost next to nothing.
+    -- One statement finds the idle queues, so that many of them cost little.
     v_idle := rowq.internal_idle_queues(array(select q.queue_id from unnest(v_queues) q));
     v_failed := array(
         select substr(m.name, 16)::integer
@@ -81,7 +79,7 @@ begin
                 v_locked, v_maintained
             );
         else
-            -- A queue that fails keeps no other one from its housekeeping.
+            -- A failed queue does not stop the others.
             begin
                 v_done := rowq.internal_maintain_queue(
                     v_queue, false, p_batch_size, v_until, v_pending_seqs, v_locked, v_maintained

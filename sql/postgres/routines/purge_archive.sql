@@ -12,8 +12,8 @@ as $$
 -- version   1
 -- purpose   Delete archived messages past archive_days and attempts past history_days.
 -- promise   P19 P37
--- locks     archive and history rows; for a drop the archive, tried without waiting, until the
---           caller's end
+-- locks     archive and history rows; for a drop the archive, tried, until the caller's transaction
+--           ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -16,7 +16,7 @@ as $$
 -- version   1
 -- purpose   Delete ready, delayed and blocked messages; leased ones stay with their workers.
 -- promise   P15
--- locks     blocked, group_waiting, ready, delayed and dead rows, passing over locked ones; then as
+-- locks     blocked, group_waiting, ready, delayed and dead rows, skipping locked ones; then as
 --           complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -44,8 +44,7 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- Begin with what waits for others, so that none of it is made ready by the end of what it
-    -- waits for, and no slot is passed on to a message that goes too.
+    -- Purge blocked messages first: nothing may resume them or pass a slot to them.
     loop
         v_wanted := least(c_step, p_max_messages - v_removed);
         exit when v_wanted <= 0;
@@ -104,8 +103,7 @@ begin
         v_wanted := least(c_step, p_max_messages - v_removed);
         exit when v_wanted <= 0;
 
-        -- Go on from the last row and not from the start, where the index still has the rows
-        -- deleted so far.
+        -- Continue after the last row: the index still holds the deleted rows before it.
         select array_agg(h.message_id), array_agg(h.lane), array_agg(h.seq)
         into v_ids, v_lanes, v_seqs
         from (

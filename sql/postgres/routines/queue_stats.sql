@@ -59,7 +59,7 @@ begin
         perform rowq.internal_require_queue(p_queue_name);
     end if;
 
-    -- One statement counts what a queue has, and reads the rows of this queue only.
+    -- One statement reads only rows of this queue.
     for v_queue in
         select q.queue_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,

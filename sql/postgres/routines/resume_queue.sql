@@ -11,7 +11,7 @@ as $$
 -- locks     the queue row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   notifies the sessions that listen
+-- differs   notifies listening sessions
 #variable_conflict use_column
 declare
     v_queue_id integer;

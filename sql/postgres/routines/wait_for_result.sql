@@ -11,15 +11,15 @@ as $$
 -- purpose   Return like get_result, but wait until the message has ended or the time is up.
 -- promise   P17 P32
 -- locks     none
--- commits   after each look, so that no snapshot is held while it waits; needs autocommit
+-- commits   after each poll, so that no snapshot is held while it waits; requires autocommit
 -- errors    RQ701 RQ711 RQ713
--- differs   the row comes as one JSON object; caller's rights, as only such a procedure may commit
+-- differs   returns one JSON object; runs with the caller's rights, as only such a procedure may
+--           commit
 declare
     v_until timestamp with time zone;
     v_pause double precision;
 begin
-    -- Every name has its schema and no operator is used, because this procedure runs with the
-    -- caller's search_path.
+    -- Qualify every name and use no operator: this procedure runs with the caller's search_path.
     v_until := rowq.internal_wait_until(p_wait_seconds);
     call rowq.internal_require_autocommit('wait_for_result');
 

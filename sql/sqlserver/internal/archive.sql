@@ -1,13 +1,13 @@
 -- Archive: finished messages, by day.
 --
--- A finished message of a queue with archive_days waits in finished until maintain moves it here,
--- with its body. It skips messages whose rows another transaction holds. A day is a partition where
--- the server has them; maintain adds days before they are needed and drops those that every queue
--- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
--- fails maintain: an error is printed, and the next call tries again.
+-- A finished message of a queue with archive_days waits in finished until maintain moves it to
+-- archive with its body. Messages locked by another transaction are skipped. A day is a partition
+-- if the server has them: maintain adds days early and drops those that no queue needs. A
+-- queue's old rows in other days are deleted by key. An error never fails maintain; the next call
+-- retries.
 --
--- A partition is truncated and merged, never dropped; one partition takes everything until maintain
--- splits a day off.
+-- A partition is truncated and merged. One partition takes everything until maintain splits off a
+-- day.
 --
 --   maintain_queue -> maintain_archive -> drop_days, open_days, archive, purge_archive
 --
@@ -25,15 +25,14 @@ create or alter procedure rowq.InternalMaintainArchive
     @partitions_dropped int output
 as
 begin
--- purpose   Run the archive part of maintain: drop partitions, move, purge whole days; an error in it is printed, not raised.
+-- purpose   Archive, purge and drop days in maintain; print an error instead of raising it.
 -- locks     as archive and purge_archive
--- commits   where the caller has no transaction, after each 1000 messages; never the caller's
+-- commits   if the caller has no transaction, after every 1000 messages; never the caller's
     set nocount on;
     set rowcount 0;
     set xact_abort on;
     set lock_timeout 1000;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
@@ -48,15 +47,13 @@ begin
     set @purged = 0;
     set @partitions_dropped = 0;
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -66,7 +63,7 @@ begin
             select @archive_days = q.archive_days
             from rowq.queue q with (forceseek)
             where q.queue_id = @queue_id;
-            -- To look into the archive itself would cost a seek a day that any queue keeps.
+            -- Checking the archive itself would cost one seek per day kept.
             select @is_open = l.is_open
             from rowq.lane l with (readuncommitted, forceseek)
             where l.queue_id = @queue_id
@@ -79,8 +76,8 @@ begin
                     where f.queue_id = @queue_id
                 )
                 break;
-            -- The days are in the catalog, which takes long to read: look at them once a minute.
-            -- Whoever holds the row is elected, too, and looks at them.
+            -- The catalog is slow to read, so check the days once a minute, in the session that
+            -- locks this row.
             if @owns_transaction = 1
             begin
                 update l
@@ -113,8 +110,8 @@ begin
                 if @done < @step
                     break;
             end;
-            -- Purge whole days, because dropping a partition costs less than deleting its rows. A
-            -- queue that keeps no archive any more is purged up to now.
+            -- Purge whole days: dropping a partition costs less than deleting its rows. A queue
+            -- without archive_days is purged up to now.
             set @before = iif(
                 @archive_days > 0,
                 cast(cast(dateadd(day, -@archive_days, sysutcdatetime()) as date) as datetime2(6)),
@@ -128,7 +125,7 @@ begin
                 if @done < @step
                     break;
             end;
-            -- The days of what was purged may be gone by now: look at them in the next call.
+            -- The purged days may be empty now: check them in the next call.
             if @purged > 0 and @owns_transaction = 1
                 update l
                 set check_after = '19700101'
@@ -151,32 +148,30 @@ begin
             break;
         end try
         begin catch
-            -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is
-            -- uncommittable.
+            -- Roll back only this call: its own transaction, or the caller's to the savepoint,
+            -- unless it is uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
-            -- The steps of an own transaction are committed, those of a call in the caller's
-            -- transaction are all taken back.
+            -- In our own transaction earlier steps are committed; in the caller's all are rolled
+            -- back.
             if @owns_transaction = 0
                 set @archived = 0;
             if @owns_transaction = 0
                 set @purged = 0;
 
-            -- If the caller's transaction is lost, the caller must get the error.
+            -- If the caller's transaction is uncommittable, raise the error.
             if @owns_transaction = 0 and xact_state() <> 1
                 throw;
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
             if @tries_left > 0
                 exec rowq.InternalPauseBeforeRetry;
-            -- An error in the archive, such as a full disk, is only printed, because promoting and
-            -- reaping must go on.
+            -- An error in the archive, such as a full disk, is only logged: promote and reap
+            -- continue.
             if @tries_left = 0
             begin
                 set @text = left(concat(N'rowq archive: ', error_message()), 2000);
@@ -192,10 +187,10 @@ create or alter procedure rowq.InternalDropDays
 with execute as owner
 as
 begin
--- purpose   Empty the partitions of the archive that are too old for every queue, and take their bounds away.
--- locks     the archive, for a moment, waiting for a second at most
+-- purpose   Drop the partitions of the archive that no queue needs.
+-- locks     the archive, briefly, waits up to 1 s
 -- commits   never; call it outside transactions
--- differs   PostgreSQL drops them in the transaction of the caller
+-- differs   PostgreSQL drops them in the caller's transaction
     set nocount on;
     set xact_abort off;
     set lock_timeout 1000;
@@ -204,8 +199,8 @@ begin
     declare @second datetime2(6);
     set @partitions_dropped = 0;
 
-    -- Every queue counts, so this reads all rows. Without row versions another session may hold one
-    -- of them: leave it to the next call then, and do not wait a second for each queue.
+    -- This reads all rows. Without row versions another session may have locked one: leave it to
+    -- the next call instead of waiting a second per queue.
     begin try
         select @keep_from = cast(dateadd(day, -max(q.archive_days), sysutcdatetime()) as date)
         from rowq.queue q with (nowait);
@@ -233,9 +228,9 @@ begin
         if @second is null or @second > @keep_from
             break;
 
-        -- Partitions 1 and 2, on both sides of the first bound, are too old. They are emptied
-        -- first, so that merging them moves no row. The statements fail where another session reads
-        -- the archive: leave it to the next call.
+        -- Partitions 1 and 2, on both sides of the first bound, are expired. Empty them first, so
+        -- that the merge moves no row. If another session reads the archive, leave it to the next
+        -- call.
         begin try
             truncate table rowq.archived with (partitions (1 to 2));
             alter partition function rowq_day() merge range (@first);
@@ -243,7 +238,7 @@ begin
         begin catch
             break;
         end catch;
-        -- A gap between two opened days is a partition too, but not a day, so it is not counted.
+        -- A gap between two days is a partition but not a day, so it is not counted.
         if @second = dateadd(day, 1, @first)
             set @partitions_dropped += 1;
     end;
@@ -255,10 +250,10 @@ create or alter procedure rowq.InternalOpenDays
 with execute as owner
 as
 begin
--- purpose   Split off the archive today, the next two days, and each earlier day that has finished messages waiting.
--- locks     the archive, for a moment, waiting for a second at most
+-- purpose   Split off the next three days, and each earlier day that has finished messages.
+-- locks     the archive, briefly, waits up to 1 s
 -- commits   never; call it outside transactions
--- differs   PostgreSQL makes the partition of a day in the transaction that needs it
+-- differs   PostgreSQL adds the partition in the transaction that needs it
     set nocount on;
     set xact_abort off;
     set lock_timeout 1000;
@@ -272,8 +267,8 @@ begin
     insert into @days (day)
     values (@today), (dateadd(day, 1, @today)), (dateadd(day, 2, @today));
 
-    -- Messages that were finished before today are still here if nobody has archived for a while.
-    -- Each round of this loop finds the next such day.
+    -- Messages that finished before today are here if no session has archived for a while. Each
+    -- round finds the next such day.
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.queue_id = @queue_id
@@ -291,8 +286,7 @@ begin
         if @first is null or @first >= @today
             break;
 
-        -- Open the day and the one after it, because only a partition between two bounds is a day
-        -- that can be dropped.
+        -- Open the day and the next one: only a partition between two bounds can be dropped.
         set @day = cast(@first as date);
         set @since = dateadd(day, 1, @day);
         insert into @days (day)
@@ -309,8 +303,8 @@ begin
             break;
         delete from @days where day = @day;
 
-        -- The statement fails where another session reads the archive, or where another maintain
-        -- was faster: leave it to the next call.
+        -- The statement fails if another session reads the archive or has made the same change: the
+        -- next call retries.
         begin try
             if not exists (
                 select 1
@@ -337,9 +331,9 @@ create or alter procedure rowq.InternalArchive
     @archived int output
 as
 begin
--- purpose   Move up to @limit finished messages to the archive, oldest first.
--- locks     finished rows, passing over locked ones; lane -3; message rows, tried only; new
---           archive rows; as InternalResumeSuccessors
+-- purpose   Move up to p_limit finished messages to the archive, oldest first.
+-- locks     finished rows, skipping locked ones; lane -3; message rows, tried; new archive rows; as
+--           InternalResumeSuccessors
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -363,9 +357,8 @@ begin
       and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
-    -- A call in the caller's transaction that is broken off between these statements leaves
-    -- a row of finished, and the next one does the rest: the archive passes over what it has
-    -- already (ignore_dup_key).
+    -- A call in the caller's transaction that is interrupted here leaves finished rows. The next
+    -- call continues, and ignore_dup_key skips rows already in the archive.
     insert into @moved (message_id, finished_at, lane, attempt, state)
     select top (@limit) f.message_id, f.finished_at, f.lane, f.attempt, f.state
     from rowq.finished f with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -377,7 +370,7 @@ begin
     if @archived = 0
         return;
 
-    -- Leave a message alone while a producer is adding one that waits for it.
+    -- Skip a message while a producer adds a successor of it.
     insert into @held (message_id, is_awaited)
     select m.message_id, iif(s.predecessor_id is null, 0, 1)
     from @moved j
@@ -410,14 +403,14 @@ begin
             return;
     end;
 
-    -- This lane is open while the queue may have archived messages, and this lock keeps maintain
-    -- from closing it before this transaction ends.
+    -- The lane is open while the queue may have archived messages. This lock keeps maintain from
+    -- closing it until this transaction ends.
     select @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
     where l.queue_id = @queue_id
       and l.lane = -3 /* finished */;
-    -- Of two sessions that hold the row shared neither could open the lane, so whoever may have to
-    -- open it takes the row for itself at once.
+    -- Two sessions that hold the row shared could not open the lane, so lock it exclusively at
+    -- once.
     if @is_open = 1
         select @is_open = l.is_open
         from rowq.lane l with (rowlock, repeatableread, forceseek)
@@ -454,7 +447,7 @@ begin
        and f.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
-    -- The end of a message did not see what its producer had not committed then.
+    -- When the message ended, an uncommitted successor was not visible.
     while 1 = 1
     begin
         select top (1) @awaited_id = h.message_id
@@ -476,8 +469,8 @@ create or alter procedure rowq.InternalPurgeArchive
     @purged int output
 as
 begin
--- purpose   Delete up to @limit of a queue's archived messages that finished before @before.
--- locks     archive rows, passing over locked ones
+-- purpose   Delete a queue's archived messages that finished before @before.
+-- locks     archive rows, skipping locked ones
     set nocount on;
     declare @old table (
         finished_at datetime2(6) not null,
@@ -485,8 +478,7 @@ begin
         primary key (finished_at, message_id)
     );
 
-    -- Find rows with locks that do not last: where partitions are not read in their order, a sort
-    -- reads all that are old enough.
+    -- Read rows with short locks: if partitions are not read in order, a sort reads all old rows.
     insert into @old (finished_at, message_id)
     select top (@limit) a.finished_at, a.message_id
     from rowq.archived a
@@ -495,8 +487,8 @@ begin
       and a.finished_at < @before
     order by a.finished_at, a.message_id
     option (maxdop 1, keepfixed plan);
-    -- Lock exclusively from the start: an update lock would be granted beside a reader's lasting
-    -- shared lock, and the delete would then wait for that reader.
+    -- Lock exclusively at once: an update lock is granted beside a reader's lasting shared lock,
+    -- and the delete would then wait.
     delete a
     from @old o
     inner join rowq.archived a

@@ -1,9 +1,8 @@
 -- Health: what health and queue_stats measure.
 --
--- Each check returns its name, the queue, a measured value and the values from which it is a
--- warning or critical. health starts at the floor of each table. queue_stats counts from the first
--- row, so that late rows count, and stops at max_count. Checks of the whole server name the
--- session, or the transaction, that an operator has to end.
+-- Each check returns its name, the queue, a value, and the thresholds for warning and critical.
+-- health starts at the floor of each table. queue_stats counts up to max_count. Checks of the
+-- server name the session or transaction that an operator has to end.
 --
 --   health -> health_sequences, health_server
 --
@@ -18,22 +17,22 @@ create or alter procedure rowq.InternalHealthSequences
     @detail nvarchar(500) output
 as
 begin
--- purpose   Return how far a sequence is behind the newest ids stored, and what moves it ahead.
--- locks     rows, shared while they are read, passing over locked ones
--- differs   this engine's own
+-- purpose   Return how far a sequence is behind the newest ids stored, and the statements that fix it.
+-- locks     rows, shared while they are read, skipping locked ones
+-- differs   this engine only
     set nocount on;
-    -- A worker may hold a claim that is newer than any which was restored or replicated.
+    -- A worker may hold a claim newer than any restored or replicated one.
     declare @margin int = 1000000;
     declare @message_id bigint;
     declare @claim_id bigint;
     declare @last_message_id bigint;
     declare @last_claim_id bigint;
     set @behind = 0;
-    set @detail = N'every sequence is ahead of the ids that are stored';
+    set @detail = N'every sequence is ahead of the ids stored';
 
     select @message_id = max(n.message_id), @claim_id = max(n.claim_id)
     from rowq.queue q
-    -- top keeps each of these an apply: as a join it would have nothing to seek by.
+    -- top keeps each of these an apply: a join could not seek.
     outer apply (
         select top (1) m.message_id
         from rowq.message m
@@ -86,8 +85,8 @@ begin
     ) n (message_id, claim_id)
     option (loop join, maxdop 1, keepfixed plan);
 
-    -- Ask for the sequences after the rows, so that they are no earlier than any of these. Only who
-    -- has a right to a sequence sees what it has given out.
+    -- Read the sequences after the rows, so that they are not older. current_value is visible only
+    -- with a right on the sequence.
     select @last_message_id = cast(s.current_value as bigint)
     from sys.sequences s
     where s.object_id = object_id(N'rowq.message_seq');
@@ -96,12 +95,12 @@ begin
     where s.object_id = object_id(N'rowq.claim_seq');
     if @last_message_id is null or @last_claim_id is null
     begin
-        set @detail = N'unknown: the caller may not see the sequences (VIEW DEFINITION)';
+        set @detail = N'unknown: the caller cannot see the sequences; grant VIEW DEFINITION';
         return;
     end;
     if @message_id > @last_message_id or @claim_id > @last_claim_id
         set @detail = concat(
-            N'ids that are in use would be given out again:',
+            N'new ids would repeat ids in use; run:',
             iif(
                 @message_id > @last_message_id,
                 concat(
@@ -128,13 +127,13 @@ create or alter procedure rowq.InternalHealthServer
 as
 begin
 -- purpose   Return the age and the session of the oldest transaction of this database.
--- differs   this engine's own
+-- differs   this engine only
     set nocount on;
     declare @session_id int;
     declare @database nvarchar(300) = quotename(db_name());
-    -- Azure SQL requires a right on the database here, and a server requires one on the server. The
-    -- narrower rights came with SQL Server 2022; an older server returns null for them.
-    declare @may_look int = iif(
+    -- Azure SQL requires a right on the database, a server one on the server. The narrower rights
+    -- are new in SQL Server 2022; older servers return null for them.
+    declare @is_allowed int = iif(
         cast(serverproperty('EngineEdition') as int) = 5,
         coalesce(
             nullif(has_perms_by_name(@database, N'DATABASE', N'VIEW DATABASE STATE'), 0),
@@ -146,16 +145,16 @@ begin
         )
     );
     set @seconds = 0;
-    set @detail = N'unknown: the caller may not see other sessions (VIEW SERVER STATE)';
-    if @may_look = 0
+    set @detail = N'unknown: the caller cannot see other sessions; grant VIEW SERVER STATE';
+    if @is_allowed = 0
         return;
 
     begin try
         select top (1) @session_id = o.session_id, @seconds = o.seconds
         from (
             select s.session_id,
-                   -- transaction_begin_time is in the time zone of the machine, so compare it with
-                   -- the local time.
+                   -- transaction_begin_time is in the time zone of the machine, so compare with
+                   -- local time.
                    cast(
                        datediff(
                            second, t.transaction_begin_time,
@@ -174,15 +173,15 @@ begin
         order by o.seconds desc;
         set @detail = iif(
             @session_id is null or @seconds < 1,
-            N'no transaction is older than a second',
+            N'no transaction is older than 1 second',
             concat(
-                N'session ', @session_id, N' keeps row versions and ghosts from being cleaned up;',
-                N' rowq stays fast, other tables grow'
+                N'session ', @session_id, N' prevents cleanup of row versions and ghosts;',
+                N' rowq stays fast, other tables bloat'
             )
         );
     end try
     begin catch
-        -- The smaller tiers of Azure SQL show these views to the server's administrator only.
+        -- Smaller tiers of Azure SQL show these views only to the server's administrator.
         if xact_state() = -1
             throw;
         set @seconds = 0;

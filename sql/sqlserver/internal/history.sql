@@ -1,9 +1,9 @@
 -- History: attempts that have ended.
 --
--- If a queue has history_days, each call that ends attempts adds a row for each to history, in the
--- same transaction and by one insert for one outcome. maintain and purge_archive delete by key in
--- the order of ended_at, from a floor on. There is no partition a day: dropping one would lock the
--- table that every finishing call inserts into.
+-- If a queue has history_days, each call that ends attempts adds a row per attempt to history in
+-- the same transaction, one insert per outcome. maintain and purge_archive delete by key in the
+-- order of ended_at, from a floor. There are no partitions: dropping one would lock the table that
+-- every finishing call inserts into.
 --
 --   complete, retry_later, fail_or_release, ... -> push_history
 --   purge_archive, maintain_retention -> purge_history
@@ -24,7 +24,7 @@ create or alter procedure rowq.InternalPushHistory
     @error nvarchar(max) = null
 as
 begin
--- purpose   Keep how attempts of a claim have ended: cancelled where is_cancelled says so, else as @outcome.
+-- purpose   Record ended attempts of a claim: cancelled if is_cancelled, else with @outcome.
 -- locks     new history rows
     set nocount on;
     -- The collation counts an emoji as one character.
@@ -49,8 +49,8 @@ create or alter procedure rowq.InternalPurgeHistory
     @purged int output
 as
 begin
--- purpose   Delete up to @limit attempts, 1000 at most, that ended more than @days ago; @purged is how many there were.
--- locks     history rows, passing over locked ones; lane -8, tried
+-- purpose   Delete up to @limit expired attempts; return how many.
+-- locks     history rows, skipping locked ones; lane -8, tried
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -75,7 +75,7 @@ begin
     option (maxdop 1, keepfixed plan);
     set @purged = @@rowcount;
 
-    -- From now on maintain keeps the floor. A queue that has purged no attempt yet needs none.
+    -- From now on maintain moves the floor. Before the first purge no floor is needed.
     if @purged > 0 and @is_open = 0 and @owns_transaction = 1
         update l
         set is_open = 1

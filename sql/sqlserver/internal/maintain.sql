@@ -1,10 +1,10 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
--- Any session may call maintain at any time. One of the callers is elected for each queue, by a row
--- lock that is tried and never waited for, so many callers cost as much as one. An idle queue costs
--- some thirty small statements. What deliveries wait for comes first; purges get what is left of a
--- tenth of a second. If one queue fails, the others go on, further errors are printed, and the call
--- raises the first one at its end.
+-- Any session may call maintain at any time. For each queue one caller is elected by a row lock
+-- that is tried and never waited for, many callers cost no more than one. An idle queue costs
+-- about 30 small statements. Delivery comes first; purges get the rest of 100 ms. If a queue fails,
+-- the others are maintained, further errors are printed, and the call raises the first one at its
+-- end.
 --
 --   maintain -> maintain_queue
 --   maintain_queue -> maintain_delivery, maintain_retention
@@ -21,12 +21,12 @@ create or alter procedure rowq.InternalMaintain
     @is_quiet bit
 as
 begin
--- purpose   Do the housekeeping of one queue, or of every queue, and return a row for each unless @is_quiet; after an error in one of all queues the others are done, and then it is raised.
--- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap,
---           InternalRunSchedules, archive
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Maintain one queue or all, and return a row for each unless @is_quiet is 1.
+-- locks     a row of lane per queue, skipped if locked; as promote, reap, InternalRunSchedules,
+--           archive
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   no such helper elsewhere: here the job of SQL Server Agent wants no rows each second
+-- differs   only here: the job of SQL Server Agent wants no rows
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -45,9 +45,9 @@ begin
     declare @purged int;
     declare @dropped int;
     declare @text nvarchar(2048);
-    -- More than a batch of results and history goes only till then, whatever the number of queues.
+    -- More than one batch of results and history runs only until then, for all queues.
     declare @until datetime2(6) = dateadd(millisecond, 100, sysutcdatetime());
-    declare @parts table (
+    declare @queues table (
         turn     int not null primary key,
         queue_id int not null
     );
@@ -65,22 +65,20 @@ begin
 
     begin try
         exec rowq.InternalCheckBatchSize @batch_size;
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         set @state = xact_state();
         if @is_named = 1
         begin
             exec rowq.InternalRequireQueue @queue_name, @queue_id output;
-            insert into @parts (turn, queue_id) values (1, @queue_id);
+            insert into @queues (turn, queue_id) values (1, @queue_id);
         end;
         else
         begin
-            -- The order is random, so that no queue always comes behind one that takes long. A row
-            -- of queue_lock is locked by a drop only; one of queue, by whoever alters or pauses it.
-            insert into @parts (turn, queue_id)
+            -- The order is random, so that no queue is always last. queue_lock rows are locked only
+            -- by drop_queue; queue rows also by alter_queue and pause_queue.
+            insert into @queues (turn, queue_id)
             select r.turn, r.queue_id
             from (
                 select row_number() over (order by newid()) as turn, p.queue_id
@@ -88,8 +86,8 @@ begin
                 where p.queue_id > 0
             ) r
             where r.turn <= 1000;
-            -- A queue that another session holds must not stop the others. In the caller's
-            -- transaction a wait that is broken off would doom that, so there it is the caller's.
+            -- A locked queue must not stop the others. In the caller's transaction a lock timeout
+            -- would make it uncommittable, so there wait as the caller does.
             if @state = 0
                 set lock_timeout 1000;
         end;
@@ -97,7 +95,7 @@ begin
         while 1 = 1
         begin
             set @turn += 1;
-            select @queue_id = p.queue_id from @parts p where p.turn = @turn;
+            select @queue_id = p.queue_id from @queues p where p.turn = @turn;
             if @@rowcount = 0
                 break;
             exec rowq.InternalMaintainQueue
@@ -116,13 +114,12 @@ begin
         end;
     end try
     begin catch
-        -- One queue has failed: maintain the others, unless the caller's transaction is lost, and
-        -- then raise that error, which is still this block's. An error in a further queue is
-        -- printed.
+        -- One queue failed. Maintain the others unless the caller's transaction is uncommittable,
+        -- print their errors, then raise the first error.
         while xact_state() = @state
         begin
             set @turn += 1;
-            select @queue_id = p.queue_id from @parts p where p.turn = @turn;
+            select @queue_id = p.queue_id from @queues p where p.turn = @turn;
             if @@rowcount = 0
                 break;
             begin try
@@ -165,16 +162,17 @@ create or alter procedure rowq.InternalMaintainQueue
     @dropped int output
 as
 begin
--- purpose   Run all parts of maintain for one queue. @elected is null if the queue is gone, which is an error only if @is_named is 1.
--- locks     as InternalMaintainDelivery, InternalRunSchedules, InternalMaintainArchive and
---           InternalMaintainRetention
--- commits   its own transactions where the caller has none; never the caller's
+-- purpose   Maintain one queue in the session that is elected for it.
+-- locks     as the helpers it calls
+-- commits   its own transactions if the caller has none; never the caller's
 -- errors    RQ701
+--
+-- @elected is null if the queue is gone, which is an error only if @is_named is 1.
     set nocount on;
     set xact_abort off;
     declare @has_due bit;
     declare @more int;
-    -- Results leave history half of the time for more than one batch.
+    -- Results use half of the time for more than one batch, history the rest.
     declare @until_results datetime2(6) = dateadd(millisecond, -50, @until);
     set @archived = 0;
     set @purged = 0;
@@ -217,16 +215,18 @@ create or alter procedure rowq.InternalMaintainDelivery
     @has_due bit output
 as
 begin
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts. @has_due says that a schedule is due.
--- locks     the queue, shared; rows of lane, passed over when locked; as InternalRunDeferred, reap,
---           InternalExpire, promote, InternalPurgeStarted; the queue row, tried
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Run the part of maintain that delivery needs, in the elected session.
+-- locks     the queue, shared; rows of lane, skipped if locked; as the helpers it calls; the queue
+--           row, tried
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701
+--
+-- Moves floors, then runs deferred work, reap, expire, promote and the purge of started. @has_due
+-- is 1 if a schedule is due.
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @now datetime2(6) = sysutcdatetime();
@@ -236,23 +236,21 @@ begin
     declare @archive_days int;
     declare @turn smallint;
     declare @has_deferred bit;
-    declare @has_notes bit;
-    declare @has_starts bit;
+    declare @has_rows bit;
+    declare @has_started bit;
     declare @has_expiry bit;
     declare @history_days int;
     declare @rate_seconds float;
-    declare @most_starts int = 10 * @limit;
+    declare @most_started int = 10 * @limit;
     declare @solved int;
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -264,7 +262,7 @@ begin
             select @max_attempts = q.max_attempts, @queue_name = q.queue_name,
                    @archive_days = q.archive_days,
                    @has_deferred = q.has_deferred,
-                   @has_notes = case
+                   @has_rows = case
                        when q.has_deferred = 1 then 1
                        when exists (
                            select 1
@@ -274,7 +272,7 @@ begin
                        ) then 1
                        else 0
                    end,
-                   @has_starts = case
+                   @has_started = case
                        when q.rate_limit > 0 then 1
                        when exists (
                            select 1
@@ -320,8 +318,8 @@ begin
             set @reaped = 0;
             set @died = 0;
             set @expired = 0;
-            -- This row elects the session that runs maintain. A lock by name would not do, because
-            -- every user of the database could hold it.
+            -- This row elects the session that runs maintain. A named lock would not do: every user
+            -- of the database could take it.
             set @turn = null;
             select @turn = l.lane
             from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -335,11 +333,10 @@ begin
                 break;
             end;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here: if the client disconnects, xact_abort rolls back everything.
             set xact_abort on;
-            -- From now on maintain keeps the floor of expiry. This is committed before the first
-            -- note is forgotten, because whoever moves messages looks for one, or at this.
+            -- From now on maintain moves the floor of expiry. Commit this before the first row is
+            -- deleted: sessions that move messages read this or the row.
             if @has_expiry = 1 and @owns_transaction = 1
                 update l
                 set is_open = 1
@@ -347,10 +344,10 @@ begin
                 where l.queue_id = @queue_id
                   and l.lane = -6 /* expiry */
                   and l.is_open = 0;
-            -- Put the floors right first, so that the steps below find what was committed late.
+            -- Move the floors first, so that the steps below find late rows.
             exec rowq.InternalRescanFloors @queue_id;
-            -- While a floor goes up, calls in the caller's transaction wait for lane -22. So commit
-            -- here, and elect once more: only a session that is faster now takes the rest over.
+            -- While a floor moves, calls inside callers' transactions wait for lane -22. So commit
+            -- here and elect again; another session may win now and do the rest.
             if @owns_transaction = 1
                 commit transaction;
             if @owns_transaction = 1
@@ -363,13 +360,13 @@ begin
               and l.lane = -21 /* election */;
             if @turn is not null
             begin
-                if @has_notes = 1
+                if @has_rows = 1
                     exec rowq.InternalRunDeferred
                         @queue_id, @limit, @owns_transaction, @solved output;
                 exec rowq.InternalReap
                     @queue_id, @max_attempts, @history_days, @limit, @owns_transaction,
                     @reaped output, @died output;
-                -- Nobody can say how long the caller's transaction will hold what is withdrawn.
+                -- The caller's transaction might hold expired messages for long.
                 if @has_expiry = 1
                     and @owns_transaction = 1
                     and exists (
@@ -380,16 +377,16 @@ begin
                           and l.is_open = 1
                     )
                     exec rowq.InternalExpire @queue_id, @archive_days, @limit, @expired output;
-                -- Promote last: for a message that waits in its group then, it holds a slot by an
-                -- update lock, which the steps before would have to convert.
+                -- Promote last: for a message that waits in its group it holds a slot by an update
+                -- lock, which the steps above would have to convert.
                 exec rowq.InternalPromote @queue_id, @limit, @owns_transaction, @promoted output;
-                if @has_starts = 1
+                if @has_started = 1
                     exec rowq.InternalPurgeStarted
-                        @queue_id, @rate_seconds, @most_starts, @owns_transaction;
-                if @has_notes > @has_deferred and @owns_transaction = 1
+                        @queue_id, @rate_seconds, @most_started, @owns_transaction;
+                if @has_rows > @has_deferred and @owns_transaction = 1
                 begin
-                    -- From now on a dequeue that finds nothing looks at deferred, too, and the
-                    -- floor of deferred is kept.
+                    -- From now on an empty dequeue runs deferred work, and maintain moves the floor
+                    -- of deferred.
                     update l
                     set is_open = 1
                     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -408,13 +405,12 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction; after writes it is already uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (
@@ -441,15 +437,16 @@ create or alter procedure rowq.InternalMaintainRetention
     @purged int output
 as
 begin
--- purpose   Purge N'results' or N'history' in maintain, a queue's first @limit old rows, and till @until up to ten times as many; an error in it is printed, not raised.
+-- purpose   Purge old results or history; print an error instead of raising it.
 -- locks     as InternalPurgeResults or InternalPurgeHistory
--- commits   where the caller has no transaction, after each 1000 rows; never the caller's
+-- commits   if the caller has no transaction, after every 1000 rows; never the caller's
+--
+-- @what is N'results' or N'history'. Up to @limit rows; until @until, up to ten times as many.
     set nocount on;
     set rowcount 0;
     set xact_abort on;
     set lock_timeout 1000;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
@@ -457,21 +454,19 @@ begin
     declare @result_seconds float;
     declare @history_days int;
     declare @has_rows bit;
-    declare @rest int;
+    declare @remaining int;
     declare @step int;
     declare @done int;
     declare @text nvarchar(2048);
     set @purged = 0;
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -513,8 +508,8 @@ begin
 
             while @purged < @limit or @purged < 10 * @limit and sysutcdatetime() < @until
             begin
-                set @rest = iif(@purged < @limit, @limit, 10 * @limit) - @purged;
-                set @step = iif(@rest < 1000, @rest, 1000);
+                set @remaining = iif(@purged < @limit, @limit, 10 * @limit) - @purged;
+                set @step = iif(@remaining < 1000, @remaining, 1000);
                 if @owns_transaction = 1
                     begin transaction;
                 if @what = N'results'
@@ -532,29 +527,27 @@ begin
             break;
         end try
         begin catch
-            -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is
-            -- uncommittable.
+            -- Roll back only this call: its own transaction, or the caller's to the savepoint,
+            -- unless it is uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
-            -- The steps of an own transaction are committed, those of a call in the caller's
-            -- transaction are all taken back.
+            -- In our own transaction earlier steps are committed; in the caller's all are rolled
+            -- back.
             if @owns_transaction = 0
                 set @purged = 0;
 
-            -- If the caller's transaction is lost, the caller must get the error.
+            -- If the caller's transaction is uncommittable, raise the error.
             if @owns_transaction = 0 and xact_state() <> 1
                 throw;
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
             if @tries_left > 0
                 exec rowq.InternalPauseBeforeRetry;
-            -- An error is only printed, because housekeeping must go on.
+            -- An error is only printed: maintain must continue.
             if @tries_left = 0
             begin
                 set @text = left(concat(N'rowq ', @what, N': ', error_message()), 2000);

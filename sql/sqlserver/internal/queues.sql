@@ -1,11 +1,11 @@
 -- Queues: settings, locks against drop_queue, and deletion.
 --
--- Every call reads its queue's settings by name, once, and raises RQ701 if there is no such queue.
--- A call that adds or moves messages also keeps the queue from being dropped until its transaction
--- ends. drop_queue takes the opposite lock and gives up with RQ705 after about a second, so that
--- nothing waits behind it for long.
+-- Every call reads its queue's settings by name, once, and raises RQ701 if the queue does not
+-- exist. A call that adds or moves messages also prevents drop_queue until its transaction ends.
+-- drop_queue takes the opposite lock and fails with RQ705 after about a second, so calls never wait
+-- long behind it.
 --
--- The lock is the queue's row in queue_lock, shared by producers and exclusive for drop_queue.
+-- The lock is the queue's row in queue_lock: shared by producers, exclusive for drop_queue.
 --
 --   create_queue -> add_queue_rows
 --   alter_queue, bind_topic, unbind_topic, ... -> enter_queue -> refuse_queue
@@ -35,7 +35,7 @@ begin
     insert into rowq.queue_lock (queue_id) values (@queue_id);
     insert into rowq.limit_lock with (rowlock) (queue_id) values (@queue_id);
 
-    -- The lanes of the default priority are open from the start, because most queues use no others.
+    -- Most queues use only the lanes of the default priority: open them now.
     insert into rowq.lane with (rowlock) (queue_id, lane, is_open)
     select @queue_id, v.lane, iif(v.lane in (10, 11), 1, 0)
     from (
@@ -60,19 +60,18 @@ create or alter procedure rowq.InternalEnterQueue
     @history_days int = null output
 as
 begin
--- purpose   Return the id and the settings of a queue, and keep it from being dropped; raise an error if it does not exist.
--- locks     the queue, shared, to the end of the transaction; waits for a drop
+-- purpose   Return the id and the settings of a queue and prevent it from being dropped.
+-- locks     the queue, shared, until the transaction ends; waits for an open drop
 -- errors    RQ701 RQ711
 -- differs   on PostgreSQL the first insert waits for a drop
     set nocount on;
     declare @queue_key varbinary(402);
     set @queue_id = null;
 
-    -- A longer text is no name of a queue, but the conversion below would cut it off, and it could
-    -- look like one.
+    -- A longer text is not a queue name, but the conversion below would cut it to one.
     if datalength(@queue_name) <= 400
     begin
-        -- The row of queue_lock stays locked to the end of the transaction (repeatableread).
+        -- The row of queue_lock stays locked until the transaction ends (repeatableread).
         set @queue_key = convert(varbinary(402), @queue_name + N'.');
         select @queue_id = q.queue_id, @lease_seconds = q.lease_seconds,
                @max_attempts = q.max_attempts, @archive_days = q.archive_days,
@@ -94,12 +93,14 @@ create or alter procedure rowq.InternalRefuseQueue
     @queue_name nvarchar(max)
 as
 begin
--- purpose   Raise the error for a queue name that is missing or unknown.
+-- purpose   Raise the error for a missing or unknown queue name.
 -- errors    RQ701 RQ711
     set nocount on;
-    declare @text nvarchar(2048) = concat(N'RQ701 queue_not_found: ', left(@queue_name, 200));
+    declare @text nvarchar(2048) = concat(
+        N'RQ701 queue_not_found: queue "', left(@queue_name, 100), N'" does not exist'
+    );
     if @queue_name is null
-        exec rowq.InternalRefuse N'queue_name is missing';
+        exec rowq.InternalRefuse N'queue_name is required';
     -- throw reads %% as %, so each % of the text is doubled.
     set @text = replace(@text, N'%', N'%%');
     throw 52701, @text, 1;
@@ -110,13 +111,13 @@ create or alter procedure rowq.InternalDeleteQueue
     @queue_id int
 as
 begin
--- purpose   Delete everything that belongs to a queue, and the queue.
+-- purpose   Delete a queue and all of its rows.
 -- locks     all rows of the queue
--- differs   no such helper elsewhere: part of drop_queue
+-- differs   other engines: part of drop_queue
     set nocount on;
-    -- The name goes first: what a call leaves that is broken off half-way is then out of reach, and
-    -- never a queue without some of its messages. forceseek keeps each statement at the rows of
-    -- this queue: a scan of a small table would wait for the rows of others, or hold them.
+    -- Delete the name first: an interrupted call leaves rows out of reach, never a queue without
+    -- some of its messages. forceseek keeps each statement on this queue's rows: a scan would wait
+    -- for rows of other queues, or lock them.
     delete t from rowq.queue t with (rowlock, forceseek) where t.queue_id = @queue_id;
     delete t from rowq.ready t with (rowlock, forceseek) where t.queue_id = @queue_id;
     delete t from rowq.delayed t with (rowlock, forceseek) where t.queue_id = @queue_id;
@@ -156,10 +157,10 @@ create or alter procedure rowq.InternalLockQueueExclusive
     @queue_name nvarchar(max)
 as
 begin
--- purpose   Lock a queue against all calls that add or move messages; raise an error if it stays in use for a second.
--- locks     the queue, exclusively
+-- purpose   Lock a queue against calls that add or move messages; raise an error if it stays in use.
+-- locks     the queue, exclusively; 10 tries of 20 ms
 -- errors    RQ701 RQ705
--- differs   elsewhere drop_queue locks a table, or waits at once for all of a second
+-- differs   other engines lock a table, or wait once for up to 1 s
     set nocount on;
     set xact_abort off;
     set lock_timeout 20;
@@ -167,25 +168,25 @@ begin
     declare @pause char(12) = '00:00:00.080';
     declare @found_queue_id int;
 
-    -- Everybody who comes later waits behind a session that waits for this lock. So wait for a
-    -- moment only, and let the others through before the next try.
+    -- Later sessions queue behind a waiting lock request. So wait briefly, and let them through
+    -- before the next try.
     while 1 = 1
     begin
         begin try
-            -- @found_queue_id stays null if another session has dropped the queue.
+            -- It stays null if another session has dropped the queue.
             select @found_queue_id = p.queue_id
             from rowq.queue_lock p with (rowlock, xlock, forceseek)
             where p.queue_id = @queue_id;
             break;
         end try
         begin catch
-            -- 1222 means that lock_timeout has ended the wait.
+            -- 1222: lock timeout.
             if error_number() <> 1222
                 throw;
         end catch;
         set @tries_left -= 1;
         if @tries_left = 0
-            throw 52705, N'RQ705 queue_busy: open transactions hold the queue; try again', 1;
+            throw 52705, N'RQ705 queue_busy: open transactions use the queue; retry', 1;
         waitfor delay @pause;
     end;
     if @found_queue_id is null
@@ -198,13 +199,15 @@ create or alter procedure rowq.InternalRefuseNotEmpty
     @queue_name nvarchar(max)
 as
 begin
--- purpose   Raise an error if a queue still has messages or an archive.
--- locks     the first row of each kind, shared while it is read; waits for a session that holds it
+-- purpose   Raise an error if a queue has messages or an archive.
+-- locks     the first row of each kind, shared while it is read; waits for a session that has
+--           locked it
 -- errors    RQ704
--- differs   no such helper elsewhere: part of drop_queue
+-- differs   other engines: part of drop_queue
     set nocount on;
     declare @text nvarchar(2048) = concat(
-        N'RQ704 queue_not_empty: ', left(@queue_name, 200), N'; force drops all of it'
+        N'RQ704 queue_not_empty: queue "', left(@queue_name, 100),
+        N'" has messages or an archive; use force to drop them'
     );
     -- throw reads %% as %, so each % of the text is doubled.
     set @text = replace(@text, N'%', N'%%');
@@ -250,8 +253,7 @@ begin
     declare @queue_key varbinary(402);
     set @queue_id = null;
 
-    -- A longer text is no name of a queue, but the conversion below would cut it off, and it could
-    -- look like one.
+    -- A longer text is not a queue name, but the conversion below would cut it to one.
     if datalength(@queue_name) <= 400
     begin
         set @queue_key = convert(varbinary(402), @queue_name + N'.');
@@ -278,10 +280,12 @@ create or alter procedure rowq.InternalPurgeStep
     @removed int output
 as
 begin
--- purpose   Delete up to @limit messages that wait for others (stage -2), in groups (-1), of one lane (0 to 19), of the delayed (20) or of the dead (21).
--- locks     blocked, group_waiting, ready, delayed or dead rows, passing over locked ones; message
---           rows and then a slot of each group, tried; then as InternalFinish
--- differs   no such helper elsewhere: part of purge_queue
+-- purpose   Delete up to @limit messages of one stage.
+-- locks     blocked, group_waiting, ready, delayed or dead rows, skipping locked ones; message rows
+--           and then a slot of each group, tried; then as InternalFinish
+-- differs   other engines: part of purge_queue
+--
+-- Stages: blocked (-2), waiting in groups (-1), one lane (0 to 19), delayed (20), dead (21).
     set nocount on;
     declare @since datetime2(6);
     declare @locked int;
@@ -293,8 +297,7 @@ begin
     declare @held table (group_key varbinary(802) not null primary key);
     declare @taken rowq.message_list;
 
-    -- Go on from the last row and not from the start, where the index still has the rows deleted so
-    -- far.
+    -- Continue after the last row: the index still holds the deleted rows before it.
     if @stage = -1
     begin
         insert into @found (group_key, message_id)
@@ -316,8 +319,8 @@ begin
         from @found f
         order by f.group_key desc, f.message_id desc;
 
-        -- Lock the messages before the slots of their groups. A producer that has just named one
-        -- of them, and then enters the group, goes the same way.
+        -- Lock the messages before the slots of their groups, as a producer does that has named one
+        -- of them and then takes a slot.
         select @locked = count(m.message_id)
         from @found f
         inner join rowq.message m
@@ -325,8 +328,8 @@ begin
             on m.queue_id = @queue_id
            and m.message_id = f.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
-        -- Hold a slot of each group, so that nobody passes over the messages meanwhile. A group of
-        -- which none can be had is left alone.
+        -- Hold a slot of each group, so that no session skips these messages. Skip groups without a
+        -- free slot.
         insert into @held (group_key)
         select k.group_key
         from (select distinct f.group_key from @found f) k
@@ -433,14 +436,14 @@ create or alter procedure rowq.InternalLockQueueShared
     @queue_name nvarchar(max)
 as
 begin
--- purpose   Keep a queue from being dropped while messages are added or moved.
--- locks     the queue, shared, to the end of the transaction; waits for a drop
+-- purpose   Prevent a queue from being dropped while messages are added or moved.
+-- locks     the queue, shared, until the transaction ends; waits for an open drop
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
     set nocount on;
     declare @found_queue_id int;
-    -- Lock the row to the end of the transaction (repeatableread). @found_queue_id is null if
-    -- another session has dropped the queue.
+    -- Lock the row until the transaction ends (repeatableread). @found_queue_id is null if the
+    -- queue was dropped.
     select @found_queue_id = p.queue_id
     from rowq.queue_lock p with (rowlock, repeatableread, forceseek)
     where p.queue_id = @queue_id;

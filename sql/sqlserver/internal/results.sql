@@ -2,9 +2,9 @@
 --
 -- If a queue has result_seconds, the call that ends a message adds a row to result in the same
 -- transaction: completed with its result, dead with its last error, cancelled or expired. reset
--- deletes it. get_result reads it by key. wait_for_result polls it in short transactions, each a
--- few reads by key, whatever the backlog. maintain purges in the order of finished_at, from a floor
--- on. Without result_seconds complete runs no statement for any of this.
+-- deletes it. get_result reads it by key; wait_for_result polls it in short transactions of a few
+-- reads by key. maintain purges in the order of finished_at, from a floor. Without result_seconds
+-- complete runs no statement for results.
 --
 --   complete -> check_results
 --   complete, block, propagate_deaths, ... -> push_result
@@ -24,7 +24,7 @@ create or alter procedure rowq.InternalCheckResults
     @result_seconds float
 as
 begin
--- purpose   Refuse results that are not @count good ones, or that the queue does not keep.
+-- purpose   Refuse results that are invalid, are not one per message, or are not kept by the queue.
 -- errors    RQ711
     set nocount on;
     declare @longest int = 1048576;
@@ -33,10 +33,10 @@ begin
     declare @error nvarchar(200);
 
     if @result_seconds = 0
-        exec rowq.InternalRefuse N'the queue keeps no results: its result_seconds is 0';
-    -- openjson reports an array as type 4. It raises an error for text that is not JSON or is
-    -- nested more than 128 deep, so isjson looks first: at the array alone, and at the array as
-    -- deep inside other JSON as it is read below.
+        exec rowq.InternalRefuse N'the queue does not keep results: result_seconds is 0';
+    -- openjson reports an array as type 4, and fails for text that is not JSON or is nested deeper
+    -- than 128. So check with isjson first: the array alone, and at the depth at which it is read
+    -- below.
     if isjson(@results) = 1 and isjson(concat(N'[{"headers":{"results":', @results, N'}}]')) = 1
         select @kind = max(j.[type])
         from openjson(concat(N'[', @results, N']')) j;
@@ -45,11 +45,14 @@ begin
 
     select @input = count(*) from openjson(@results) j;
     if @input <> @count
-        set @error = concat(N'results are ', @input, N', and message_ids are ', @count);
-    -- The collation counts an emoji as one character. It counts slowly, so use it only where there
-    -- are more UTF-16 units than characters are allowed. A text has its two quotes besides.
+        set @error = concat(
+            N'results must have one value per message: got ', @input, N' results for ', @count,
+            N' messages'
+        );
+    -- The collation counts an emoji as one character, but slowly, so use it only if there are more
+    -- UTF-16 units than allowed characters. A text also has two quotes.
     else if datalength(@results) / 2 > @longest
-        select top (1) @error = concat(N'a result is longer than ', @longest, N' characters')
+        select top (1) @error = concat(N'a result must be at most ', @longest, N' characters')
         from openjson(@results) j
         where datalength(j.value) / 2 + 2 > @longest
           and len((j.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
@@ -57,7 +60,7 @@ begin
     if @error is not null
         exec rowq.InternalRefuse @error;
 
-    -- A result may be 20 deep, and stands two levels below the headers.
+    -- A result may be 20 deep, two levels below the headers.
     set @results = concat(N'[{"headers":{"results":', @results, N'}}]');
     exec rowq.InternalCheckHeaders @results, @is_batch = 0, @name = N'results', @deepest = 22;
 end
@@ -72,8 +75,11 @@ create or alter procedure rowq.InternalPushResult
     @message_ids nvarchar(max) = null
 as
 begin
--- purpose   Keep how messages have ended, where the queue has result_seconds; @results go along @message_ids, among which they are, or are of the only one where that is null. Without @error a dead message has the error that stands beside its body.
+-- purpose   Record how messages ended, if the queue keeps results; @results follows @message_ids.
 -- locks     result rows
+--
+-- Without @message_ids there is one message. Without @error a dead message keeps the error of its
+-- row in message.
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     -- The collation counts an emoji as one character.
@@ -91,7 +97,7 @@ begin
     begin
         if @message_ids is null
             select @message_ids = concat(N'[', j.message_id, N']') from @messages j;
-        -- openjson reports a null as type 0 and a text, whose escapes it has read, as type 1.
+        -- openjson reports null as type 0 and text, unescaped, as type 1.
         insert into rowq.result with (rowlock) (queue_id, message_id, finished_at, state, result)
         select @queue_id, j.message_id, @now, @state,
                case r.[type]
@@ -110,7 +116,7 @@ begin
         return;
     end;
 
-    -- A dead message that is cancelled or purged has its row already.
+    -- A dead message that is cancelled or purged already has a row.
     update r
     set finished_at = @now,
         state       = @state
@@ -146,15 +152,15 @@ create or alter procedure rowq.InternalReadResult
     @last_error nvarchar(4000) output
 as
 begin
--- purpose   Return how a message has ended, and its result; of one that has not ended its state; nulls when rowq does not know it.
--- locks     rows, shared while they are read, passing over locked ones; the result row, tried
--- differs   no such helper on PostgreSQL: part of get_result
+-- purpose   Return the state of a message, with its result if it has ended; nulls if it is unknown.
+-- locks     rows, shared while they are read, skipping locked ones; the result row, tried
+-- differs   PostgreSQL: part of get_result
     set nocount on;
     declare @enqueued_at datetime2(6);
     declare @due_at datetime2(6);
     declare @group_key nvarchar(400);
     declare @own_error nvarchar(4000);
-    declare @place nvarchar(20);
+    declare @found_state nvarchar(20);
     declare @lane smallint;
     declare @attempt smallint;
     declare @claim_id bigint;
@@ -175,16 +181,16 @@ begin
       and m.message_id = @message_id;
     if @enqueued_at is not null
         exec rowq.InternalLocateMessages
-            @queue_id, @message_id, @enqueued_at, @group_key, @due_at output, @place output,
+            @queue_id, @message_id, @enqueued_at, @group_key, @due_at output, @found_state output,
             @lane output, @attempt output, @claim_id output, @worker_name output,
             @lease_until output, @ended_at output, @waits_for output, @progress output;
     else
     begin
-        -- A row that another session has locked is error 1222 (nowait): it must not look like one
-        -- that is gone. Without xact_abort that error ends no transaction.
+        -- A locked row (error 1222, nowait) must not look like a deleted one. Without xact_abort
+        -- the error ends no transaction.
         set xact_abort off;
         begin try
-            select @place = N'leased'
+            select @found_state = N'leased'
             from rowq.message m with (rowlock, readcommittedlock, nowait, forceseek)
             where m.queue_id = @queue_id
               and m.message_id = @message_id;
@@ -192,17 +198,17 @@ begin
         begin catch
             if error_number() <> 1222
                 throw;
-            set @place = N'leased';
+            set @found_state = N'leased';
         end catch;
     end;
-    if @place in (N'ready', N'delayed', N'blocked', N'leased')
+    if @found_state in (N'ready', N'delayed', N'blocked', N'leased')
     begin
-        set @state = @place;
+        set @state = @found_state;
         return;
     end;
 
-    -- Look for the result last, because it is committed together with the end that was seen. It may
-    -- be in another session's hands, as the message may be above.
+    -- Read the result last: it was committed together with the end seen above. Its row may be
+    -- locked, like the message above.
     set xact_abort off;
     begin try
         select @state = r.state, @finished_at = r.finished_at, @result = r.result,
@@ -218,11 +224,11 @@ begin
     end catch;
     if @state is not null
         return;
-    if @place is not null
+    if @found_state is not null
     begin
-        set @state = @place;
+        set @state = @found_state;
         set @finished_at = @ended_at;
-        set @last_error = iif(@place = N'dead', @own_error, null);
+        set @last_error = iif(@found_state = N'dead', @own_error, null);
         return;
     end;
     select @state = a.state, @finished_at = a.finished_at
@@ -240,9 +246,11 @@ create or alter procedure rowq.InternalPollResult
     @answer nvarchar(max) output
 as
 begin
--- purpose   Look once for wait_for_result: return the row of get_result as JSON object, else the pause before the next look, in milliseconds; @pause_ms is passed in as the one before this look.
+-- purpose   Return the row of get_result as a JSON object, or the pause before the next poll.
 -- locks     as InternalReadResult
 -- errors    RQ701 RQ711
+--
+-- @pause_ms is the pause before this poll, in milliseconds.
     set nocount on;
     declare @queue_id int;
     declare @result_seconds float;
@@ -255,17 +263,17 @@ begin
     set @answer = null;
 
     if @message_id is null
-        exec rowq.InternalRefuse N'message_id is missing';
+        exec rowq.InternalRefuse N'message_id is required';
     exec rowq.InternalRequireQueue
         @queue_name, @queue_id output, @result_seconds = @result_seconds output;
-    -- Most looks need no more than the result, which is found by its key.
+    -- Most polls need only the result, by its key.
     select @state = r.state, @finished_at = r.finished_at, @result = r.result,
            @last_error = r.last_error
     from rowq.result r with (index (result_pk), rowlock, readpast, readcommittedlock, forceseek)
     where r.queue_id = @queue_id
       and r.message_id = @message_id;
 
-    -- The first look and the last one ask where the message is, too.
+    -- The first and the last poll read the message's state.
     if @state is null and (@pause_ms is null or @is_last = 1)
     begin
         exec rowq.InternalReadResult
@@ -277,7 +285,7 @@ begin
     if @is_last = 0 and @finished_at is null
     begin
         if @result_seconds = 0
-            exec rowq.InternalRefuse N'the queue keeps no results: its result_seconds is 0';
+            exec rowq.InternalRefuse N'the queue does not keep results: result_seconds is 0';
         set @left_ms = datediff_big(millisecond, sysutcdatetime(), @until);
         set @pause_ms = iif(@pause_ms > 125, 250, coalesce(@pause_ms * 2, 20));
         if @pause_ms > @left_ms
@@ -286,7 +294,7 @@ begin
     end;
 
     set @pause_ms = null;
-    -- "for json" would not take a result that is a number or a text as it is.
+    -- "for json" cannot embed a result that is a number or a text.
     if @state is not null
         set @answer = concat(
             N'{"message_id":', @message_id, N',"state":"', @state, N'","finished_at":',
@@ -312,8 +320,8 @@ create or alter procedure rowq.InternalPurgeResults
     @purged int output
 as
 begin
--- purpose   Delete up to @limit results, 1000 at most, of messages that ended more than @seconds ago; @purged is how many there were.
--- locks     result rows, passing over locked ones; lane -7, tried
+-- purpose   Delete up to @limit expired results; return how many.
+-- locks     result rows, skipping locked ones; lane -7, tried
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -330,8 +338,7 @@ begin
     where l.queue_id = @queue_id
       and l.lane = -7 /* result */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
-    -- Find rows with locks that do not last, then lock them by the other index, as whoever writes
-    -- them does.
+    -- Read rows with short locks, then lock them by the primary key, as their writers do.
     insert into @old (message_id)
     select top (@limit) r.message_id
     from rowq.result r
@@ -354,7 +361,7 @@ begin
         set @purged = @@rowcount;
     end;
 
-    -- From now on maintain keeps the floor.
+    -- From now on maintain moves the floor.
     if @is_open = 0 and @owns_transaction = 1
         update l
         set is_open = 1

@@ -10,11 +10,11 @@ begin
 -- version   1
 -- purpose   Return the attempts of a message, oldest first, including the current lease.
 -- promise   P37
--- locks     rows, shared while they are read, passing over locked ones
+-- locks     rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   what another open transaction has changed is not seen until it ends: meanwhile a lease
---           that it ends or extends is left out
+-- differs   changes of an open transaction are not seen: a lease that it ends or extends is left
+--           out
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -37,16 +37,14 @@ begin
 
     begin try
         if @message_id is null
-            exec rowq.InternalRefuse N'message_id is missing';
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+            exec rowq.InternalRefuse N'message_id is required';
+        -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
-        -- Look for the present lease first: an attempt that ends between the looks is in the
-        -- history then, and is left out where it is still taken for a lease.
+        -- Read the current lease first. An attempt that ends after this read is in the history and
+        -- not returned twice.
         select @enqueued_at = m.enqueued_at, @due_at = m.due_at, @group_key = m.group_key
         from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
         where m.queue_id = @queue_id

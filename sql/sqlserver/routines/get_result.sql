@@ -10,10 +10,10 @@ begin
 -- version   1
 -- purpose   Return the outcome and result of a message, or its state if unfinished.
 -- promise   P32
--- locks     rows, shared while they are read, passing over locked ones
+-- locks     rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a message that another open transaction is moving or ending is leased until that ends
+-- differs   a message that an open transaction moves or ends is leased until it ends
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -28,10 +28,8 @@ begin
 
     begin try
         if @message_id is null
-            exec rowq.InternalRefuse N'message_id is missing';
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+            exec rowq.InternalRefuse N'message_id is required';
+        -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @queue_id output;

@@ -8,10 +8,10 @@ begin
 -- version   1
 -- purpose   Check for problems: blocked cleanup, overdue work, expired leases, dead messages, sequences.
 -- promise   none
--- locks     rows, shared while they are read, passing over locked ones
+-- locks     rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   the checks of the horizon and of sequences are this engine's
+-- differs   the horizon and sequence checks are this engine's
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -24,9 +24,7 @@ begin
     declare @now datetime2(6) = sysutcdatetime();
 
     begin try
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalHealthServer @seconds output, @detail output;
@@ -48,7 +46,7 @@ begin
             select v.check_name, q.queue_name, cast(v.value as float), v.warning, v.critical,
                    v.detail
             from rowq.queue q
-            -- top keeps this an apply for each queue: as a join it would have nothing to seek by.
+            -- top keeps this an apply per queue: a join could not seek.
             outer apply (
                 select top (1) m.enqueued_at
                 from rowq.lane l with (readuncommitted, forceseek)
@@ -155,8 +153,7 @@ begin
                 where x.queue_id = q.queue_id
                 order by x.finished_at
             ) k
-            -- Begin at the floor, beyond what was purged; it becomes a moment as in
-            -- InternalFromMicroseconds.
+            -- Start at the floor, converted to a time as in InternalFromMicroseconds.
             outer apply (
                 select top (1) a.ended_at
                 from rowq.lane l with (readuncommitted, forceseek (lane_pk (queue_id, lane)))
@@ -187,7 +184,7 @@ begin
                         coalesce(datediff_big(microsecond, o.enqueued_at, @now) / 1e6, 0),
                         300, 3600,
                         concat(
-                            N'seconds that the oldest ready message has waited',
+                            N'seconds the oldest ready message has waited',
                             iif(q.paused_at is null, N'', N'; the queue is paused')
                         )
                     ),
@@ -198,42 +195,42 @@ begin
                     (
                         N'overdue_delayed',
                         coalesce(datediff_big(microsecond, d.due_at, @now) / 1e6, 0), 30, 300,
-                        N'seconds that the oldest due message has not been promoted;'
+                        N'seconds the oldest due message has waited to be promoted;'
                             + N' call maintain every second'
                     ),
                     (
                         N'expired_leases',
                         coalesce(datediff_big(microsecond, e.lease_until, @now) / 1e6, 0), 30, 300,
-                        N'seconds that the oldest expired lease has not been reaped;'
+                        N'seconds the oldest expired lease has waited to be reaped;'
                             + N' call maintain every second'
                     ),
                     (
                         N'overdue_groups',
                         coalesce(datediff_big(microsecond, g.due_at, @now) / 1e6, 0), 30, 300,
-                        N'seconds that a group, or what waits for others, has waited for a'
-                            + N' transaction to end, or for maintain'
+                        N'seconds deferred work has waited for a transaction to end or for'
+                            + N' maintain'
                     ),
                     (
                         N'waits_for_dead', w.messages, 1, 1000,
-                        N'messages that wait for the newest 10000 dead ones, counted up to 1000;'
-                            + N' reset or cancel these'
+                        N'messages blocked by the newest 10000 dead messages, counted up to'
+                            + N' 1000; reset or cancel the dead ones'
                     ),
                     (
                         N'overdue_schedules',
                         coalesce(datediff_big(microsecond, s.next_run_at, @now) / 1e6, 0), 30, 300,
-                        N'seconds that a tick of a schedule has not been run; call maintain every'
-                            + N' second, or end the transaction that has locked the schedule or'
-                            + N' opened its group'
+                        N'seconds the oldest due schedule has waited; call maintain every second,'
+                            + N' or end the transaction that has locked the schedule or opened its'
+                            + N' group'
                     ),
                     (
                         N'failed_schedules', f.schedules, 1, 1000,
-                        N'schedules whose last tick made no message; list_schedules says why'
+                        N'schedules whose last tick enqueued no message; see list_schedules'
                     ),
                     (
                         N'overdue_expiries',
                         coalesce(datediff_big(microsecond, y.expires_at, @now) / 1e6, 0), 30, 300,
-                        N'seconds that a message whose time has come has waited for maintain, or'
-                            + N' for who holds it'
+                        N'seconds an expired message has waited for maintain or for the session'
+                            + N' that holds it'
                     ),
                     (
                         N'overdue_results',
@@ -243,7 +240,7 @@ begin
                             0
                         ),
                         300, 3600,
-                        N'seconds that the oldest result has been kept beyond result_seconds;'
+                        N'seconds the oldest result has been kept beyond result_seconds;'
                             + N' call maintain every second'
                     ),
                     (
@@ -255,7 +252,7 @@ begin
                             0
                         ),
                         3600, 86400,
-                        N'seconds that the oldest attempt has been kept beyond history_days;'
+                        N'seconds the oldest attempt has been kept beyond history_days;'
                             + N' call maintain every second'
                     )
             ) v (check_name, value, warning, critical, detail)

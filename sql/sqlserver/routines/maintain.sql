@@ -10,15 +10,14 @@ begin
 -- version   1
 -- purpose   Run the maintenance of one queue or all; call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
--- locks     a row of lane of each queue in turn, and due schedules, passed over when locked; as
---           enqueue for these, for 20 ms; as promote, reap, archive
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     a row of lane per queue, and due schedules, skipped if locked; as enqueue for these,
+--           for 20 ms; as promote, reap, archive
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   a call without a name takes 1000 queues, at random if there are more; outside of a
---           transaction it waits a second at most for a lock, and after an error in one queue it
---           goes on with the others and raises that error at its end; in an open transaction the
---           archive keeps its partitions, groups are neither opened nor closed, and schedules with
---           a group or without overlap are left to others
+-- differs   without a name up to 1000 queues, at random; outside a transaction it waits up to 1 s
+--           for a lock, and after an error it continues with the other queues and raises the first
+--           error at its end; in an open transaction the archive keeps its partitions, groups are
+--           not changed, and schedules with a group or without overlap are skipped
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;

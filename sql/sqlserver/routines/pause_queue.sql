@@ -10,7 +10,7 @@ begin
 -- purpose   Stop the delivery of a queue; producers and finishing calls continue.
 -- promise   P18
 -- locks     the queue row
--- commits   never; one statement, a transaction of its own where the caller has none
+-- commits   never; one statement, in its own transaction if the caller has none
 -- errors    RQ701 RQ711
 -- differs   nothing
     set nocount on;
@@ -21,9 +21,7 @@ begin
     declare @queue_id int;
 
     begin try
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @queue_id output;

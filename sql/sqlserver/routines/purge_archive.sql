@@ -10,17 +10,16 @@ begin
 -- version   1
 -- purpose   Delete archived messages past archive_days and attempts past history_days.
 -- promise   P19 P37
--- locks     archive and history rows, passing over locked ones; the archive, for a moment; a row of
---           lane, tried
--- commits   where the caller has no transaction, after each 1000 messages; never the caller's
+-- locks     archive and history rows, skipping locked ones; the archive, briefly; a row of lane,
+--           tried
+-- commits   if the caller has no transaction, after every 1000 messages; never the caller's
 -- errors    RQ701 RQ711
 -- differs   in an open transaction the archive keeps its partitions
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -34,15 +33,13 @@ begin
     declare @attempts int = 0;
     declare @dropped int = 0;
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -53,8 +50,7 @@ begin
                 @history_days = @history_days output;
             if @owns_transaction = 1
                 exec rowq.InternalDropDays @dropped output;
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here: if the client disconnects, xact_abort rolls back everything.
             set xact_abort on;
             set @before = dateadd(day, -@archive_days, sysutcdatetime());
             while @purged < @batch_size
@@ -77,13 +73,11 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction; after writes it is already uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );

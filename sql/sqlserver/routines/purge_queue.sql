@@ -11,24 +11,22 @@ begin
 -- version   1
 -- purpose   Delete ready, delayed and blocked messages; leased ones stay with their workers.
 -- promise   P15
--- locks     the queue, shared; blocked, group_waiting, ready, delayed, dead rows, passing over
---           locked ones; message rows of groups, waiting for who has just named one as a
---           predecessor; then as complete
--- commits   where the caller has no transaction, after each 4000 messages; never the caller's
+-- locks     the queue, shared; blocked, group_waiting, ready, delayed, dead rows, skipping locked
+--           ones; message rows of groups, waits for producers that have named one as a predecessor;
+--           then as complete
+-- commits   if the caller has no transaction, after every 4000 messages; never the caller's
 -- errors    RQ701 RQ711
--- differs   where others delete in one transaction, a large queue would hold a million row locks
+-- differs   commits in steps: one transaction could hold a million row locks
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
     declare @queue_id int;
-    -- Begin with what waits for others, so that none of it is made ready by the end of what it
-    -- waits for, and no slot is passed on to a message that goes too.
+    -- Purge blocked messages first: nothing may resume them or pass a slot to them.
     declare @stage smallint = -2;
     declare @next smallint;
     declare @from_key varbinary(802) = 0x;
@@ -39,15 +37,13 @@ begin
     declare @removed int;
     declare @all_removed bigint = 0;
 
-    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
+    -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- With implicit_transactions, begin the caller's transaction at its isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -66,8 +62,7 @@ begin
                 if @owns_transaction = 1
                     begin transaction;
                 exec rowq.InternalEnterQueue @queue_name, @queue_id output;
-                -- Now the call writes. If the client gives up half-way, the engine takes back the
-                -- whole transaction (xact_abort), so that nobody can commit one half of a call.
+                -- Writes start here: if the client disconnects, xact_abort rolls back everything.
                 set xact_abort on;
                 exec rowq.InternalPurgeStep
                     @queue_id, @step, @owns_transaction, @next output, @after_key output,
@@ -82,13 +77,12 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction; after writes it is already uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (

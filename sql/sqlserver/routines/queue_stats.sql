@@ -10,10 +10,10 @@ begin
 -- version   1
 -- purpose   Return counts, age and settings of one queue or all.
 -- promise   none
--- locks     rows, shared while they are read, passing over locked ones
+-- locks     rows, shared while they are read, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   messages that another session has locked at this moment are not counted
+-- differs   messages locked by another session are not counted
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -23,16 +23,13 @@ begin
 
     begin try
         exec rowq.InternalCheckRange N'max_count', @max_count, 1, 100000000, @is_required = 1;
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @queue_name is not null
             exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
-        -- Count from the first row and not from the floor, so that messages that were committed
-        -- late count too.
+        -- Count from the first row, not from the floor: late rows count.
         select q.queue_name, cast(iif(q.paused_at is null, 0, 1) as bit) as is_paused,
                (
                    select count_big(*)
@@ -91,7 +88,7 @@ begin
                q.group_pause_seconds, q.max_leased, q.rate_limit, q.rate_seconds,
                q.result_seconds, q.history_days
         from rowq.queue q
-        -- top keeps this an apply for each queue: as a join it would have nothing to seek by.
+        -- top keeps this an apply per queue: a join could not seek.
         outer apply (
             select top (1) m.enqueued_at
             from rowq.lane l with (readuncommitted, forceseek)

@@ -11,53 +11,53 @@ begin
 -- version   1
 -- purpose   Rebuild or reorganize worn indexes, online if the edition allows.
 -- promise   P17
--- locks     online, the table for a moment at the end; offline, the table while it is rebuilt
--- commits   each index by itself; refuses to work inside a transaction
+-- locks     online, the table briefly at the end; offline, the table during the rebuild
+-- commits   after each index; refuses to run inside a transaction
 -- errors    RQ711 RQ713
--- differs   this engine's own: the others give back space by themselves
+-- differs   this engine only: other engines reclaim space automatically
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
     set lock_timeout 1000;
     set transaction isolation level read committed;
-    -- A table is not available while its index is rebuilt offline. 12800 pages are 100 MB and take
-    -- about a second.
+    -- An offline rebuild blocks the table: about 1 s for 12800 pages (100 MB).
     declare @most_offline bigint = 12800;
     declare @edition int = cast(serverproperty('EngineEdition') as int);
     declare @is_online bit = iif(@edition in (3, 5, 8, 12), 1, 0);
     declare @until datetime2(6) = dateadd(second, @max_seconds, sysutcdatetime());
-    declare @place int = 0;
+    declare @position int = 0;
     declare @last int;
     declare @how nvarchar(20);
     declare @statement nvarchar(2000);
     declare @worn table (
-        place            int not null identity primary key,
+        position         int not null identity primary key,
         table_name       nvarchar(128) not null,
         index_name       nvarchar(128) not null,
         partition_number int not null,
         is_partitioned   bit not null,
         is_movable       bit not null,
-        is_frozen        bit not null,
-        is_thin          bit not null,
+        is_norecompute   bit not null,
+        is_sparse        bit not null,
         pages            bigint not null,
         density          float not null,
         fragmentation    float not null,
         outcome          nvarchar(20) not null default N'left',
-        detail           nvarchar(2000) null default N'the time was up'
+        detail           nvarchar(2000) null default N'max_seconds has passed'
     );
 
     exec rowq.InternalCheckRange N'min_pages', @min_pages, 1, 1000000000, @is_required = 1;
     exec rowq.InternalCheckRange N'max_seconds', @max_seconds, 1, 86400, @is_required = 1;
     if @@trancount > 0 or @@options & 2 = 2
-        throw 52713, N'RQ713 wrong_transaction_state: rebuild_indexes commits as it works', 1;
+        throw 52713,
+            N'RQ713 wrong_transaction_state: rebuild_indexes cannot run in a transaction', 1;
 
     insert into @worn (
-        table_name, index_name, partition_number, is_partitioned, is_movable, is_frozen, is_thin,
-        pages, density, fragmentation
+        table_name, index_name, partition_number, is_partitioned, is_movable, is_norecompute,
+        is_sparse, pages, density, fragmentation
     )
     select o.name, i.name, p.partition_number,
-           iif(d.data_space_id is null, 0, 1), i.allow_page_locks, s.no_recompute, t.is_thin,
+           iif(d.data_space_id is null, 0, 1), i.allow_page_locks, s.no_recompute, t.is_sparse,
            p.page_count, p.avg_page_space_used_in_percent, p.avg_fragmentation_in_percent
     from sys.objects o
     inner join sys.indexes i on i.object_id = o.object_id
@@ -67,48 +67,49 @@ begin
         db_id(), i.object_id, i.index_id, null, N'SAMPLED'
     ) p
     cross apply (
-        -- A page that holds fewer than four rows is never full, so it does not count as thin.
+        -- A page with fewer than four rows is never full, so it is not sparse.
         values (
             iif(p.avg_page_space_used_in_percent < 60 and p.avg_record_size_in_bytes < 2000, 1, 0)
         )
-    ) t (is_thin)
+    ) t (is_sparse)
     where o.schema_id = schema_id(N'rowq')
       and o.type = 'U'
       and p.alloc_unit_type_desc = N'IN_ROW_DATA'
       and p.index_level = 0
       and p.page_count >= @min_pages
-      and (p.avg_fragmentation_in_percent >= 10 or t.is_thin = 1)
+      and (p.avg_fragmentation_in_percent >= 10 or t.is_sparse = 1)
     order by p.page_count * (100 - p.avg_page_space_used_in_percent) desc;
     set @last = @@rowcount;
 
-    while @place < @last and sysutcdatetime() < @until
+    while @position < @last and sysutcdatetime() < @until
     begin
-        set @place += 1;
-        -- Reorganizing needs page locks, which are off for the hot tables (is_movable is 0).
+        set @position += 1;
+        -- Reorganizing requires page locks, which are off for hot tables (is_movable is 0).
         select @how = case
-                   when w.fragmentation < 30 and w.is_thin = 0
+                   when w.fragmentation < 30 and w.is_sparse = 0
                        then iif(w.is_movable = 1, N'reorganized', N'left')
                    when @is_online = 1 then N'rebuilt_online'
                    when w.pages <= @most_offline then N'rebuilt'
                    else iif(w.is_movable = 1, N'reorganized', N'left')
                end
         from @worn w
-        where w.place = @place;
+        where w.position = @position;
         if @how = N'left'
         begin
             update w
             set w.detail = iif(
-                    w.fragmentation < 30 and w.is_thin = 0, N'not worn enough to be rebuilt',
-                    N'too large to be rebuilt offline, as this edition does'
+                    w.fragmentation < 30 and w.is_sparse = 0,
+                    N'not fragmented enough to be rebuilt',
+                    N'too large to be rebuilt offline; this edition has no online rebuild'
                 )
             from @worn w
-            where w.place = @place;
+            where w.position = @position;
             continue;
         end;
 
-        -- The rebuild is not resumable: while it was paused, every write would have to keep a
-        -- second copy. statistics_norecompute is said again, because sys.indexes does not store it
-        -- and a rebuild would turn it off.
+        -- Not resumable: while paused, every write would maintain two copies. Repeat
+        -- statistics_norecompute: a rebuild turns it off otherwise, and sys.indexes does not store
+        -- it.
         select @statement = concat(
                    N'alter index ', quotename(w.index_name), N' on rowq.', quotename(w.table_name),
                    iif(@how = N'reorganized', N' reorganize', N' rebuild'),
@@ -118,7 +119,7 @@ begin
                        else concat(
                            N' with (maxdop = 1',
                            iif(
-                               w.is_frozen = 1 and w.is_partitioned = 0,
+                               w.is_norecompute = 1 and w.is_partitioned = 0,
                                N', statistics_norecompute = on', N''
                            ),
                            iif(
@@ -132,24 +133,26 @@ begin
                    end
                )
         from @worn w
-        where w.place = @place;
+        where w.position = @position;
         begin try
             exec sys.sp_executesql @statement;
-            update w set w.outcome = @how, w.detail = null from @worn w where w.place = @place;
+            update w
+            set w.outcome = @how, w.detail = null
+            from @worn w
+            where w.position = @position;
         end try
         begin catch
-            -- An error, such as a table that somebody holds, is reported in the row, and the index
-            -- is left for another day.
+            -- Report an error, such as a locked table, in the row and leave the index.
             update w
             set w.detail = left(error_message(), 2000)
             from @worn w
-            where w.place = @place;
+            where w.position = @position;
         end catch;
     end;
 
     select w.table_name, w.index_name, w.partition_number, w.pages, w.density, w.fragmentation,
            w.outcome, w.detail
     from @worn w
-    order by w.place;
+    order by w.position;
 end
 go

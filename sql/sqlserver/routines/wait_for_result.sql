@@ -11,10 +11,10 @@ begin
 -- version   1
 -- purpose   Return like get_result, but wait until the message has ended or the time is up.
 -- promise   P17 P32
--- locks     rows, shared while they are read, passing over locked ones; none while it waits
--- commits   after each look, so that no lock is held while it waits
+-- locks     rows, shared while they are read, skipping locked ones; none while it waits
+-- commits   after each poll, so that no lock is held while it waits
 -- errors    RQ701 RQ711 RQ713
--- differs   the row comes as one JSON object, in a result set of one column
+-- differs   returns one JSON object, in a result set of one column
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -24,12 +24,15 @@ begin
     declare @pause_ms int;
     declare @pause char(12);
     declare @answer nvarchar(max);
+    declare @refusal nvarchar(200) = concat(
+        N'RQ713 wrong_transaction_state: wait_for_result commits while it waits;',
+        N' call it outside a transaction'
+    );
 
     exec rowq.InternalCheckRange N'wait_seconds', @wait_seconds, 0, 3600, @is_required = 1;
-    -- Bit 2 of the options is implicit_transactions: then the first look would begin a transaction
-    -- of the caller's.
+    -- With implicit_transactions (bit 2) the first poll would begin a transaction.
     if @@trancount > 0 or @@options & 2 = 2
-        throw 52713, N'RQ713 wrong_transaction_state: wait_for_result commits while it waits', 1;
+        throw 52713, @refusal, 1;
     set @until = dateadd(
         millisecond, cast(round(@wait_seconds * 1000, 0) as int), sysutcdatetime()
     );

@@ -98,9 +98,9 @@ def test_health_names_missing_rights_of_the_owner(admin: Connection, empty_datab
     migrate.migrate(empty_database)
     assert detail() == "unknown: grant process on *.* to rowq_owner@localhost"
     admin.execute("grant process on *.* to 'rowq_owner'@'localhost'")
-    assert detail() == "transactions whose dead rows wait for the purge"
+    assert detail() == "transactions whose dead rows are not purged yet"
     migrate.migrate(empty_database)
-    assert detail() == "transactions whose dead rows wait for the purge"
+    assert detail() == "transactions whose dead rows are not purged yet"
 
 
 def test_account_with_rights_on_rowq_only_is_the_definer(

@@ -167,7 +167,7 @@ def test_health_warns_before_ids_run_out(connection: Connection) -> None:
         for share, expected in ((0.6, "warning"), (0.95, "critical")):
             number = int(LAST * share)
             connection.execute(f"alter table rowq.finished auto_increment = {number}")
-            assert status() == (expected, "per cent of the numbers of rowq.finished are used up")
+            assert status() == (expected, "per cent of the ids of rowq.finished are used")
     finally:
         connection.execute(f"alter table rowq.finished auto_increment = {usual}")
 

@@ -63,7 +63,7 @@ def checked(routine: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
             continue
         value = check_argument(one.name, one.type, arguments.get(one.name))
         if value is None and one.default != "null" and one.type != "boolean":
-            raise InvalidArgument(f"{one.name} is missing")
+            raise InvalidArgument(f"{one.name} is required")
         given[one.name] = json.loads(value) if one.type == "json" and value else value
     check_values(given)
     limit = _LIMITS.get(routine)

@@ -59,7 +59,7 @@ class Queues:
     def require(self, name: str) -> StoredQueue:
         """Return a queue; raises QueueNotFound."""
         if name not in self.by_name:
-            raise QueueNotFound(name)
+            raise QueueNotFound(f'queue "{name}" does not exist')
         return self.by_name[name]
 
     def some(self, name: str | None) -> list[StoredQueue]:
@@ -108,7 +108,9 @@ class Routines:
     def drop_queue(self, queue_name: str, force: bool | None) -> list[Row]:
         """Remove a queue."""
         if self.queues.require(queue_name).model.entries and not force:
-            raise QueueNotEmpty(queue_name)
+            raise QueueNotEmpty(
+                f'queue "{queue_name}" has messages or an archive; use force to drop them'
+            )
         del self.queues.by_name[queue_name]
         return [(queue_name, "dropped")]
 
@@ -367,7 +369,7 @@ class Routines:
         """Tell how a message has ended, as JSON."""
         queue = self.queues.require(queue_name)
         if not queue.settings["result_seconds"]:
-            raise InvalidArgument(f"queue {queue_name} keeps no results: it has no result_seconds")
+            raise InvalidArgument("the queue does not keep results: result_seconds is 0")
         names = ("message_id", "state", "finished_at", "result", "last_error")
         for row in queue.result(message_id):
             told = dict(zip(names, row, strict=True))

@@ -396,7 +396,7 @@ class StoredQueue:
 
     def _check_results(self, results: list[Any], ids: list[int], *, is_named: bool) -> None:
         if not self.settings["result_seconds"]:
-            raise InvalidArgument(f"queue {self.name} keeps no results: it has no result_seconds")
+            raise InvalidArgument("the queue does not keep results: result_seconds is 0")
         if not is_named and len(ids) > 1:
             raise InvalidArgument("results without message_ids are of a claim of one message")
         if len(results) != len(ids):

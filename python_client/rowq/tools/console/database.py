@@ -81,7 +81,8 @@ def open_queue(url: str, reconnect_seconds: float = 5.0) -> Iterator[Queue]:
         try:
             yield queue
         except QueueNotFound as error:
-            if near := _near_names(queue, str(error).partition(": ")[2]):
+            wrong = str(error).partition('"')[2].rpartition('"')[0]
+            if near := _near_names(queue, wrong):
                 raise QueueNotFound(f"{error}; did you mean {near}?") from error
             raise
         except Exception as error:
