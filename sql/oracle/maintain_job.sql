@@ -1,13 +1,13 @@
--- Optional: this makes a job of the Scheduler that calls maintain once a second. You need it only
--- where no rowq worker runs, because workers call maintain themselves. Run it as the owner, who
--- needs "create job", in SQL*Plus or SQLcl; a second run makes the job anew, for instance with
--- other seconds below. To remove it: exec dbms_scheduler.drop_job('ROWQ_MAINTAIN', force => true)
+-- Optional: creates a Scheduler job that calls maintain every second, needed only if no rowq worker
+-- runs. Run it as the owner, with "create job", in SQL*Plus or SQLcl. A second run recreates the
+-- job, for instance with other seconds below. To remove it: exec
+-- dbms_scheduler.drop_job('ROWQ_MAINTAIN', force => true)
 --
--- A job that is started every second would be started 86,400 times a day. This one runs for most of
--- a minute and is started each minute, so that replacing the packages waits for it no longer than
--- that. Each queue is maintained in a transaction of its own, which is short, and an error in one
--- does not stop the others. The run fails with the first error at its end, and failed runs alone
--- are logged (user_scheduler_job_run_details); the next minute tries again.
+-- Starting a job every second means 86,400 runs a day. This job runs for most of a minute and
+-- starts every minute, so replacing the packages waits at most that long. Each queue is maintained
+-- in its own short transaction; an error does not stop the others. A run fails with the first error
+-- at its end, only failed runs are logged (user_scheduler_job_run_details), and the next minute
+-- retries.
 declare
     c_seconds constant pls_integer := 1;
     v_count   pls_integer;
@@ -16,7 +16,7 @@ begin
     from user_scheduler_jobs j
     where j.job_name = 'ROWQ_MAINTAIN';
     if v_count > 0 then
-        -- This is dynamic SQL, so that the block compiles without a right to dbms_scheduler.
+        -- Dynamic SQL, so that the block compiles without a right to dbms_scheduler.
         execute immediate q'[
             begin
                 dbms_scheduler.drop_job(job_name => 'ROWQ_MAINTAIN', force => true);
@@ -32,7 +32,7 @@ begin
                 v_until constant timestamp(6) :=
                     sys_extract_utc(systimestamp) + numtodsinterval(58 - {seconds}, 'second');
                 type t_names is table of rowq_queue.queue_name%type index by pls_integer;
-                -- ORA-20701: the queue was dropped meanwhile. ORA-01013: the job is stopped.
+                -- ORA-20701: the queue was dropped. ORA-01013: the job is stopped.
                 e_gone exception;
                 e_cancelled exception;
                 pragma exception_init(e_gone, -20701);

@@ -1,8 +1,8 @@
--- This is for databases that have the Partitioning option: it turns the archive into a table with a
--- partition a day, which purge_archive and maintain then drop whole. Run it once, as the owner, in
--- SQL*Plus or SQLcl; a second run does nothing. Oracle Database Free and the autonomous services
--- include the option. Enterprise Edition has it switched on whether or not it was bought, so rowq
--- does not decide. The table stays open to readers and writers while it is rebuilt.
+-- Optional: partitions the archive by day, so that purge_archive and maintain drop whole days. Run
+-- it once as the owner, in SQL*Plus or SQLcl; a second run does nothing. It requires the
+-- Partitioning option, which Oracle Database Free and the autonomous services include. Enterprise
+-- Edition enables it even if it was not bought, so rowq does not decide. The table stays available
+-- during the rebuild.
 declare
     v_is_partitioned pls_integer;
 begin

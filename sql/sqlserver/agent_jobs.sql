@@ -1,23 +1,22 @@
--- Optional: this makes two jobs of SQL Server Agent for this database. The first one does what
--- Maintain does, without a result set each second. You need it only where no rowq worker runs,
--- because workers call Maintain themselves.
--- The second one cares for the indexes. Run this in rowq's database as a member of sysadmin; a
--- second run makes the jobs anew. Azure SQL Database has no Agent: use elastic jobs there.
+-- Optional: creates two jobs of SQL Server Agent for this database. The first runs Maintain without
+-- a result set; it is needed only if no rowq worker runs. The second rebuilds indexes. Run this in
+-- rowq's database as a member of sysadmin; a second run recreates the jobs. On Azure SQL Database
+-- use elastic jobs instead.
 --
--- A job that is started every few seconds would push all others out of the Agent's history. So this
--- one runs for an hour, and its schedule starts it again within a minute. An error in a queue does
--- not end it before: the job fails at the end of the hour. On a secondary replica it does nothing.
--- A job of a member of sysadmin has all rights on the server. So it calls rowq as rowq_owner, and
--- what the database's owner may have put into rowq runs with these rights only.
+-- A job that starts every few seconds would fill the Agent's history, so this one runs for an hour
+-- and restarts within a minute. An error in a queue does not stop it: the job fails at the end of
+-- the hour. On a secondary replica it does nothing. A sysadmin's job has all rights on the server,
+-- so it calls rowq as rowq_owner: code that the database's owner put into rowq gets only those
+-- rights.
 set quoted_identifier on;
 set ansi_nulls on;
 go
 set nocount on;
 set xact_abort on;
 declare @database sysname = db_name();
-declare @house nvarchar(200) = concat(N'rowq maintain: ', db_name());
-declare @indexes nvarchar(200) = concat(N'rowq care for indexes: ', db_name());
-declare @house_step nvarchar(max) = replace(replace(N'
+declare @maintain nvarchar(200) = concat(N'rowq maintain: ', db_name());
+declare @rebuild nvarchar(200) = concat(N'rowq rebuild indexes: ', db_name());
+declare @maintain_step nvarchar(max) = replace(replace(N'
 declare @until datetime2(0) = dateadd(hour, 1, sysutcdatetime());
 declare @call nvarchar(200) = N''execute as user = N''''rowq_owner'''';''
     + N'' exec rowq.InternalMaintain @queue_name = null, @batch_size = 1000, @is_quiet = 1;'';
@@ -36,7 +35,7 @@ end;
 if @error is not null
     throw 50000, @error, 1;
 ', N'{name}', concat(N'N', quotename(@database, N''''))), N'{database}', quotename(@database));
-declare @indexes_step nvarchar(max) = replace(replace(N'
+declare @rebuild_step nvarchar(max) = replace(replace(N'
 declare @call nvarchar(200) = N''execute as user = N''''rowq_owner'''';''
     + N'' exec rowq.RebuildIndexes @min_pages = 1000, @max_seconds = 3600;'';
 if coalesce(sys.fn_hadr_is_primary_replica({name}), 1) = 1
@@ -45,37 +44,36 @@ if coalesce(sys.fn_hadr_is_primary_replica({name}), 1) = 1
 
 begin try
     begin transaction;
-    if exists (select 1 from msdb.dbo.sysjobs_view j where j.name = @house)
-        exec msdb.dbo.sp_delete_job @job_name = @house, @delete_unused_schedule = 1;
-    if exists (select 1 from msdb.dbo.sysjobs_view j where j.name = @indexes)
-        exec msdb.dbo.sp_delete_job @job_name = @indexes, @delete_unused_schedule = 1;
+    if exists (select 1 from msdb.dbo.sysjobs_view j where j.name = @maintain)
+        exec msdb.dbo.sp_delete_job @job_name = @maintain, @delete_unused_schedule = 1;
+    if exists (select 1 from msdb.dbo.sysjobs_view j where j.name = @rebuild)
+        exec msdb.dbo.sp_delete_job @job_name = @rebuild, @delete_unused_schedule = 1;
 
-    -- The steps begin in master, because a secondary's database may not be open to anybody.
+    -- The steps start in master: a secondary's database may not be readable.
     exec msdb.dbo.sp_add_job
-        @job_name = @house,
-        @description = N'Delayed messages, expired leases, archive: once a second.';
+        @job_name = @maintain,
+        @description = N'Maintain the queues every second.';
     exec msdb.dbo.sp_add_jobstep
-        @job_name = @house, @step_name = N'maintain', @subsystem = N'TSQL',
-        @database_name = N'master', @command = @house_step;
-    -- freq_type 4 with interval 1 means every day, and freq_subday_type 4 with interval 1 means
-    -- each minute. The Agent starts no second run while one goes on.
+        @job_name = @maintain, @step_name = N'maintain', @subsystem = N'TSQL',
+        @database_name = N'master', @command = @maintain_step;
+    -- Every day (freq_type 4), every minute (freq_subday_type 4). The Agent starts no second run
+    -- meanwhile.
     exec msdb.dbo.sp_add_jobschedule
-        @job_name = @house, @name = N'rowq: each minute', @freq_type = 4, @freq_interval = 1,
+        @job_name = @maintain, @name = N'rowq: every minute', @freq_type = 4, @freq_interval = 1,
         @freq_subday_type = 4, @freq_subday_interval = 1;
-    exec msdb.dbo.sp_add_jobserver @job_name = @house, @server_name = N'(local)';
+    exec msdb.dbo.sp_add_jobserver @job_name = @maintain, @server_name = N'(local)';
 
     exec msdb.dbo.sp_add_job
-        @job_name = @indexes,
-        @description = N'Indexes that traffic has worn out: every night.';
+        @job_name = @rebuild,
+        @description = N'Rebuild worn indexes every night.';
     exec msdb.dbo.sp_add_jobstep
-        @job_name = @indexes, @step_name = N'care for indexes', @subsystem = N'TSQL',
-        @database_name = N'master', @command = @indexes_step;
-    -- freq_type 4 with interval 1 means every day, and freq_subday_type 1 means once, here at 03:10
-    -- by the server's clock.
+        @job_name = @rebuild, @step_name = N'rebuild indexes', @subsystem = N'TSQL',
+        @database_name = N'master', @command = @rebuild_step;
+    -- Every day, once (freq_subday_type 1), at 03:10 by the server's clock.
     exec msdb.dbo.sp_add_jobschedule
-        @job_name = @indexes, @name = N'rowq: every night', @freq_type = 4, @freq_interval = 1,
+        @job_name = @rebuild, @name = N'rowq: every night', @freq_type = 4, @freq_interval = 1,
         @freq_subday_type = 1, @active_start_time = 31000;
-    exec msdb.dbo.sp_add_jobserver @job_name = @indexes, @server_name = N'(local)';
+    exec msdb.dbo.sp_add_jobserver @job_name = @rebuild, @server_name = N'(local)';
     commit transaction;
 end try
 begin catch

@@ -385,7 +385,7 @@ def test_preflight_checks_every_used_sys_package() -> None:
 def test_tables_with_fixed_statistics_have_their_indexes() -> None:
     """An index without fixed statistics would have those of an empty table."""
     text = sources()["statistics.sql"].text
-    pinned = re.findall(r"    pin\('(\w+)'", text)
+    pinned = re.findall(r"    set_table\('(\w+)'", text)
     keys = {
         key for file in sources().values() for key in re.findall(r"constraint (\w+_pk)", file.text)
     }
