@@ -7,7 +7,7 @@ begin
     from user_scheduler_jobs j
     where j.job_name = 'ROWQ_MAINTAIN';
     if v_count > 0 then
-        -- This is dynamic SQL, so that the block compiles without a right to dbms_scheduler.
+        -- Dynamic SQL, so that the block compiles without a right to dbms_scheduler.
         execute immediate q'[
             begin
                 dbms_scheduler.drop_job(job_name => 'ROWQ_MAINTAIN', force => true);
