@@ -231,7 +231,7 @@ RULES = (
     ),
     rule(
         "views of open transactions",
-        r"(?s)if @may_look = 0\s+return;.*?(?=\nend\s*(?:go\s*)?$)",
+        r"(?s)if @is_allowed = 0\s+return;.*?(?=\nend\s*(?:go\s*)?$)",
         "return;",
     ),
     rule(
