@@ -1,4 +1,4 @@
-"""archive, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
+"""archive; test_maintenance.py covers what the routines of maintenance share."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ DAY = 86400
 
 @pytest.fixture
 def keeping(queue: CheckedQueue) -> CheckedQueue:
-    """Return a queue that keeps finished messages for a year."""
+    """Return a queue that archives messages for a year."""
     queue.call("alter_queue", archive_days=365)
     return queue
 
@@ -32,38 +32,28 @@ def stored(queue: CheckedQueue, table: str) -> int:
 
 
 @pytest.mark.promise("P19", "P20")
-def test_a_finished_message_is_kept_with_everything_about_it(keeping: CheckedQueue) -> None:
-    [message_id] = finish(
-        keeping, "🐘", headers={"a": [1]}, message_type="type", dedup_key="key", priority=2
-    )
-    given = {"message_id": message_id}
-    before = keeping.call_one("get_message", **given)
+@pytest.mark.parametrize("body", [{"body": "🐘"}, {"body_binary": bytes(range(256))}])
+def test_archive_keeps_every_field_of_a_message(
+    keeping: CheckedQueue, body: dict[str, Any]
+) -> None:
+    fields = {"headers": {"a": [1]}, "message_type": "type", "dedup_key": "key", "priority": 2}
+    message_id = keeping.call_one("enqueue", **body, **fields).message_id
+    keeping.finish_one()
+    before = keeping.message(message_id)
     assert keeping.call_one("archive").archived == 1
-    after = keeping.call_one("get_message", **given)
-    assert after.state == "completed"
+    after = keeping.message(message_id)
+    assert (after.state, after.priority, after.attempt) == ("completed", 2, 1)
     kept = [
         "message_id", "state", "priority", "attempt", "message_type", "headers", "body",
         "body_binary", "dedup_key", "enqueued_at", "finished_at",
     ]  # fmt: skip
-    assert {name: getattr(after, name) for name in kept} == {
-        name: getattr(before, name) for name in kept
-    }
-    assert (after.body, after.priority, after.attempt) == ("🐘", 2, 1)
+    for name in kept:
+        assert getattr(after, name) == getattr(before, name)
     assert stored(keeping, "message") == 0
 
 
-@pytest.mark.promise("P20")
-def test_a_binary_body_is_kept(keeping: CheckedQueue) -> None:
-    keeping.call_one("enqueue", body_binary=bytes(range(256)))
-    leased = keeping.dequeue_one()
-    keeping.call("complete", claim_id=leased.claim_id)
-    keeping.call("archive")
-    row = keeping.message(leased.message_id)
-    assert bytes(row.body_binary) == bytes(range(256))
-
-
 @pytest.mark.promise("P19")
-def test_a_cancelled_message_is_kept_as_cancelled(keeping: CheckedQueue) -> None:
+def test_archive_keeps_cancelled_messages(keeping: CheckedQueue) -> None:
     [message_id] = keeping.enqueue("a")
     keeping.call("cancel", message_ids=[message_id])
     assert keeping.state_of(message_id) == "cancelled"
@@ -72,7 +62,7 @@ def test_a_cancelled_message_is_kept_as_cancelled(keeping: CheckedQueue) -> None
 
 
 @pytest.mark.promise("P19")
-def test_unfinished_and_dead_messages_are_not_archived(keeping: CheckedQueue) -> None:
+def test_archive_skips_unfinished_and_dead_messages(keeping: CheckedQueue) -> None:
     keeping.enqueue("leased", "dead")
     keeping.dequeue_one()
     keeping.finish_one("fail_now")
@@ -83,14 +73,14 @@ def test_unfinished_and_dead_messages_are_not_archived(keeping: CheckedQueue) ->
 
 
 @pytest.mark.promise("P04")
-def test_a_queue_without_an_archive_keeps_nothing(queue: CheckedQueue) -> None:
+def test_completed_messages_are_deleted_without_archive_days(queue: CheckedQueue) -> None:
     finish(queue, "a", "b")
     assert queue.call_one("archive").archived == 0
     assert sum(queue.stored().values()) == 0
 
 
 @pytest.mark.promise("P19")
-def test_a_call_moves_no_more_than_batch_size_of_what_was_finished_at_once(
+def test_archive_moves_at_most_batch_size_messages(
     keeping: CheckedQueue,
 ) -> None:
     ids = [*finish(keeping, "a", "b", "c", "d", "e"), *finish(keeping, "f", "g")]
@@ -101,7 +91,7 @@ def test_a_call_moves_no_more_than_batch_size_of_what_was_finished_at_once(
 
 
 @pytest.mark.promise("P19")
-def test_the_messages_of_a_batch_that_is_archived_in_part_are_all_found(
+def test_get_message_finds_a_partly_archived_batch(
     keeping: CheckedQueue,
 ) -> None:
     ids = finish(keeping, *"abcde")
@@ -115,13 +105,13 @@ def test_the_messages_of_a_batch_that_is_archived_in_part_are_all_found(
 
 
 @pytest.mark.promise("P19")
-def test_maintain_archives_no_more_than_batch_size(keeping: CheckedQueue) -> None:
+def test_maintain_archives_at_most_batch_size_messages(keeping: CheckedQueue) -> None:
     finish(keeping, *"abcde")
     assert keeping.call_one("maintain", batch_size=3).archived == 3
 
 
 @pytest.mark.promise("P19")
-def test_messages_of_many_days_are_all_found_again(keeping: CheckedQueue) -> None:
+def test_get_message_finds_archived_messages_of_many_days(keeping: CheckedQueue) -> None:
     ids = []
     for _ in range(4):
         ids += finish(keeping, "a")
@@ -136,7 +126,7 @@ def test_messages_of_many_days_are_all_found_again(keeping: CheckedQueue) -> Non
 
 @pytest.mark.promise("P06", "P19")
 @pytest.mark.requires("genuine")
-def test_what_another_session_archives_is_passed_over(
+def test_archive_skips_messages_locked_by_another_session(
     connect: Connect, keeping: CheckedQueue
 ) -> None:
     finish(keeping, "opens the day")
@@ -151,7 +141,7 @@ def test_what_another_session_archives_is_passed_over(
 
 
 @pytest.mark.promise("P17")
-def test_what_is_rolled_back_is_archived_by_the_next(
+def test_rolled_back_archive_is_repeated_by_the_next_call(
     connection: Connection, keeping: CheckedQueue
 ) -> None:
     [message_id] = finish(keeping, "a")

@@ -52,7 +52,7 @@ NOT_FINITE = [
 
 @pytest.fixture
 def unmade(connection: Connection, queue_name: str) -> CheckedQueue:
-    """Return a queue that is not there yet."""
+    """Return a queue that does not exist yet."""
     return CheckedQueue(connection, queue_name)
 
 
@@ -62,26 +62,21 @@ def settings_of(queue: CheckedQueue) -> dict[str, Any]:
 
 
 @pytest.mark.promise("P15")
-def test_a_new_queue_has_the_default_settings(unmade: CheckedQueue) -> None:
-    row = unmade.call_one("create_queue")
+@pytest.mark.parametrize("settings", [{}, dict.fromkeys(SETTINGS)], ids=["none", "null"])
+def test_create_queue_uses_the_defaults(unmade: CheckedQueue, settings: dict[str, Any]) -> None:
+    row = unmade.call_one("create_queue", **settings)
     assert (row.queue_name, row.outcome) == (unmade.name, "created")
     assert settings_of(unmade) == DEFAULTS
 
 
 @pytest.mark.promise("P15")
-def test_a_new_queue_has_the_settings_that_were_given(unmade: CheckedQueue) -> None:
+def test_create_queue_stores_its_settings(unmade: CheckedQueue) -> None:
     unmade.call("create_queue", **SETTINGS)
     assert settings_of(unmade) == SETTINGS
 
 
 @pytest.mark.promise("P15")
-def test_null_means_the_default_of_a_setting(unmade: CheckedQueue) -> None:
-    unmade.call("create_queue", **dict.fromkeys(SETTINGS))
-    assert settings_of(unmade) == DEFAULTS
-
-
-@pytest.mark.promise("P15")
-def test_an_existing_queue_keeps_its_settings_and_messages(unmade: CheckedQueue) -> None:
+def test_create_queue_leaves_an_existing_queue_unchanged(unmade: CheckedQueue) -> None:
     unmade.call("create_queue", **SETTINGS)
     unmade.enqueue("kept")
     row = unmade.call_one("create_queue", lease_seconds=99)
@@ -92,14 +87,16 @@ def test_an_existing_queue_keeps_its_settings_and_messages(unmade: CheckedQueue)
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(("setting", "value"), INSIDE)
-def test_a_setting_at_its_bound_is_taken(unmade: CheckedQueue, setting: str, value: float) -> None:
+def test_create_queue_accepts_the_bounds_of_settings(
+    unmade: CheckedQueue, setting: str, value: float
+) -> None:
     unmade.call("create_queue", **{setting: value})
     assert settings_of(unmade)[setting] == value
 
 
 @pytest.mark.promise("P15")
 @together(("setting", "value"), [*OUTSIDE, *NOT_FINITE])
-def test_a_setting_beyond_its_bound_is_refused_and_no_queue_is_made(
+def test_create_queue_refuses_settings_out_of_range(
     unmade: CheckedQueue, setting: str, value: float
 ) -> None:
     assert setting in unmade.refused("RQ711", "create_queue", **{setting: value})
@@ -108,7 +105,7 @@ def test_a_setting_beyond_its_bound_is_refused_and_no_queue_is_made(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("name", [None, "", "x" * 101, "a\nb", "a\tb", "a\x01b", "a\x7fb", "a\x1b"])
-def test_a_bad_name_is_refused(connection: Connection, name: str | None) -> None:
+def test_create_queue_refuses_invalid_names(connection: Connection, name: str | None) -> None:
     assert "queue_name" in refused(connection, "RQ711", "create_queue", queue_name=name)
 
 
@@ -130,7 +127,7 @@ def test_a_bad_name_is_refused(connection: Connection, name: str | None) -> None
         "dot.dot/slash",
     ],
 )
-def test_a_hostile_name_works_like_any_other(
+def test_queue_with_a_hostile_name_works(
     connection: Connection, queue_name: str, prefix: str
 ) -> None:
     name = prefix + queue_name[-20:] + " "
@@ -147,7 +144,7 @@ def test_a_hostile_name_works_like_any_other(
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("character", ["x", "ü", "🐘"])
-def test_a_name_of_100_characters_is_taken(
+def test_queue_name_may_have_100_characters(
     connection: Connection, queue_name: str, character: str
 ) -> None:
     name = queue_name[-8:] + character * 92
@@ -162,21 +159,19 @@ def test_a_name_of_100_characters_is_taken(
     ("first", "second"),
     [("orders", "Orders"), ("\u00e9", "e\u0301"), ("trailing", "trailing "), ("ss", "ß")],
 )
-def test_names_that_look_alike_are_different_queues(
+def test_similar_names_are_different_queues(
     connection: Connection, queue_name: str, first: str, second: str
 ) -> None:
     names = [queue_name[-20:] + word for word in (first, second)]
-    assert [call_one(connection, "create_queue", queue_name=name).outcome for name in names] == [
-        "created",
-        "created",
-    ]
+    for name in names:
+        assert call_one(connection, "create_queue", queue_name=name).outcome == "created"
     enqueue(connection, names[0], "first")
     assert call(connection, "dequeue_fast", queue_name=names[1]) == []
     assert dequeue_one(connection, names[0]).body == "first"
 
 
 @pytest.mark.promise("P01", "P17")
-def test_a_rolled_back_queue_was_never_there(unmade: CheckedQueue) -> None:
+def test_rolled_back_create_queue_leaves_no_queue(unmade: CheckedQueue) -> None:
     with rolled_back(unmade.connection):
         unmade.call("create_queue")
         unmade.enqueue("gone")

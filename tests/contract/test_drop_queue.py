@@ -38,26 +38,19 @@ def leave_archived(queue: CheckedQueue) -> None:
     assert queue.call_one("archive").archived >= 1
 
 
-LEFT_BEHIND = [
-    leave_ready,
-    leave_delayed,
-    leave_leased,
-    leave_dead,
-    leave_finished,
-    leave_archived,
-]
+LEFT_BEHIND = [leave_ready, leave_delayed, leave_leased, leave_dead, leave_finished, leave_archived]
 of_each_kind = pytest.mark.parametrize("leave", LEFT_BEHIND, ids=lambda leave: leave.__name__)
 
 
 @pytest.mark.promise("P15")
-def test_an_empty_queue_is_dropped(queue: CheckedQueue) -> None:
+def test_drop_queue_removes_an_empty_queue(queue: CheckedQueue) -> None:
     row = queue.call_one("drop_queue")
     assert (row.queue_name, row.outcome) == (queue.name, "dropped")
     queue.refused("RQ701", "enqueue", body="x")
 
 
 @pytest.mark.promise("P15")
-def test_a_queue_whose_messages_are_all_completed_is_empty(queue: CheckedQueue) -> None:
+def test_drop_queue_removes_a_queue_of_completed_messages(queue: CheckedQueue) -> None:
     queue.enqueue("done", dedup_key="key")
     queue.finish_one()
     assert queue.call_one("drop_queue").outcome == "dropped"
@@ -65,20 +58,19 @@ def test_a_queue_whose_messages_are_all_completed_is_empty(queue: CheckedQueue) 
 
 @pytest.mark.promise("P02", "P15")
 @of_each_kind
-def test_a_queue_with_messages_is_not_dropped_and_keeps_them(
+def test_drop_queue_refuses_a_queue_with_messages(
     queue: CheckedQueue, leave: Callable[[CheckedQueue], None]
 ) -> None:
     leave(queue)
     before = queue.stored()
-    assert queue.name in queue.refused("RQ704", "drop_queue")
-    queue.refused("RQ704", "drop_queue", force=False)
-    queue.refused("RQ704", "drop_queue", force=None)
+    for given in ({}, {"force": False}, {"force": None}):
+        assert queue.name in queue.refused("RQ704", "drop_queue", **given)
     assert queue.stored() == before
 
 
 @pytest.mark.promise("P15")
 @of_each_kind
-def test_force_drops_a_queue_with_everything_in_it(
+def test_drop_queue_with_force_removes_messages(
     queue: CheckedQueue, leave: Callable[[CheckedQueue], None]
 ) -> None:
     leave(queue)
@@ -87,7 +79,7 @@ def test_force_drops_a_queue_with_everything_in_it(
 
 
 @pytest.mark.promise("P15")
-def test_force_leaves_other_queues_alone(queue: CheckedQueue) -> None:
+def test_drop_queue_with_force_leaves_other_queues(queue: CheckedQueue) -> None:
     other = queue.another()
     for filled in (queue, other):
         for leave in LEFT_BEHIND:
@@ -98,7 +90,7 @@ def test_force_leaves_other_queues_alone(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15", "P20")
-def test_a_queue_of_the_same_name_starts_empty(queue: CheckedQueue) -> None:
+def test_recreated_queue_starts_empty(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("old", dedup_key="key")
     claim = queue.dequeue_one().claim_id
     queue.call("drop_queue", force=True)
@@ -111,7 +103,7 @@ def test_a_queue_of_the_same_name_starts_empty(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P02", "P15")
 @pytest.mark.requires("genuine")
-def test_an_enqueue_that_has_not_committed_makes_the_queue_busy(
+def test_drop_queue_is_refused_during_an_open_enqueue(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     with transaction(elsewhere.connection):
@@ -129,7 +121,7 @@ def test_an_enqueue_that_has_not_committed_makes_the_queue_busy(
     [("enqueue", {"body": "late"}), ("enqueue_batch", {"messages": [{"body": "late"}]})],
     ids=["enqueue", "enqueue_batch"],
 )
-def test_an_enqueue_that_waited_for_the_drop_is_refused_and_not_lost(
+def test_enqueue_that_waited_for_a_drop_is_refused(
     connection: Connection,
     second: SecondSession,
     queue: CheckedQueue,
@@ -145,7 +137,7 @@ def test_an_enqueue_that_waited_for_the_drop_is_refused_and_not_lost(
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_drop_changes_nothing(connection: Connection, queue: CheckedQueue) -> None:
+def test_rolled_back_drop_keeps_the_queue(connection: Connection, queue: CheckedQueue) -> None:
     queue.enqueue("kept")
     with rolled_back(connection):
         queue.call("drop_queue", force=True)

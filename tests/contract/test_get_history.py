@@ -1,4 +1,4 @@
-"""get_history: who had a message, from when to when, and how each attempt ended."""
+"""get_history: worker, times and outcome of each attempt."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,10 +19,10 @@ OUTCOMES = {
     "reap": "lease_expired",
     "maintain": "lease_expired",
 }
-"""The routines that end attempts, and what becomes of these."""
+"""The outcome of an attempt by the routine that ends it."""
 
-TOLD = {"retry_later": "broken", "fail_now": "broken"}
-"""Those that are told an error."""
+ERRORS = {"retry_later": "broken", "fail_now": "broken"}
+"""The error passed to a routine that takes one."""
 
 each_end = pytest.mark.parametrize("routine", OUTCOMES)
 
@@ -34,24 +34,28 @@ def leased(queue: CheckedQueue, *bodies: str, **arguments: Any) -> tuple[int, li
 
 
 def end(queue: CheckedQueue, routine: str, claim: int, ids: list[int] | None = None) -> None:
-    """End attempts of a claim, all unless said; a lease runs out as a whole."""
+    """End the attempts of a claim, or of `ids`; a lease expires as a whole."""
     if routine in {"reap", "maintain"}:
         queue.pass_seconds(1000)
         queue.call(routine)
         return
-    given = {"error": TOLD[routine]} if routine in TOLD else {}
+    given = {"error": ERRORS[routine]} if routine in ERRORS else {}
     queue.call(routine, claim_id=claim, message_ids=ids, **given)
 
 
 def error_of(routine: str) -> str | None:
-    """Return the error that an attempt of w1 has, by what ended it."""
-    return TOLD.get(routine, "lease expired: w1" if OUTCOMES[routine] == "lease_expired" else None)
+    """Return the error of an attempt of w1 that this routine ended."""
+    return ERRORS.get(
+        routine, "lease expired: w1" if OUTCOMES[routine] == "lease_expired" else None
+    )
 
 
 @pytest.mark.promise("P37")
 @each_end
 @pytest.mark.parametrize("size", [1, 3])
-def test_each_end_of_an_attempt_is_there(keeping: CheckedQueue, routine: str, size: int) -> None:
+def test_history_has_each_outcome_of_an_attempt(
+    keeping: CheckedQueue, routine: str, size: int
+) -> None:
     claim, ids = leased(keeping, *"abc"[:size])
     end(keeping, routine, claim)
     for message in ids:
@@ -61,14 +65,14 @@ def test_each_end_of_an_attempt_is_there(keeping: CheckedQueue, routine: str, si
 @pytest.mark.promise("P37")
 @pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
 @pytest.mark.parametrize("named", [1, 2])
-def test_of_a_part_of_a_claim_that_part_has_ended(
+def test_history_of_a_partly_ended_claim_has_that_part(
     keeping: CheckedQueue, routine: str, named: int
 ) -> None:
     claim, ids = leased(keeping, "a", "b", "c")
     end(keeping, routine, claim, ids[:named])
     ended = (1, "w1", OUTCOMES[routine], error_of(routine))
-    for place, message in enumerate(ids):
-        assert past(keeping, message) == ([ended] if place < named else [(1, "w1", None, None)])
+    for number, message in enumerate(ids):
+        assert past(keeping, message) == ([ended] if number < named else [(1, "w1", None, None)])
     end(keeping, "complete", claim)
     for message in ids[named:]:
         assert past(keeping, message) == [(1, "w1", "completed", None)]
@@ -76,7 +80,7 @@ def test_of_a_part_of_a_claim_that_part_has_ended(
 
 @pytest.mark.promise("P08", "P37")
 @pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
-def test_what_is_stale_has_no_attempt_more(keeping: CheckedQueue, routine: str) -> None:
+def test_stale_message_adds_no_attempt(keeping: CheckedQueue, routine: str) -> None:
     claim, ids = leased(keeping, "a", "b")
     end(keeping, "complete", claim, ids[:1])
     end(keeping, routine, claim, ids)
@@ -87,7 +91,7 @@ def test_what_is_stale_has_no_attempt_more(keeping: CheckedQueue, routine: str) 
 
 
 @pytest.mark.promise("P37")
-def test_attempts_come_oldest_first_and_the_present_lease_last(keeping: CheckedQueue) -> None:
+def test_get_history_returns_the_current_lease_last(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     assert past(keeping, message) == []
     keeping.call("retry_later", claim_id=keeping.dequeue_one(worker_name="w1").claim_id, error="no")
@@ -98,7 +102,7 @@ def test_attempts_come_oldest_first_and_the_present_lease_last(keeping: CheckedQ
     keeping.call("reap")
     keeping.call("release", claim_id=keeping.dequeue_one(worker_name="w3").claim_id)
     keeping.dequeue_one()
-    # What is released has not spent its attempt.
+    # A release returns the attempt.
     assert past(keeping, message) == [
         (1, "w1", "retrying", "no"),
         (2, "w2", "lease_expired", "lease expired: w2"),
@@ -108,7 +112,7 @@ def test_attempts_come_oldest_first_and_the_present_lease_last(keeping: CheckedQ
 
 
 @pytest.mark.promise("P10", "P37")
-def test_an_attempt_after_which_none_is_left_ends_dead(keeping: CheckedQueue) -> None:
+def test_last_attempt_ends_dead(keeping: CheckedQueue) -> None:
     keeping.call("alter_queue", max_attempts=1)
     claim, ids = leased(keeping, "a", "b")
     keeping.call("retry_later", claim_id=claim, error="no")
@@ -118,7 +122,7 @@ def test_an_attempt_after_which_none_is_left_ends_dead(keeping: CheckedQueue) ->
 
 
 @pytest.mark.promise("P10", "P37")
-def test_one_call_may_end_attempts_in_two_ways(keeping: CheckedQueue) -> None:
+def test_one_call_may_end_attempts_with_two_outcomes(keeping: CheckedQueue) -> None:
     (first,) = keeping.enqueue("a", max_attempts=1)
     (second,) = keeping.enqueue("b", max_attempts=2)
     claim = keeping.dequeue(2, worker_name="w1")[0].claim_id
@@ -128,7 +132,7 @@ def test_one_call_may_end_attempts_in_two_ways(keeping: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P09", "P37")
-def test_a_lease_that_ran_out_is_one_also_where_no_attempt_was_left(keeping: CheckedQueue) -> None:
+def test_expired_last_lease_is_lease_expired(keeping: CheckedQueue) -> None:
     (first,) = keeping.enqueue("a", max_attempts=1)
     (second,) = keeping.enqueue("b")
     keeping.dequeue(2)
@@ -142,7 +146,7 @@ def test_a_lease_that_ran_out_is_one_also_where_no_attempt_was_left(keeping: Che
 @pytest.mark.promise("P34", "P37")
 @pytest.mark.parametrize("routine", ["retry_later", "fail_now", "release", "reap", "maintain"])
 @pytest.mark.parametrize("size", [1, 3])
-def test_what_was_cancelled_meanwhile_ends_cancelled(
+def test_attempt_of_a_cancelled_message_ends_cancelled(
     keeping: CheckedQueue, routine: str, size: int
 ) -> None:
     claim, ids = leased(keeping, *"abc"[:size])
@@ -154,7 +158,7 @@ def test_what_was_cancelled_meanwhile_ends_cancelled(
 
 
 @pytest.mark.promise("P34", "P37")
-def test_what_was_cancelled_and_is_completed_all_the_same_is_completed(
+def test_completed_after_a_requested_cancel_is_completed(
     keeping: CheckedQueue,
 ) -> None:
     claim, ids = leased(keeping, "a", "b")
@@ -165,7 +169,7 @@ def test_what_was_cancelled_and_is_completed_all_the_same_is_completed(
 
 
 @pytest.mark.promise("P37")
-def test_what_nobody_had_leased_has_no_attempt(keeping: CheckedQueue) -> None:
+def test_message_that_was_never_leased_has_no_attempt(keeping: CheckedQueue) -> None:
     ids = keeping.enqueue("a", "b")
     keeping.call("cancel", message_ids=ids[:1])
     keeping.call("purge_queue")
@@ -174,7 +178,7 @@ def test_what_nobody_had_leased_has_no_attempt(keeping: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P37")
-def test_times_are_those_of_the_dequeue_and_of_the_end(keeping: CheckedQueue) -> None:
+def test_attempt_has_the_times_of_dequeue_and_end(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     row = keeping.dequeue_one(lease_seconds=600)
     (lease,) = history_of(keeping, message)
@@ -189,7 +193,7 @@ def test_times_are_those_of_the_dequeue_and_of_the_end(keeping: CheckedQueue) ->
 
 
 @pytest.mark.promise("P07", "P37")
-def test_a_dequeue_that_is_rolled_back_was_no_attempt(
+def test_rolled_back_dequeue_adds_no_attempt(
     keeping: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     (message,) = keeping.enqueue("a")
@@ -205,7 +209,7 @@ def test_a_dequeue_that_is_rolled_back_was_no_attempt(
 
 @pytest.mark.promise("P07", "P37")
 @pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
-def test_an_end_that_is_rolled_back_is_none(keeping: CheckedQueue, routine: str) -> None:
+def test_rolled_back_end_adds_no_outcome(keeping: CheckedQueue, routine: str) -> None:
     claim, (message,) = leased(keeping, "a")
     with rolled_back(keeping.connection):
         end(keeping, routine, claim)
@@ -214,7 +218,7 @@ def test_an_end_that_is_rolled_back_is_none(keeping: CheckedQueue, routine: str)
 
 
 @pytest.mark.promise("P37")
-def test_a_dequeue_and_its_end_may_be_one_transaction(keeping: CheckedQueue) -> None:
+def test_dequeue_and_complete_in_one_transaction_are_recorded(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     with transaction(keeping.connection):
         keeping.call("complete", claim_id=keeping.dequeue_one(worker_name="w1").claim_id)
@@ -222,7 +226,7 @@ def test_a_dequeue_and_its_end_may_be_one_transaction(keeping: CheckedQueue) -> 
 
 
 @pytest.mark.promise("P37")
-def test_the_attempts_before_a_reset_stay(keeping: CheckedQueue) -> None:
+def test_reset_keeps_earlier_attempts(keeping: CheckedQueue) -> None:
     claim, (message,) = leased(keeping, "a")
     keeping.call("fail_now", claim_id=claim, error="no")
     keeping.call("reset", message_ids=[message])
@@ -231,7 +235,7 @@ def test_the_attempts_before_a_reset_stay(keeping: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P37")
-def test_the_first_2000_characters_of_an_error_are_kept(keeping: CheckedQueue) -> None:
+def test_history_keeps_2000_characters_of_an_error(keeping: CheckedQueue) -> None:
     claim, ids = leased(keeping, "a", "b")
     for routine, message in zip(("retry_later", "fail_now"), ids, strict=True):
         keeping.call(routine, claim_id=claim, message_ids=[message], error="ü" * 3000)
@@ -241,7 +245,7 @@ def test_the_first_2000_characters_of_an_error_are_kept(keeping: CheckedQueue) -
 
 @pytest.mark.promise("P37")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_it_stays_when_the_message_is_gone(keeping: CheckedQueue, archive_days: int) -> None:
+def test_history_outlives_its_message(keeping: CheckedQueue, archive_days: int) -> None:
     keeping.call("alter_queue", archive_days=archive_days, result_seconds=60)
     claim, ids = leased(keeping, "a", "b", "c")
     keeping.call("complete", claim_id=claim, message_ids=ids[:1], results=["done"])
@@ -254,7 +258,7 @@ def test_it_stays_when_the_message_is_gone(keeping: CheckedQueue, archive_days: 
 
 
 @pytest.mark.promise("P22", "P25", "P28", "P29", "P37")
-def test_groups_limits_and_predecessors_change_nothing(keeping: CheckedQueue) -> None:
+def test_history_works_with_groups_limits_and_predecessors(keeping: CheckedQueue) -> None:
     keeping.call("alter_queue", max_leased=10, rate_limit=100, rate_seconds=60)
     first, second = keeping.enqueue("a", "b", group_key="g", dedup_key=None)
     (third,) = keeping.enqueue("c", predecessor_ids=[second])
@@ -269,7 +273,7 @@ def test_groups_limits_and_predecessors_change_nothing(keeping: CheckedQueue) ->
 
 
 @pytest.mark.promise("P27", "P37")
-def test_what_fails_with_its_predecessor_had_no_attempt(keeping: CheckedQueue) -> None:
+def test_message_failed_by_its_predecessor_has_no_attempt(keeping: CheckedQueue) -> None:
     claim, (first,) = leased(keeping, "a")
     (second,) = keeping.enqueue("b", predecessor_ids=[first], on_predecessor_dead="fail")
     keeping.call("fail_now", claim_id=claim)
@@ -280,7 +284,7 @@ def test_what_fails_with_its_predecessor_had_no_attempt(keeping: CheckedQueue) -
 
 @pytest.mark.promise("P37")
 @each_end
-def test_without_history_the_present_lease_is_all(queue: CheckedQueue, routine: str) -> None:
+def test_without_history_days_only_the_lease_is_returned(queue: CheckedQueue, routine: str) -> None:
     claim, ids = leased(queue, "a", "b")
     for message in ids:
         assert past(queue, message) == [(1, "w1", None, None)]
@@ -292,7 +296,7 @@ def test_without_history_the_present_lease_is_all(queue: CheckedQueue, routine: 
 
 @pytest.mark.promise("P37")
 @each_end
-def test_history_may_begin_in_the_middle_of_a_lease(queue: CheckedQueue, routine: str) -> None:
+def test_history_may_be_enabled_during_a_lease(queue: CheckedQueue, routine: str) -> None:
     claim, (message,) = leased(queue, "a")
     queue.call("alter_queue", history_days=KEPT_DAYS)
     (lease,) = history_of(queue, message)
@@ -303,7 +307,7 @@ def test_history_may_begin_in_the_middle_of_a_lease(queue: CheckedQueue, routine
 
 @pytest.mark.promise("P37")
 @each_end
-def test_history_may_stop_in_the_middle_of_a_lease(keeping: CheckedQueue, routine: str) -> None:
+def test_history_may_be_disabled_during_a_lease(keeping: CheckedQueue, routine: str) -> None:
     claim, (message,) = leased(keeping, "a")
     keeping.call("retry_later", claim_id=claim, delay_seconds=0)
     keeping.call("promote")
@@ -316,26 +320,26 @@ def test_history_may_stop_in_the_middle_of_a_lease(keeping: CheckedQueue, routin
 
 
 @pytest.mark.promise("P37")
-@pytest.mark.parametrize("keeper", ["maintain", "purge_archive"])
-def test_history_is_kept_for_history_days(keeping: CheckedQueue, keeper: str) -> None:
+@pytest.mark.parametrize("routine", ["maintain", "purge_archive"])
+def test_history_is_kept_for_history_days(keeping: CheckedQueue, routine: str) -> None:
     claim, (old,) = leased(keeping, "a")
     keeping.call("complete", claim_id=claim)
     keeping.pass_seconds((KEPT_DAYS - 1) * DAY)
     claim, (new,) = leased(keeping, "b")
     keeping.call("complete", claim_id=claim)
-    keeping.call(keeper)
+    keeping.call(routine)
     assert past(keeping, old) == past(keeping, new) == [(1, "w1", "completed", None)]
     keeping.pass_seconds(2 * DAY)
-    keeping.call(keeper)
+    keeping.call(routine)
     assert past(keeping, old) == []
     assert past(keeping, new) == [(1, "w1", "completed", None)]
     keeping.pass_seconds(KEPT_DAYS * DAY)
-    keeping.call(keeper)
+    keeping.call(routine)
     assert keeping.stored()["history"] == 0
 
 
 @pytest.mark.promise("P37")
-def test_the_old_attempts_of_a_message_go_and_the_young_ones_stay(keeping: CheckedQueue) -> None:
+def test_maintain_purges_only_expired_attempts_of_a_message(keeping: CheckedQueue) -> None:
     claim, (message,) = leased(keeping, "a")
     keeping.call("release", claim_id=claim)
     keeping.pass_seconds((KEPT_DAYS + 1) * DAY)
@@ -346,7 +350,7 @@ def test_the_old_attempts_of_a_message_go_and_the_young_ones_stay(keeping: Check
 
 
 @pytest.mark.promise("P37")
-def test_a_purge_takes_no_more_than_its_batch_and_tells_how_much(keeping: CheckedQueue) -> None:
+def test_purge_archive_purges_at_most_batch_size_attempts(keeping: CheckedQueue) -> None:
     claim, _ = leased(keeping, *"abcde")
     keeping.call("complete", claim_id=claim)
     keeping.pass_seconds((KEPT_DAYS + 1) * DAY)
@@ -358,10 +362,10 @@ def test_a_purge_takes_no_more_than_its_batch_and_tells_how_much(keeping: Checke
 
 
 @pytest.mark.promise("P37")
-def test_a_call_of_maintain_purges_one_batch_or_more_and_tells_how_much(
+def test_maintain_purges_one_to_ten_batches_of_history(
     keeping: CheckedQueue,
 ) -> None:
-    """Up to ten batches where it keeps its time, on a loaded machine fewer."""
+    """Fewer than ten batches on a loaded machine, as its time is limited."""
     claim, _ = leased(keeping, *"abcdefghijklmnopqrstuvwxy")
     keeping.call("complete", claim_id=claim)
     keeping.pass_seconds((KEPT_DAYS + 1) * DAY)
@@ -375,7 +379,7 @@ def test_a_call_of_maintain_purges_one_batch_or_more_and_tells_how_much(
 
 
 @pytest.mark.promise("P37")
-def test_what_a_queue_kept_when_it_had_history_is_purged(keeping: CheckedQueue) -> None:
+def test_history_is_purged_after_history_days_is_set_to_zero(keeping: CheckedQueue) -> None:
     claim, (message,) = leased(keeping, "a")
     keeping.call("complete", claim_id=claim)
     keeping.call("maintain")
@@ -386,7 +390,7 @@ def test_what_a_queue_kept_when_it_had_history_is_purged(keeping: CheckedQueue) 
     assert keeping.stored()["history"] == 0
 
 
-def test_history_goes_with_its_queue_and_does_not_keep_it(keeping: CheckedQueue) -> None:
+def test_drop_queue_removes_history(keeping: CheckedQueue) -> None:
     other = keeping.another(history_days=1)
     for queue in (keeping, other):
         queue.enqueue("a")
@@ -398,7 +402,7 @@ def test_history_goes_with_its_queue_and_does_not_keep_it(keeping: CheckedQueue)
     other.call("drop_queue")
 
 
-def test_the_history_of_another_queue_is_unknown(keeping: CheckedQueue) -> None:
+def test_get_history_returns_nothing_for_another_queue(keeping: CheckedQueue) -> None:
     other = keeping.another(history_days=1)
     claim, (message,) = leased(keeping, "a")
     assert past(other, message) == []
@@ -407,20 +411,20 @@ def test_the_history_of_another_queue_is_unknown(keeping: CheckedQueue) -> None:
     other.call("drop_queue")
 
 
-def test_an_unknown_message_has_no_row(queue: CheckedQueue) -> None:
+def test_history_of_an_unknown_message_is_empty(queue: CheckedQueue) -> None:
     assert past(queue, 0) == past(queue, 2**62) == []
     queue.refused("RQ711", "get_history", message_id=None)
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("days", [-1, 36501])
-def test_history_days_has_its_range(queue: CheckedQueue, days: int) -> None:
+def test_history_days_out_of_range_is_refused(queue: CheckedQueue, days: int) -> None:
     for routine in ("alter_queue", "create_queue"):
         assert "history_days" in queue.refused("RQ711", routine, history_days=days)
     assert queue.call_one("queue_stats").history_days == 0
 
 
-def test_history_days_is_a_setting(queue: CheckedQueue) -> None:
+def test_alter_queue_changes_history_days(queue: CheckedQueue) -> None:
     queue.call("alter_queue", history_days=36500)
     assert queue.call_one("queue_stats").history_days == 36500
     queue.call("alter_queue", history_days=3)

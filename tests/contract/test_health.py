@@ -27,7 +27,7 @@ def check(connection: Connection, name: str, queue: str | None) -> Row:
 
 
 @pytest.mark.promise("P19")
-def test_a_new_queue_is_in_good_health(
+def test_health_of_a_new_queue_is_ok(
     server: Server, connection: Connection, queue: CheckedQueue
 ) -> None:
     found = [row for row in call(connection, "health") if row.queue_name == queue.name]
@@ -43,7 +43,7 @@ def test_a_new_queue_is_in_good_health(
 
 
 @pytest.mark.promise("P19")
-def test_what_is_kept_for_a_hundred_years_is_in_good_health(
+def test_health_accepts_retention_of_a_hundred_years(
     connection: Connection, queue: CheckedQueue
 ) -> None:
     queue.call("alter_queue", archive_days=36500, history_days=36500)
@@ -54,7 +54,7 @@ def test_what_is_kept_for_a_hundred_years_is_in_good_health(
 
 
 @pytest.mark.promise("P19")
-def test_every_check_has_a_status_a_figure_and_a_sentence(queue: CheckedQueue) -> None:
+def test_every_check_has_status_value_and_detail(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     for row in call(queue.connection, "health"):
         assert row.status in ("ok", "warning", "critical")
@@ -62,59 +62,61 @@ def test_every_check_has_a_status_a_figure_and_a_sentence(queue: CheckedQueue) -
         assert row.detail
 
 
+within_seconds = pytest.mark.parametrize(
+    ("seconds", "status"), [(5, "ok"), (100, "warning"), (400, "critical")]
+)
+
+
+def late_by(row: Row, seconds: float, status: str) -> bool:
+    """Return whether a check has this status and about this value."""
+    return row.status == status and seconds <= row.value < seconds + 60
+
+
 @pytest.mark.promise("P18", "P19")
 @pytest.mark.parametrize(("seconds", "status"), [(100, "ok"), (400, "warning"), (4000, "critical")])
-def test_a_message_that_waits_too_long_is_named(
+def test_health_reports_the_oldest_ready_message(
     connection: Connection, queue: CheckedQueue, seconds: int, status: str
 ) -> None:
     queue.enqueue("a")
     queue.pass_seconds(seconds)
-    row = check(connection, "oldest_ready", queue.name)
-    assert row.status == status
-    assert seconds <= row.value < seconds + 60
+    assert late_by(check(connection, "oldest_ready", queue.name), seconds, status)
     queue.call("pause_queue")
     assert "paused" in check(connection, "oldest_ready", queue.name).detail
 
 
 @pytest.mark.promise("P11", "P19")
-@pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (100, "warning"), (400, "critical")])
-def test_a_due_message_that_nobody_promotes_is_named(
+@within_seconds
+def test_health_reports_overdue_delayed_messages(
     connection: Connection, queue: CheckedQueue, seconds: int, status: str
 ) -> None:
     queue.enqueue("due", delay_seconds=10)
     queue.enqueue("not due", delay_seconds=100000)
     queue.pass_seconds(10 + seconds)
-    row = check(connection, "overdue_delayed", queue.name)
-    assert row.status == status
-    assert seconds <= row.value < seconds + 25
+    assert late_by(check(connection, "overdue_delayed", queue.name), seconds, status)
 
 
 @pytest.mark.promise("P09", "P19")
-@pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (100, "warning"), (400, "critical")])
-def test_an_expired_lease_that_nobody_reaps_is_named(
+@within_seconds
+def test_health_reports_expired_leases(
     connection: Connection, queue: CheckedQueue, seconds: int, status: str
 ) -> None:
     queue.enqueue("a", "b")
     queue.dequeue_one(lease_seconds=30)
     queue.dequeue_one(lease_seconds=10000)
     queue.pass_seconds(30 + seconds)
-    row = check(connection, "expired_leases", queue.name)
-    assert row.status == status
-    assert seconds <= row.value < seconds + 25
+    assert late_by(check(connection, "expired_leases", queue.name), seconds, status)
 
 
 @pytest.mark.requires("expiry")
 @pytest.mark.promise("P19", "P36")
-@pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (100, "warning"), (400, "critical")])
-def test_a_message_whose_time_has_come_and_that_nobody_withdraws_is_named(
+@within_seconds
+def test_health_reports_overdue_expiries(
     connection: Connection, queue: CheckedQueue, seconds: int, status: str
 ) -> None:
     queue.enqueue("due", expire_seconds=10)
     queue.enqueue("not due", expire_seconds=100000)
     queue.pass_seconds(10 + seconds)
-    row = check(connection, "overdue_expiries", queue.name)
-    assert row.status == status
-    assert seconds <= row.value < seconds + 25
+    assert late_by(check(connection, "overdue_expiries", queue.name), seconds, status)
     queue.call("maintain")
     row = check(connection, "overdue_expiries", queue.name)
     assert (row.status, row.value) == ("ok", 0)
@@ -122,7 +124,7 @@ def test_a_message_whose_time_has_come_and_that_nobody_withdraws_is_named(
 
 @pytest.mark.promise("P19", "P37")
 @pytest.mark.parametrize(("hours", "status"), [(0.5, "ok"), (5, "warning"), (30, "critical")])
-def test_history_that_nobody_deletes_is_named(
+def test_health_reports_overdue_history(
     connection: Connection, queue: CheckedQueue, hours: float, status: str
 ) -> None:
     queue.call("alter_queue", history_days=2)
@@ -130,16 +132,14 @@ def test_history_that_nobody_deletes_is_named(
     queue.call("complete", claim_id=queue.dequeue_one().claim_id)
     seconds = hours * 3600
     queue.pass_seconds(int(2 * 86400 + seconds))
-    row = check(connection, "overdue_history", queue.name)
-    assert row.status == status
-    assert seconds <= row.value < seconds + 25
+    assert late_by(check(connection, "overdue_history", queue.name), seconds, status)
     queue.call("maintain")
     row = check(connection, "overdue_history", queue.name)
     assert (row.status, row.value) == ("ok", 0)
 
 
 @pytest.mark.promise("P10", "P19")
-def test_dead_messages_are_counted(connection: Connection, queue: CheckedQueue) -> None:
+def test_health_counts_dead_messages(connection: Connection, queue: CheckedQueue) -> None:
     queue.make_dead("a", "b")
     row = check(connection, "dead_messages", queue.name)
     assert (row.status, row.value) == ("warning", 2)

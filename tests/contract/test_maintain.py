@@ -1,4 +1,4 @@
-"""maintain, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
+"""maintain; test_maintenance.py covers what the routines of maintenance share."""
 
 from contextlib import closing
 
@@ -11,7 +11,7 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
 DAY = 86400
-FAULT = "maintain_fault"
+CHECK = "maintain_fault"
 
 
 def maintain(queue: CheckedQueue, **arguments: int) -> Row:
@@ -19,7 +19,7 @@ def maintain(queue: CheckedQueue, **arguments: int) -> Row:
 
 
 @pytest.mark.promise("P09", "P10", "P11", "P19")
-def test_all_housekeeping_is_done_in_one_call(queue: CheckedQueue) -> None:
+def test_maintain_does_all_maintenance_in_one_call(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     queue.enqueue("done")
     queue.finish_one()
@@ -43,7 +43,7 @@ def test_all_housekeeping_is_done_in_one_call(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P19")
-def test_without_a_name_every_queue_is_maintained(
+def test_maintain_without_a_name_maintains_every_queue(
     connection: Connection, queue: CheckedQueue
 ) -> None:
     other = queue.another()
@@ -53,7 +53,7 @@ def test_without_a_name_every_queue_is_maintained(
     first = call(connection, "maintain")
     assert len(first) == min(1000, len(call(connection, "queue_stats", max_count=1)))
     promoted = {row.queue_name: row.promoted for row in first}
-    # A call takes a thousand queues, and the tests may have left more than that.
+    # A call maintains 1000 queues at random, and tests may have left more.
     while not {queue.name, other.name} <= promoted.keys():
         rows = call(connection, "maintain", queue_name=None)
         promoted = {row.queue_name: row.promoted for row in rows} | promoted
@@ -64,7 +64,7 @@ def test_without_a_name_every_queue_is_maintained(
 
 @pytest.mark.promise("P19")
 @pytest.mark.requires("genuine")
-def test_while_one_session_is_at_it_others_are_not_elected_and_do_not_wait(
+def test_maintain_returns_not_elected_during_another_call(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("delayed", delay_seconds=10)
@@ -81,20 +81,20 @@ def test_while_one_session_is_at_it_others_are_not_elected_and_do_not_wait(
 
 
 @pytest.mark.promise("P19")
-def test_each_queue_elects_for_itself(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
+def test_each_queue_has_its_own_election(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
     with transaction(elsewhere.connection):
         assert maintain(elsewhere).elected is True
         assert maintain(queue.another()).elected is True
 
 
 @pytest.mark.promise("P19")
-def test_a_session_that_is_elected_may_call_again(queue: CheckedQueue) -> None:
+def test_elected_session_may_call_maintain_again(queue: CheckedQueue) -> None:
     with transaction(queue.connection):
         assert [maintain(queue).elected for _ in range(2)] == [True, True]
 
 
 @pytest.mark.promise("P17", "P19")
-def test_rolled_back_housekeeping_is_done_again(queue: CheckedQueue) -> None:
+def test_rolled_back_maintain_is_repeated(queue: CheckedQueue) -> None:
     queue.enqueue("leased")
     queue.dequeue_one()
     queue.enqueue("delayed", delay_seconds=10)
@@ -108,7 +108,7 @@ def test_rolled_back_housekeeping_is_done_again(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P19")
-def test_a_small_batch_size_does_the_work_in_parts(queue: CheckedQueue) -> None:
+def test_maintain_promotes_at_most_batch_size_messages(queue: CheckedQueue) -> None:
     queue.enqueue(*["delayed"] * 5, delay_seconds=10)
     queue.pass_seconds(100)
     promoted = [maintain(queue, batch_size=2).promoted for _ in range(4)]
@@ -117,10 +117,10 @@ def test_a_small_batch_size_does_the_work_in_parts(queue: CheckedQueue) -> None:
 
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P13", "P14")
-def test_many_rounds_of_everything_lose_nothing(queue: CheckedQueue) -> None:
+def test_many_rounds_of_work_lose_no_message(queue: CheckedQueue) -> None:
     seen: list[str | None] = []
     for turn in range(30):
-        messages = [{"body": f"{turn}.{place}", "priority": place % 3} for place in range(40)]
+        messages = [{"body": f"{turn}.{number}", "priority": number % 3} for number in range(40)]
         queue.call("enqueue_batch", messages=messages)
         rows = queue.dequeue(40)
         common = {"claim_id": rows[0].claim_id}
@@ -138,21 +138,20 @@ def test_many_rounds_of_everything_lose_nothing(queue: CheckedQueue) -> None:
     while rows := queue.dequeue(1000):
         seen += bodies(rows)
         queue.call("complete", claim_id=rows[0].claim_id)
-    expected = {f"{turn}.{place}" for turn in range(30) for place in range(40)}
+    expected = {f"{turn}.{number}" for turn in range(30) for number in range(40)}
     assert len(seen) == len(expected)
     assert set(seen) == expected
 
 
 @pytest.mark.promise("P19")
-def test_messages_finished_before_the_archive_was_switched_off_do_not_stay_for_ever(
+def test_maintain_purges_after_archive_days_is_set_to_zero(
     queue: CheckedQueue,
 ) -> None:
     queue.call("alter_queue", archive_days=1)
     ids = queue.enqueue("archived", "finished")
-    for step in range(2):
-        queue.finish_one()
-        if step == 0:
-            assert maintain(queue).archived == 1
+    queue.finish_one()
+    assert maintain(queue).archived == 1
+    queue.finish_one()
     queue.call("alter_queue", archive_days=0)
     queue.pass_seconds(61)
     maintain(queue)
@@ -160,26 +159,25 @@ def test_messages_finished_before_the_archive_was_switched_off_do_not_stay_for_e
 
 
 @pytest.mark.promise("P15")
-def test_an_empty_name_is_no_queue(connection: Connection) -> None:
+def test_maintain_refuses_an_empty_name(connection: Connection) -> None:
     refused(connection, "RQ701", "maintain", queue_name="")
 
 
 @pytest.mark.slow("waits for a lock", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P11", "P19")
-def test_a_queue_that_cannot_be_maintained_keeps_no_other_one_from_it(
+def test_maintain_continues_after_an_error_in_one_queue(
     server: Server, empty_database: str
 ) -> None:
     migrate(empty_database)
     with closing(server.connect(empty_database)) as connection:
-        queues = [new_queue(connection, f"queue {place}") for place in range(5)]
+        queues = [new_queue(connection, f"queue {number}") for number in range(5)]
         for late in queues:
             late.enqueue("delayed", delay_seconds=10)
             late.pass_seconds(100)
         broken = queues[2]
         table = "rowq_ready" if server.engine == "oracle" else "rowq.ready"
         dialect = dialect_of(connection)
-        # Queues have the numbers 1, 2, 3 in the order in which they were made, and MariaDB has rows
-        # of its own in each of them, with message_id 0.
+        # Queue ids are 1, 2, 3, ... MariaDB has a sentinel row with message_id 0 in each queue.
         check = "check (queue_id <> 3 or message_id = 0)"
         dialect.execute(connection, f"alter table {table} add constraint rowq_sabotage {check}")
         rows = call(connection, "maintain", queue_name=None)
@@ -187,7 +185,7 @@ def test_a_queue_that_cannot_be_maintained_keeps_no_other_one_from_it(
             late.name: int(late is not broken) for late in queues
         }
         if server.engine in {"postgres", "mysql"}:
-            [found] = [row for row in call(connection, "health") if row.check_name == FAULT]
+            [found] = [row for row in call(connection, "health") if row.check_name == CHECK]
             assert (found.status, found.value) == ("critical", 1)
             assert broken.name in found.detail
         with pytest.raises(Exception, match=r"(?i)rowq_sabotage"):
@@ -198,5 +196,5 @@ def test_a_queue_that_cannot_be_maintained_keeps_no_other_one_from_it(
         rows = call(connection, "maintain", queue_name=None)
         assert {row.queue_name for row in rows if row.promoted} == {broken.name}
         if server.engine in {"postgres", "mysql"}:
-            [found] = [row for row in call(connection, "health") if row.check_name == FAULT]
+            [found] = [row for row in call(connection, "health") if row.check_name == CHECK]
             assert (found.status, found.value) == ("ok", 0)

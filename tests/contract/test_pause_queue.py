@@ -9,7 +9,7 @@ from tests.helpers.queues import CheckedQueue
 pytestmark = pytest.mark.promise("P18")
 
 
-def test_a_paused_queue_accepts_messages_and_delivers_none(queue: CheckedQueue) -> None:
+def test_paused_queue_accepts_messages_and_delivers_none(queue: CheckedQueue) -> None:
     queue.enqueue("before")
     row = queue.call_one("pause_queue")
     assert (row.queue_name, row.outcome) == (queue.name, "paused")
@@ -21,13 +21,13 @@ def test_a_paused_queue_accepts_messages_and_delivers_none(queue: CheckedQueue) 
     assert queue.counts() == (3, 0, 0, 0)
 
 
-def test_a_paused_queue_can_be_looked_at(queue: CheckedQueue) -> None:
+def test_peek_reads_a_paused_queue(queue: CheckedQueue) -> None:
     queue.enqueue("seen")
     queue.call("pause_queue")
     assert queue.call_one("peek").body == "seen"
 
 
-def test_leased_messages_are_finished_while_the_queue_is_paused(queue: CheckedQueue) -> None:
+def test_paused_queue_finishes_leased_messages(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b", "c", "d")
     rows = queue.dequeue(4)
     queue.call("pause_queue")
@@ -43,7 +43,7 @@ def test_leased_messages_are_finished_while_the_queue_is_paused(queue: CheckedQu
     assert list(found.values()) == ["completed", "retrying", "dead", "released"]
 
 
-def test_housekeeping_goes_on_while_the_queue_is_paused(queue: CheckedQueue) -> None:
+def test_maintain_works_on_a_paused_queue(queue: CheckedQueue) -> None:
     queue.enqueue("leased")
     queue.dequeue_one()
     queue.enqueue("delayed", delay_seconds=60)
@@ -56,12 +56,12 @@ def test_housekeeping_goes_on_while_the_queue_is_paused(queue: CheckedQueue) -> 
     assert bodies(queue.dequeue(10)) == ["leased", "delayed"]
 
 
-def test_a_paused_queue_may_be_paused_again(queue: CheckedQueue) -> None:
+def test_pause_queue_may_be_repeated(queue: CheckedQueue) -> None:
     for _ in range(2):
         assert queue.call_one("pause_queue").outcome == "paused"
 
 
-def test_other_queues_go_on(queue: CheckedQueue) -> None:
+def test_pause_queue_leaves_other_queues(queue: CheckedQueue) -> None:
     other = queue.another()
     other.enqueue("delivered")
     queue.call("pause_queue")
@@ -69,7 +69,9 @@ def test_other_queues_go_on(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P17", "P18")
-def test_a_rolled_back_pause_stops_nothing(connection: Connection, queue: CheckedQueue) -> None:
+def test_rolled_back_pause_does_not_stop_delivery(
+    connection: Connection, queue: CheckedQueue
+) -> None:
     queue.enqueue("delivered")
     with rolled_back(connection):
         queue.call("pause_queue")

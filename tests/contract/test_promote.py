@@ -1,4 +1,4 @@
-"""promote, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
+"""promote; test_maintenance.py covers what the routines of maintenance share."""
 
 import pytest
 

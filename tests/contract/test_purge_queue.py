@@ -21,7 +21,7 @@ def full(queue: CheckedQueue) -> CheckedQueue:
 
 
 @pytest.mark.promise("P15")
-def test_waiting_messages_go_and_leased_and_dead_ones_stay(full: CheckedQueue) -> None:
+def test_purge_queue_keeps_leased_and_dead_messages(full: CheckedQueue) -> None:
     assert full.call_one("purge_queue").removed == 5
     assert full.counts() == (0, 0, 1, 1)
     assert full.dequeue(10) == []
@@ -29,13 +29,13 @@ def test_waiting_messages_go_and_leased_and_dead_ones_stay(full: CheckedQueue) -
 
 
 @pytest.mark.promise("P15")
-def test_dead_ones_go_too_when_asked_for(full: CheckedQueue) -> None:
+def test_purge_queue_removes_dead_messages_on_request(full: CheckedQueue) -> None:
     assert full.call_one("purge_queue", include_dead=True).removed == 6
     assert full.counts() == (0, 0, 1, 0)
 
 
 @pytest.mark.promise("P02")
-def test_a_leased_message_is_delivered_again_after_a_purge(full: CheckedQueue) -> None:
+def test_leased_message_is_redelivered_after_a_purge(full: CheckedQueue) -> None:
     full.call("purge_queue", include_dead=True)
     full.pass_seconds(100)
     full.call("maintain")
@@ -43,17 +43,15 @@ def test_a_leased_message_is_delivered_again_after_a_purge(full: CheckedQueue) -
 
 
 @pytest.mark.promise("P15")
-def test_a_purge_in_parts_takes_no_more_than_asked_for(full: CheckedQueue) -> None:
-    sizes = [2, 2, 2, 2]
-    removed = [
-        full.call_one("purge_queue", include_dead=True, max_messages=size).removed for size in sizes
-    ]
-    assert removed == [2, 2, 2, 0]
+def test_purge_queue_removes_at_most_max_messages(full: CheckedQueue) -> None:
+    for expected in (2, 2, 2, 0):
+        row = full.call_one("purge_queue", include_dead=True, max_messages=2)
+        assert row.removed == expected
     assert full.counts() == (0, 0, 1, 0)
 
 
 @pytest.mark.promise("P15")
-def test_purged_messages_are_gone_and_their_dedup_keys_free(queue: CheckedQueue) -> None:
+def test_purge_queue_releases_dedup_keys(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     ids = queue.enqueue("ready", dedup_key="a")
     ids += queue.enqueue("delayed", dedup_key="b", delay_seconds=9)
@@ -64,7 +62,7 @@ def test_purged_messages_are_gone_and_their_dedup_keys_free(queue: CheckedQueue)
 
 
 @pytest.mark.promise("P15")
-def test_a_retried_message_is_purged_too(queue: CheckedQueue) -> None:
+def test_purge_queue_removes_released_messages(queue: CheckedQueue) -> None:
     queue.enqueue("again")
     queue.finish_one("release")
     assert queue.call_one("purge_queue").removed == 1
@@ -73,9 +71,7 @@ def test_a_retried_message_is_purged_too(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
-def test_a_message_that_another_session_is_taking_is_left_to_it(
-    queue: CheckedQueue, elsewhere: CheckedQueue
-) -> None:
+def test_purge_queue_skips_locked_messages(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
     queue.enqueue("taken", "purged")
     with transaction(elsewhere.connection):
         assert elsewhere.dequeue_one().body == "taken"
@@ -85,7 +81,7 @@ def test_a_message_that_another_session_is_taking_is_left_to_it(
 
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P15")
-def test_more_than_one_step_is_purged_in_one_call(queue: CheckedQueue) -> None:
+def test_purge_queue_removes_more_than_one_step(queue: CheckedQueue) -> None:
     messages = [{"body": "x", "priority": number % 10} for number in range(10000)]
     for _ in range(2):
         queue.call("enqueue_batch", messages=messages)
@@ -95,12 +91,12 @@ def test_more_than_one_step_is_purged_in_one_call(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_an_empty_queue_has_nothing_to_purge(queue: CheckedQueue) -> None:
+def test_purge_queue_of_an_empty_queue_removes_nothing(queue: CheckedQueue) -> None:
     assert queue.call_one("purge_queue", include_dead=True).removed == 0
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_purge_removes_nothing(connection: Connection, full: CheckedQueue) -> None:
+def test_rolled_back_purge_removes_nothing(connection: Connection, full: CheckedQueue) -> None:
     with rolled_back(connection):
         full.call("purge_queue", include_dead=True)
     assert full.counts() == (3, 2, 1, 1)
@@ -108,7 +104,9 @@ def test_a_rolled_back_purge_removes_nothing(connection: Connection, full: Check
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("max_messages", [0, -1, 10001])
-def test_a_part_beyond_its_bounds_is_refused(full: CheckedQueue, max_messages: int) -> None:
+def test_purge_queue_refuses_max_messages_out_of_range(
+    full: CheckedQueue, max_messages: int
+) -> None:
     text = full.refused("RQ711", "purge_queue", max_messages=max_messages)
     assert "max_messages" in text
     assert full.counts() == (3, 2, 1, 1)
@@ -116,6 +114,8 @@ def test_a_part_beyond_its_bounds_is_refused(full: CheckedQueue, max_messages: i
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("max_messages", [1, 10000])
-def test_a_part_at_its_bounds_is_taken(full: CheckedQueue, max_messages: int) -> None:
+def test_purge_queue_accepts_the_bounds_of_max_messages(
+    full: CheckedQueue, max_messages: int
+) -> None:
     row = full.call_one("purge_queue", max_messages=max_messages)
     assert row.removed == min(max_messages, 5)

@@ -22,19 +22,19 @@ def full(queue: CheckedQueue) -> CheckedQueue:
 
 
 @pytest.mark.promise("P02")
-def test_messages_are_counted_by_where_they_are(full: CheckedQueue) -> None:
+def test_queue_stats_counts_messages_by_state(full: CheckedQueue) -> None:
     assert full.counts() == (3, 2, 4, 1)
 
 
 @pytest.mark.promise("P02")
-def test_a_new_queue_has_nothing(queue: CheckedQueue) -> None:
+def test_queue_stats_of_a_new_queue_are_zero(queue: CheckedQueue) -> None:
     row = queue.call_one("queue_stats")
     assert (row.ready, row.delayed, row.leased, row.dead) == (0, 0, 0, 0)
     assert (row.is_paused, row.oldest_ready_seconds) == (False, None)
 
 
 @pytest.mark.promise("P02")
-def test_without_a_name_every_queue_is_shown_in_the_order_of_names(
+def test_queue_stats_without_a_name_returns_every_queue(
     connection: Connection, full: CheckedQueue
 ) -> None:
     rows = call(connection, "queue_stats")
@@ -48,14 +48,14 @@ def test_without_a_name_every_queue_is_shown_in_the_order_of_names(
 
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("max_count", [1, 2, 3, 4, 100000000])
-def test_counting_stops_at_max_count(full: CheckedQueue, max_count: int) -> None:
+def test_queue_stats_counts_up_to_max_count(full: CheckedQueue, max_count: int) -> None:
     row = full.call_one("queue_stats", max_count=max_count)
     found = (row.ready, row.delayed, row.leased, row.dead)
     assert found == tuple(min(count, max_count) for count in (3, 2, 4, 1))
 
 
 @pytest.mark.promise("P05")
-def test_the_age_is_that_of_the_oldest_message_at_the_head_of_a_lane(queue: CheckedQueue) -> None:
+def test_oldest_ready_seconds_is_of_the_oldest_lane_head(queue: CheckedQueue) -> None:
     queue.enqueue("old", priority=9)
     queue.pass_seconds(1000)
     queue.enqueue("young", priority=0)
@@ -69,7 +69,7 @@ def test_the_age_is_that_of_the_oldest_message_at_the_head_of_a_lane(queue: Chec
 
 
 @pytest.mark.promise("P01")
-def test_only_what_is_committed_counts_for_others(queue: CheckedQueue) -> None:
+def test_queue_stats_counts_uncommitted_only_for_their_session(queue: CheckedQueue) -> None:
     with rolled_back(queue.connection):
         queue.enqueue("a")
         assert queue.counts() == (1, 0, 0, 0)
@@ -78,6 +78,8 @@ def test_only_what_is_committed_counts_for_others(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("max_count", [0, -1, 100000001, None])
-def test_a_number_out_of_range_is_refused(queue: CheckedQueue, max_count: int | None) -> None:
+def test_queue_stats_refuses_max_count_out_of_range(
+    queue: CheckedQueue, max_count: int | None
+) -> None:
     text = queue.refused("RQ711", "queue_stats", max_count=max_count)
     assert "max_count" in text

@@ -7,7 +7,7 @@ from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P18")
-def test_delivery_goes_on_in_order(queue: CheckedQueue) -> None:
+def test_resume_queue_delivers_in_order(queue: CheckedQueue) -> None:
     queue.enqueue("first")
     queue.call("pause_queue")
     queue.enqueue("second")
@@ -18,5 +18,5 @@ def test_delivery_goes_on_in_order(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P18")
-def test_a_queue_that_is_not_paused_may_be_resumed(queue: CheckedQueue) -> None:
+def test_resume_queue_accepts_a_queue_that_is_not_paused(queue: CheckedQueue) -> None:
     assert queue.call_one("resume_queue").outcome == "resumed"

@@ -1,4 +1,4 @@
-"""wait_for_result: it returns when the message has ended, or the time is up."""
+"""wait_for_result: it returns when the message has ended, or at its timeout."""
 
 import threading
 import time
@@ -16,11 +16,11 @@ __all__ = ["keeping"]
 pytestmark = pytest.mark.requires("results")
 
 LONG = 20.0
-"""Seconds that no wait of these tests takes."""
+"""Seconds, longer than any wait of these tests."""
 
 
 class Waiter(threading.Thread):
-    """A session that waits for a result in a thread of its own."""
+    """A session that waits for a result, in a thread."""
 
     def __init__(self, queue: CheckedQueue, message_id: int) -> None:
         super().__init__(daemon=True)
@@ -33,14 +33,14 @@ class Waiter(threading.Thread):
         self._end = wait_for(self._queue, self._message_id, LONG)
 
     def end(self) -> object:
-        """Return what the session was told, which has to be soon."""
+        """Return what the call returned, which must be soon."""
         self.join(LONG / 2)
         assert not self.is_alive()
         return self._end
 
 
 @pytest.mark.promise("P32")
-def test_who_waits_is_told_of_the_result(keeping: CheckedQueue, elsewhere: CheckedQueue) -> None:
+def test_wait_for_result_returns_the_result(keeping: CheckedQueue, elsewhere: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     waiter = Waiter(elsewhere, message)
     time.sleep(0.3)
@@ -51,7 +51,7 @@ def test_who_waits_is_told_of_the_result(keeping: CheckedQueue, elsewhere: Check
 
 @pytest.mark.promise("P32")
 @pytest.mark.parametrize("end", ["dead", "cancelled", "purged"])
-def test_who_waits_is_told_of_any_end(
+def test_wait_for_result_returns_any_end(
     keeping: CheckedQueue, elsewhere: CheckedQueue, end: str
 ) -> None:
     (message,) = keeping.enqueue("a")
@@ -59,17 +59,16 @@ def test_who_waits_is_told_of_any_end(
     time.sleep(0.1)
     if end == "dead":
         keeping.finish_one("fail_now", error="broken")
-        assert waiter.end() == ("dead", None, "broken")
     elif end == "cancelled":
         keeping.call("cancel", message_ids=[message])
-        assert waiter.end() == ("cancelled", None, None)
     else:
         keeping.call("purge_queue")
-        assert waiter.end() == ("cancelled", None, None)
+    expected = ("dead", None, "broken") if end == "dead" else ("cancelled", None, None)
+    assert waiter.end() == expected
 
 
 @pytest.mark.promise("P32")
-def test_what_has_ended_is_told_at_once(keeping: CheckedQueue) -> None:
+def test_wait_for_result_returns_at_once_after_the_end(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     keeping.finish_one(results=[7])
     (dead,) = keeping.make_dead("b")
@@ -86,7 +85,9 @@ def test_what_has_ended_is_told_at_once(keeping: CheckedQueue) -> None:
 
 @pytest.mark.promise("P32")
 @pytest.mark.parametrize("seconds", [0, 0.3])
-def test_when_the_time_is_up_there_is_the_state(keeping: CheckedQueue, seconds: float) -> None:
+def test_wait_for_result_returns_the_state_at_timeout(
+    keeping: CheckedQueue, seconds: float
+) -> None:
     (message,) = keeping.enqueue("a")
     began = time.monotonic()
     assert wait_for(keeping, message, seconds) == ("ready", None, None)
@@ -96,7 +97,7 @@ def test_when_the_time_is_up_there_is_the_state(keeping: CheckedQueue, seconds: 
 
 
 @pytest.mark.promise("P15", "P32")
-def test_to_wait_takes_a_queue_that_keeps_results(queue: CheckedQueue) -> None:
+def test_wait_for_result_requires_result_seconds(queue: CheckedQueue) -> None:
     (message,) = queue.enqueue("a")
     text = queue.refused("RQ711", "wait_for_result", message_id=message, wait_seconds=5)
     assert "result_seconds" in text
@@ -105,20 +106,22 @@ def test_to_wait_takes_a_queue_that_keeps_results(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("seconds", [-1, 3601, float("nan")])
-def test_a_wait_has_its_range(keeping: CheckedQueue, seconds: float) -> None:
+def test_wait_seconds_out_of_range_is_refused(keeping: CheckedQueue, seconds: float) -> None:
     (message,) = keeping.enqueue("a")
     keeping.refused("RQ711", "wait_for_result", message_id=message, wait_seconds=seconds)
 
 
 @pytest.mark.promise("P15")
-def test_bad_arguments_are_refused(keeping: CheckedQueue, connection: Connection) -> None:
+def test_wait_for_result_refuses_invalid_arguments(
+    keeping: CheckedQueue, connection: Connection
+) -> None:
     keeping.refused("RQ711", "wait_for_result", message_id=None, wait_seconds=1)
     refused(connection, "RQ711", "wait_for_result", queue_name=None, message_id=1)
     refused(connection, "RQ701", "wait_for_result", queue_name="nowhere", message_id=1)
 
 
 @pytest.mark.promise("P32")
-def test_who_waits_is_told_that_the_queue_is_gone(
+def test_wait_for_result_raises_after_the_queue_is_dropped(
     keeping: CheckedQueue, connect: type[Connection]
 ) -> None:
     (message,) = keeping.enqueue("a")
@@ -140,7 +143,7 @@ def test_who_waits_is_told_that_the_queue_is_gone(
 
 
 @pytest.mark.promise("P17")
-def test_it_refuses_to_commit_its_caller_s_transaction(
+def test_wait_for_result_refuses_an_open_transaction(
     keeping: CheckedQueue, connection: Connection, elsewhere: CheckedQueue
 ) -> None:
     with rolled_back(connection):

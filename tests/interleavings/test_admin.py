@@ -1,4 +1,4 @@
-"""A queue is created and dropped beside sessions that use it."""
+"""create_queue and drop_queue beside sessions that use the queue."""
 
 import contextlib
 import time
@@ -13,9 +13,9 @@ from tests.interleavings.work import each_ending, everything
 
 
 def start_to_drop(admin: Session, holder: Session, queue: str) -> Running[Any]:
-    """Call drop_queue, and again, until it is seen to wait for another session.
+    """Repeat drop_queue until it is seen to wait for another session.
 
-    It waits for moments only, which a loaded machine may let pass unseen.
+    It waits for milliseconds, which a loaded machine may miss.
     """
     for _ in range(50):
         dropping = admin.start(lambda own: own.drop_queue(queue, force=True))
@@ -29,7 +29,7 @@ def start_to_drop(admin: Session, holder: Session, queue: str) -> Running[Any]:
 
 
 @pytest.mark.promise("P01", "P02")
-def test_drop_queue_gives_way_to_an_open_enqueue(sessions: Open, queue: str) -> None:
+def test_drop_queue_fails_beside_an_open_enqueue(sessions: Open, queue: str) -> None:
     producer, admin = sessions(2)
     sent = [producer.begin().queue.enqueue(queue, 0).message_id]
     dropping = start_to_drop(admin, producer, queue)
@@ -41,9 +41,7 @@ def test_drop_queue_gives_way_to_an_open_enqueue(sessions: Open, queue: str) -> 
 
 
 @pytest.mark.promise("P02")
-def test_drop_queue_gives_way_to_a_worker_that_needs_what_it_locks(
-    sessions: Open, queue: str
-) -> None:
+def test_drop_queue_gives_way_to_a_completing_worker(sessions: Open, queue: str) -> None:
     worker, admin = sessions(2)
     worker.queue.enqueue(queue, 0)
     claim = worker.begin().queue.dequeue_fast(queue)[0].claim_id
@@ -56,9 +54,7 @@ def test_drop_queue_gives_way_to_a_worker_that_needs_what_it_locks(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("force", [False, True])
-def test_drop_queue_beside_an_open_pause_says_that_the_queue_is_busy(
-    sessions: Open, queue: str, *, force: bool
-) -> None:
+def test_drop_queue_fails_beside_an_open_pause(sessions: Open, queue: str, *, force: bool) -> None:
     other, admin = sessions(2)
     other.begin().queue.pause_queue(queue)
     with pytest.raises(QueueBusy):
@@ -69,7 +65,7 @@ def test_drop_queue_beside_an_open_pause_says_that_the_queue_is_busy(
 
 @pytest.mark.promise("P01", "P15")
 @each_ending
-def test_an_enqueue_beside_an_open_drop_of_its_queue_is_refused_or_kept(
+def test_enqueue_waits_for_an_open_drop_of_its_queue(
     sessions: Open, queue: str, ending: str
 ) -> None:
     admin, producer = sessions(2)
@@ -87,7 +83,7 @@ def test_an_enqueue_beside_an_open_drop_of_its_queue_is_refused_or_kept(
 
 @pytest.mark.pitfall("sqlserver 12")
 @pytest.mark.promise("P15")
-def test_two_sessions_create_one_queue(sessions: Open, queue_name: str) -> None:
+def test_two_sessions_create_the_same_queue_once(sessions: Open, queue_name: str) -> None:
     first, second = sessions(2)
     assert first.begin().queue.create_queue(queue_name).outcome == "created"
     creating = second.start(lambda own: own.create_queue(queue_name))

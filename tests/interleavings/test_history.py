@@ -1,4 +1,4 @@
-"""An attempt ends once, whoever is at it at the same time: one row says how."""
+"""An attempt ends once, with one row of history, beside any other session."""
 
 import pytest
 
@@ -22,19 +22,19 @@ def kept(sessions: Open, queue: str) -> str:
 
 
 def past(session: Session, queue: str, message_id: int) -> list[str | None]:
-    """Return the outcomes of a message's attempts, None for the present lease."""
+    """Return the outcomes of a message's attempts, None for the current lease."""
     return [attempt.outcome for attempt in session.queue.get_history(queue, message_id)]
 
 
 def pasts(session: Session, queue: str, ids: list[int]) -> list[list[str | None]]:
-    """Return what past does, message by message."""
+    """Return the outcomes of each message."""
     return [past(session, queue, message_id) for message_id in ids]
 
 
 @pytest.mark.promise("P37")
 @each_ending
 @each_finish
-def test_an_end_is_seen_when_it_is_committed(
+def test_ended_attempt_is_visible_after_commit(
     sessions: Open, kept: str, finish: str, ending: str
 ) -> None:
     worker, other = sessions(2)
@@ -51,7 +51,7 @@ def test_an_end_is_seen_when_it_is_committed(
 
 @pytest.mark.promise("P37")
 @each_ending
-def test_a_dequeue_that_is_rolled_back_was_no_attempt(
+def test_uncommitted_dequeue_is_no_attempt_elsewhere(
     sessions: Open, kept: str, ending: str
 ) -> None:
     worker, other = sessions(2)
@@ -71,7 +71,7 @@ def test_a_dequeue_that_is_rolled_back_was_no_attempt(
 @pytest.mark.promise("P08", "P37")
 @each_ending
 @each_finish
-def test_a_finish_beside_an_open_reap_leaves_one_row(
+def test_finish_beside_an_open_reap_leaves_one_attempt(
     sessions: Open, kept: str, finish: str, ending: str
 ) -> None:
     worker, reaper = sessions(2)
@@ -93,7 +93,7 @@ def test_a_finish_beside_an_open_reap_leaves_one_row(
 @pytest.mark.promise("P03", "P37")
 @each_ending
 @each_finish
-def test_a_reap_beside_an_open_finish_leaves_one_row(
+def test_reap_beside_an_open_finish_leaves_one_attempt(
     sessions: Open, kept: str, finish: str, ending: str
 ) -> None:
     worker, reaper = sessions(2)
@@ -112,7 +112,7 @@ def test_a_reap_beside_an_open_finish_leaves_one_row(
 @pytest.mark.requires("cancel")
 @each_ending
 @each_finish
-def test_a_finish_beside_an_open_cancel_says_which_came_first(
+def test_finish_beside_an_open_cancel_waits_for_it(
     sessions: Open, kept: str, finish: str, ending: str
 ) -> None:
     worker, other = sessions(2)
@@ -131,7 +131,7 @@ def test_a_finish_beside_an_open_cancel_says_which_came_first(
 @pytest.mark.requires("cancel")
 @each_ending
 @each_finish
-def test_a_cancel_beside_an_open_finish_changes_no_outcome(
+def test_cancel_beside_an_open_finish_changes_no_outcome(
     sessions: Open, kept: str, finish: str, ending: str
 ) -> None:
     worker, other = sessions(2)
@@ -153,23 +153,25 @@ def test_two_sessions_end_parts_of_one_claim(
     first, second = sessions(2)
     claim, ids = claim_of(first, kept, 3)
     first.begin().queue.complete(kept, claim, ids[:2])
-    # The second one names a message of the first, too.
+    # Both sessions name the second message.
     finishing = second.start(lambda own: FINISHES[finish](own, kept, claim, ids[1:]))
     finishing.waits_for(first)
     first.end(ending)
-    told = [result.outcome for result in finishing.result()]
+    found = [result.outcome for result in finishing.result()]
     done = DONE[finish]
     if ending == "commit":
-        assert told == ["stale", done]
+        assert found == ["stale", done]
         assert pasts(first, kept, ids) == [["completed"], ["completed"], [done]]
     else:
-        assert told == [done, done]
+        assert found == [done, done]
         assert pasts(first, kept, ids) == [[None], [done], [done]]
 
 
 @pytest.mark.promise("P37")
 @each_ending
-def test_a_switch_counts_for_what_ends_after_it(sessions: Open, queue: str, ending: str) -> None:
+def test_history_days_applies_to_attempts_that_end_later(
+    sessions: Open, queue: str, ending: str
+) -> None:
     admin, worker = sessions(2)
     claim, ids = claim_of(worker, queue, 3)
     worker.queue.complete(queue, claim, ids[:1])
@@ -180,13 +182,13 @@ def test_a_switch_counts_for_what_ends_after_it(sessions: Open, queue: str, endi
     last = ["dead"] if ending == "commit" else []
     assert pasts(admin, queue, ids) == [[], [], last]
     for attempt in admin.queue.get_history(queue, ids[2]):
-        # It was leased before anybody asked for its history.
+        # The lease is older than the setting.
         assert attempt.ended_at is not None
         assert attempt.leased_at < attempt.ended_at
 
 
 def overdue(session: Session, queue: str) -> list[int]:
-    """Let two attempts end, so long ago that they are to be purged; return their messages."""
+    """End two attempts that are due to be purged; return their messages."""
     claim, ids = claim_of(session, queue, 2)
     session.queue.complete(queue, claim)
     pass_seconds(session.connection, queue, 4 * DAY)
@@ -196,16 +198,16 @@ def overdue(session: Session, queue: str) -> list[int]:
 @pytest.mark.promise("P19", "P37")
 @each_ending
 @pytest.mark.parametrize("purge", ["maintain", "purge_archive"])
-def test_a_purge_that_is_open_holds_up_no_end(
+def test_open_purge_of_history_does_not_block_completion(
     sessions: Open, kept: str, purge: str, ending: str
 ) -> None:
-    keeper, worker, other = sessions(3)
-    old = overdue(keeper, kept)
+    cleaner, worker, other = sessions(3)
+    old = overdue(cleaner, kept)
     claim, ids = claim_of(worker, kept, 2)
-    getattr(keeper.begin().queue, purge)(kept)
+    getattr(cleaner.begin().queue, purge)(kept)
     worker.queue.complete(kept, claim)
     getattr(other.queue, purge)(kept)
-    keeper.end(ending)
+    cleaner.end(ending)
     assert pasts(worker, kept, old) == [[] if ending == "commit" else ["completed"]] * 2
     keep_house(worker, kept)
     assert pasts(worker, kept, old) == [[]] * 2
@@ -216,38 +218,38 @@ def test_a_purge_that_is_open_holds_up_no_end(
 @pytest.mark.promise("P14", "P19", "P37")
 @each_ending
 @pytest.mark.parametrize("purge", ["maintain", "purge_archive"])
-def test_an_end_that_is_open_holds_up_no_purge_and_is_kept_for_its_days(
+def test_open_completion_does_not_block_a_purge_of_history(
     sessions: Open, kept: str, purge: str, ending: str
 ) -> None:
-    slow, keeper = sessions(2)
-    old = overdue(keeper, kept)
+    slow, cleaner = sessions(2)
+    old = overdue(cleaner, kept)
     claim, ids = claim_of(slow, kept, 2)
     slow.begin().queue.complete(kept, claim)
-    getattr(keeper.queue, purge)(kept)
-    assert pasts(keeper, kept, old) == [[]] * 2
+    getattr(cleaner.queue, purge)(kept)
+    assert pasts(cleaner, kept, old) == [[]] * 2
     slow.end(ending)
-    assert pasts(keeper, kept, ids) == [["completed"] if ending == "commit" else [None]] * 2
+    assert pasts(cleaner, kept, ids) == [["completed"] if ending == "commit" else [None]] * 2
     if ending == "rollback":
         slow.queue.complete(kept, claim)
     for _ in range(3):
-        pass_seconds(keeper.connection, kept, 4 * DAY)
-        getattr(keeper.queue, purge)(kept)
-    assert pasts(keeper, kept, ids) == [[]] * 2
+        pass_seconds(cleaner.connection, kept, 4 * DAY)
+        getattr(cleaner.queue, purge)(kept)
+    assert pasts(cleaner, kept, ids) == [[]] * 2
 
 
 @pytest.mark.promise("P19", "P37")
 @pytest.mark.parametrize("purge", ["maintain", "purge_archive"])
-def test_an_old_snapshot_sees_what_was_purged_and_holds_up_nobody(
+def test_old_snapshot_does_not_block_a_purge_of_history(
     sessions: Open, kept: str, purge: str
 ) -> None:
-    reader, keeper = sessions(2)
-    old = overdue(keeper, kept)
+    reader, cleaner = sessions(2)
+    old = overdue(cleaner, kept)
     reader.begin("repeatable read")
     assert pasts(reader, kept, old) == [["completed"]] * 2
-    getattr(keeper.queue, purge)(kept)
-    assert pasts(keeper, kept, old) == [[]] * 2
-    claim, ids = claim_of(keeper, kept, 2)
-    keeper.queue.complete(kept, claim)
+    getattr(cleaner.queue, purge)(kept)
+    assert pasts(cleaner, kept, old) == [[]] * 2
+    claim, ids = claim_of(cleaner, kept, 2)
+    cleaner.queue.complete(kept, claim)
     sees_newer = dialect_of(reader.connection).sees_newer
     assert pasts(reader, kept, old) == [[] if sees_newer else ["completed"]] * 2
     assert pasts(reader, kept, ids) == [["completed"] if sees_newer else []] * 2

@@ -24,20 +24,20 @@ def kept(sessions: Open, queue: str) -> str:
 
 def end_of(session: Session, queue: str, message_id: int) -> tuple[str, object] | None:
     """Return state and result of a message."""
-    return told(session.queue.get_result(queue, message_id))
+    return state_and_result(session.queue.get_result(queue, message_id))
 
 
-def told(found: MessageResult | None) -> tuple[str, object] | None:
+def state_and_result(found: MessageResult | None) -> tuple[str, object] | None:
     return None if found is None else (found.state, found.result)
 
 
 @pytest.mark.promise("P32")
 @each_ending
 @pytest.mark.parametrize("end", ["complete", "fail_now", "cancel", "purge_queue"])
-def test_who_waits_is_told_of_an_end_when_it_is_committed(
+def test_wait_for_result_returns_an_end_after_its_commit(
     sessions: Open, kept: str, end: str, ending: str
 ) -> None:
-    worker, asker = sessions(2)
+    worker, waiter = sessions(2)
     if end in {"complete", "fail_now"}:
         claim_id, (message_id,) = claim_of(worker, kept, 1)
         before = ("leased", None)
@@ -58,10 +58,10 @@ def test_who_waits_is_told_of_an_end_when_it_is_committed(
         case _:
             worker.queue.purge_queue(kept)
             after = ("cancelled", None)
-    # The end is not committed: who waits neither sees it nor waits for a lock.
-    waiting = asker.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=0.3))
-    assert told(waiting.result()) in {before, ("leased", None)}
-    waiting = asker.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=SECONDS))
+    # The end is not committed: a waiter neither sees it nor waits for a lock.
+    waiting = waiter.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=0.3))
+    assert state_and_result(waiting.result()) in {before, ("leased", None)}
+    waiting = waiter.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=SECONDS))
     worker.end(ending)
     if ending == "rollback":
         assert end_of(worker, kept, message_id) == before
@@ -69,36 +69,34 @@ def test_who_waits_is_told_of_an_end_when_it_is_committed(
             claim_id = worker.queue.dequeue_fast(kept)[0].claim_id
         worker.queue.complete(kept, claim_id)
         after = ("completed", None)
-    assert told(waiting.result()) == after
+    assert state_and_result(waiting.result()) == after
 
 
 @pytest.mark.promise("P32")
 @each_ending
-def test_who_waits_beside_a_reset_is_told_of_the_next_end(
+def test_wait_for_result_after_open_reset_returns_next_result(
     sessions: Open, kept: str, ending: str
 ) -> None:
-    admin, asker = sessions(2)
+    admin, waiter = sessions(2)
     claim_id, (message_id,) = claim_of(admin, kept, 1)
     admin.queue.fail_now(kept, claim_id)
     admin.begin().queue.reset(kept, [message_id])
-    # As long as the reset is open, the message is dead to everybody else, or in its hands.
-    shows_before = dialect_of(asker.connection).shows_before
-    assert end_of(asker, kept, message_id) == ("dead" if shows_before else "leased", None)
+    # Until the reset commits, other sessions see the message as dead or leased.
+    shows_before = dialect_of(waiter.connection).shows_before
+    assert end_of(waiter, kept, message_id) == ("dead" if shows_before else "leased", None)
     admin.end(ending)
     if ending == "rollback":
-        assert end_of(asker, kept, message_id) == ("dead", None)
+        assert end_of(waiter, kept, message_id) == ("dead", None)
         return
-    waiting = asker.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=SECONDS))
+    waiting = waiter.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=SECONDS))
     (message,) = admin.queue.dequeue_fast(kept)
     admin.queue.complete(kept, message.claim_id, results=["again"])
-    assert told(waiting.result()) == ("completed", "again")
+    assert state_and_result(waiting.result()) == ("completed", "again")
 
 
 @pytest.mark.promise("P08", "P32")
 @each_ending
-def test_of_two_that_complete_a_claim_one_keeps_its_result(
-    sessions: Open, kept: str, ending: str
-) -> None:
+def test_second_complete_of_a_claim_sets_no_result(sessions: Open, kept: str, ending: str) -> None:
     first, second = sessions(2)
     claim_id, (message_id,) = claim_of(first, kept, 1)
     first.begin().queue.complete(kept, claim_id, [message_id], results=["first"])
@@ -117,7 +115,7 @@ def test_of_two_that_complete_a_claim_one_keeps_its_result(
 
 
 def overdue(session: Session, queue: str) -> list[int]:
-    """Let two messages die, so long ago that their results are to be purged; return them."""
+    """Return two dead messages whose results are due to be purged."""
     ids = []
     for _ in range(2):
         claim_id, (message_id,) = claim_of(session, queue, 1)
@@ -139,55 +137,55 @@ def kept_rows(session: Session, queue: str) -> int:
 @pytest.mark.promise("P19", "P32")
 @each_ending
 @pytest.mark.parametrize("end", ["cancel", "reset"])
-def test_a_purge_passes_over_the_result_of_a_dead_message_that_is_in_work(
+def test_purge_of_results_skips_locked_dead_messages(
     sessions: Open, kept: str, end: str, ending: str
 ) -> None:
-    admin, keeper = sessions(2)
+    admin, cleaner = sessions(2)
     first, _ = overdue(admin, kept)
     admin.begin()
     if end == "cancel":
         admin.queue.cancel(kept, [first])
     else:
         admin.queue.reset(kept, [first])
-    keeper.queue.maintain(kept)
+    cleaner.queue.maintain(kept)
     admin.end(ending)
     is_left = (end, ending) != ("reset", "commit")
-    assert kept_rows(keeper, kept) == int(is_left)
+    assert kept_rows(cleaner, kept) == int(is_left)
     if ending == "rollback":
         pass_seconds(admin.connection, kept, 60)
-        keeper.queue.maintain(kept)
-        assert kept_rows(keeper, kept) == 0
-        assert end_of(keeper, kept, first) == ("dead", None)
+        cleaner.queue.maintain(kept)
+        assert kept_rows(cleaner, kept) == 0
+        assert end_of(cleaner, kept, first) == ("dead", None)
 
 
 @pytest.mark.promise("P32")
 @each_ending
-def test_a_purge_that_is_open_holds_up_no_completion(
+def test_open_purge_of_results_does_not_block_completion(
     sessions: Open, kept: str, ending: str
 ) -> None:
-    keeper, worker = sessions(2)
-    overdue(keeper, kept)
+    cleaner, worker = sessions(2)
+    overdue(cleaner, kept)
     claim_id, (message_id,) = claim_of(worker, kept, 1)
-    keeper.begin().queue.maintain(kept)
+    cleaner.begin().queue.maintain(kept)
     worker.queue.complete(kept, claim_id, results=["beside"])
     assert end_of(worker, kept, message_id) == ("completed", "beside")
-    keeper.end(ending)
+    cleaner.end(ending)
     assert kept_rows(worker, kept) == (1 if ending == "commit" else 3)
     worker.queue.maintain(kept)
     assert end_of(worker, kept, message_id) == ("completed", "beside")
 
 
 @pytest.mark.promise("P14", "P32")
-def test_a_result_that_is_committed_late_is_purged_in_its_time(sessions: Open, kept: str) -> None:
-    slow, keeper = sessions(2)
-    overdue(keeper, kept)
+def test_late_result_is_purged_when_due(sessions: Open, kept: str) -> None:
+    slow, cleaner = sessions(2)
+    overdue(cleaner, kept)
     claim_id, (message_id,) = claim_of(slow, kept, 1)
     slow.begin().queue.complete(kept, claim_id, results=["late"])
-    # The floor moves up to now, and passes the result that is not committed yet.
-    keeper.queue.maintain(kept)
+    # The floor passes the uncommitted result.
+    cleaner.queue.maintain(kept)
     slow.commit()
-    assert end_of(keeper, kept, message_id) == ("completed", "late")
+    assert end_of(cleaner, kept, message_id) == ("completed", "late")
     for _ in range(3):
-        pass_seconds(keeper.connection, kept, KEPT_SECONDS + 60)
-        keeper.queue.maintain(kept)
-    assert end_of(keeper, kept, message_id) is None
+        pass_seconds(cleaner.connection, kept, KEPT_SECONDS + 60)
+        cleaner.queue.maintain(kept)
+    assert end_of(cleaner, kept, message_id) is None

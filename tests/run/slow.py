@@ -58,7 +58,7 @@ SLOW = {
     **dict.fromkeys(
         _files(
             "tests/interleavings",
-            "dedup expired_messages expiry groups history housekeeping late_committer limits "
+            "dedup expired_messages expiry groups history late_committer limits maintenance "
             "predecessors results schedules topics",
         ),
         _slow("about a feature, whose orders run on PostgreSQL", on="mariadb", ci="mariadb"),

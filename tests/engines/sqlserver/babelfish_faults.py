@@ -58,10 +58,10 @@ FAULTS = (
         "archive partitions are neither split nor truncated",
         (
             "contract/test_purge_archive.py::"
-            "test_a_partition_is_dropped_only_when_no_queue_needs_it",
-            "contract/test_purge_archive.py::test_maintain_purges_and_drops",
+            "test_partition_is_dropped_when_no_queue_needs_it",
+            "contract/test_purge_archive.py::test_maintain_archives_and_drops_partitions",
             "contract/test_purge_archive.py::"
-            "test_a_day_whose_partition_was_dropped_can_be_archived_again",
+            "test_dropped_day_can_be_archived_again",
         ),
     ),
     Fault(
@@ -89,7 +89,7 @@ FAULTS = (
     Fault(
         "a delete joined with a table variable scans the other table for each row: 20,000 messages"
         " take longer than the test's timeout",
-        ("contract/test_purge_queue.py::test_more_than_one_step_is_purged_in_one_call",),
+        ("contract/test_purge_queue.py::test_purge_queue_removes_more_than_one_step",),
         always=False,
     ),
     Fault(

@@ -14,20 +14,20 @@ each_routine = pytest.mark.parametrize("routine", ROUTINES)
 
 @pytest.mark.promise("P19")
 @each_routine
-def test_an_empty_queue_has_nothing_to_do(queue: CheckedQueue, routine: str) -> None:
+def test_maintenance_of_an_empty_queue_does_nothing(queue: CheckedQueue, routine: str) -> None:
     before = queue.stored()
     row = queue.call_one(routine)
-    figures = {name: value for name, value in vars(row).items() if name != "queue_name"}
-    assert figures.pop("elected", True) is True
-    figures.pop("partitions_dropped", None)  # Partitions are shared by queues.
-    assert set(figures.values()) <= {0}
+    counts = {name: value for name, value in vars(row).items() if name != "queue_name"}
+    assert counts.pop("elected", True) is True
+    counts.pop("partitions_dropped", None)  # Partitions are shared by queues.
+    assert set(counts.values()) <= {0}
     assert queue.stored() == before
 
 
 @pytest.mark.promise("P19")
 @each_routine
 @pytest.mark.requires("genuine")
-def test_two_sessions_may_do_it_at_once_and_nobody_waits(
+def test_two_sessions_run_maintenance_without_waiting(
     queue: CheckedQueue, elsewhere: CheckedQueue, routine: str
 ) -> None:
     queue.call("alter_queue", archive_days=1)
@@ -42,7 +42,7 @@ def test_two_sessions_may_do_it_at_once_and_nobody_waits(
 @pytest.mark.promise("P15")
 @each_routine
 @together("batch_size", [0, -1, 10001, None, 2147483647])
-def test_a_batch_size_out_of_range_is_refused(
+def test_maintenance_refuses_batch_size_out_of_range(
     queue: CheckedQueue, routine: str, batch_size: int | None
 ) -> None:
     text = queue.refused("RQ711", routine, batch_size=batch_size)
@@ -52,7 +52,7 @@ def test_a_batch_size_out_of_range_is_refused(
 @pytest.mark.promise("P15")
 @each_routine
 @together("batch_size", [1, 10000])
-def test_a_batch_size_at_its_bounds_is_taken(
+def test_maintenance_accepts_the_bounds_of_batch_size(
     queue: CheckedQueue, routine: str, batch_size: int
 ) -> None:
     queue.call_one(routine, batch_size=batch_size)

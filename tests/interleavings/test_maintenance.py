@@ -1,4 +1,4 @@
-"""Many housekeepers at once, beside other sessions: nothing is done twice, and nobody waits."""
+"""Maintenance in several sessions at once: no work is done twice, and no session waits."""
 
 import pytest
 
@@ -10,14 +10,14 @@ from tests.stored_times import pass_seconds
 
 
 def delayed(session: Session, queue: str, count: int) -> list[int]:
-    """Enqueue messages that are delayed and by now overdue."""
+    """Enqueue delayed messages that are overdue now."""
     sent = session.queue.enqueue_batch(queue, [NewMessage(data=0, delay_seconds=30)] * count)
     pass_seconds(session.connection, queue, 60)
     return [message.message_id for message in sent]
 
 
 def expired(session: Session, queue: str, claims: int) -> list[int]:
-    """Lease one new message each to claims whose leases have run out."""
+    """Lease one new message each to claims whose leases have expired."""
     ids = []
     for _ in range(claims):
         session.queue.enqueue(queue, 0)
@@ -27,13 +27,13 @@ def expired(session: Session, queue: str, claims: int) -> list[int]:
 
 
 def count_archived(session: Session) -> int:
-    """Look into the archive, as a report might."""
+    """Count the archive, as a report might."""
     ((count,),) = session.execute(f"select count(*) from {session.archive_table}").fetchall()
     return int(count)
 
 
 @pytest.mark.promise("P03", "P19")
-def test_two_reapers_take_back_different_claims(sessions: Open, queue: str) -> None:
+def test_two_reapers_return_different_claims(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     ids = expired(first, queue, 4)
     assert first.begin().queue.reap(queue, 1).reaped == 1
@@ -46,7 +46,7 @@ def test_two_reapers_take_back_different_claims(sessions: Open, queue: str) -> N
 
 
 @pytest.mark.promise("P02", "P09")
-def test_what_a_rolled_back_reap_had_taken_is_reaped_by_another(sessions: Open, queue: str) -> None:
+def test_rolled_back_reap_is_repeated_by_another_session(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     ids = expired(first, queue, 3)
     assert first.begin().queue.reap(queue).reaped == 3
@@ -70,19 +70,17 @@ def test_two_promoters_promote_each_message_once(sessions: Open, queue: str) -> 
 
 
 @pytest.mark.promise("P11")
-def test_dequeue_promotes_by_itself_beside_an_open_promote(sessions: Open, queue: str) -> None:
-    housekeeper, consumer = sessions(2)
+def test_dequeue_promotes_beside_an_open_promote(sessions: Open, queue: str) -> None:
+    maintainer, consumer = sessions(2)
     ids = delayed(consumer, queue, 4)
-    assert housekeeper.begin().queue.promote(queue, 2).promoted == 2
+    assert maintainer.begin().queue.promote(queue, 2).promoted == 2
     assert everything(consumer, queue) == ids[2:]
-    housekeeper.rollback()
+    maintainer.rollback()
     assert everything(consumer, queue) == ids[:2]
 
 
 @pytest.mark.promise("P19")
-def test_one_of_two_housekeepers_is_elected_and_the_other_does_not_wait(
-    sessions: Open, queue: str
-) -> None:
+def test_maintain_elects_one_of_two_sessions(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     ids = [*expired(first, queue, 1), *delayed(first, queue, 1)]
     elected = first.begin().queue.maintain(queue)[0]
@@ -96,7 +94,7 @@ def test_one_of_two_housekeepers_is_elected_and_the_other_does_not_wait(
 
 
 @pytest.mark.promise("P06", "P19")
-def test_maintain_of_all_queues_does_not_wait_for_a_queue_that_is_being_maintained(
+def test_maintain_of_all_queues_skips_a_maintained_queue(
     sessions: Open, queue: str, queue_name: str
 ) -> None:
     first, second = sessions(2)
@@ -105,43 +103,39 @@ def test_maintain_of_all_queues_does_not_wait_for_a_queue_that_is_being_maintain
     first.begin().queue.maintain(queue)
     elected: dict[str, bool] = {}
     while not {queue, other} <= elected.keys():
-        # Repeat the call, because with more than 1000 queues it takes some of them at random.
+        # With more than 1000 queues a call maintains 1000 at random.
         elected |= {result.queue_name: result.elected for result in second.queue.maintain()}
     assert (elected[queue], elected[other]) == (False, True)
 
 
 @pytest.mark.promise("P03", "P07", "P19")
-def test_maintain_neither_waits_for_an_open_dequeue_nor_forgets_what_it_holds(
-    sessions: Open, queue: str
-) -> None:
-    consumer, housekeeper = sessions(2)
+def test_maintain_keeps_messages_of_an_open_dequeue(sessions: Open, queue: str) -> None:
+    consumer, maintainer = sessions(2)
     ids = [consumer.queue.enqueue(queue, 0).message_id for _ in range(4)]
     consumer.begin().queue.dequeue_fast(queue, 2)
     for _ in range(3):
-        assert housekeeper.queue.maintain(queue)[0].elected
-        pass_seconds(housekeeper.connection, queue, 120)
+        assert maintainer.queue.maintain(queue)[0].elected
+        pass_seconds(maintainer.connection, queue, 120)
     consumer.rollback()
-    # Compare without order, because no time has passed for the rows that were locked.
-    assert sorted(everything(housekeeper, queue)) == ids
+    # Without order: no time has passed for the locked rows.
+    assert sorted(everything(maintainer, queue)) == ids
 
 
 @pytest.mark.promise("P02", "P19")
-def test_an_open_maintain_holds_up_neither_producers_nor_consumers(
-    sessions: Open, queue: str
-) -> None:
-    housekeeper, producer, consumer = sessions(3)
+def test_open_maintain_blocks_no_producer_or_consumer(sessions: Open, queue: str) -> None:
+    maintainer, producer, consumer = sessions(3)
     old = [*expired(producer, queue, 2), *delayed(producer, queue, 2)]
-    housekeeper.begin().queue.maintain(queue)
+    maintainer.begin().queue.maintain(queue)
     new = [producer.queue.enqueue(queue, 0).message_id for _ in range(3)]
     messages = consumer.queue.dequeue_fast(queue, 10)
     assert [message.message_id for message in messages] == new
     consumer.queue.complete(queue, messages[0].claim_id)
-    housekeeper.commit()
+    maintainer.commit()
     assert sorted(everything(consumer, queue)) == sorted(old)
 
 
 def finish_days_ago(session: Session, queue: str, days: int) -> int:
-    """Complete a new message as if that had been some days ago, and return it."""
+    """Complete a new message as if `days` ago, and return its id."""
     session.queue.enqueue(queue, 0)
     message = session.queue.dequeue_fast(queue)[0]
     session.queue.complete(queue, message.claim_id)
@@ -152,7 +146,7 @@ def finish_days_ago(session: Session, queue: str, days: int) -> int:
 @pytest.mark.promise("P19")
 @each_ending
 @pytest.mark.requires("days")
-def test_two_archivers_of_a_new_day_make_its_room_once(sessions_apart: Open, ending: str) -> None:
+def test_two_sessions_add_an_archive_day_once(sessions_apart: Open, ending: str) -> None:
     first, second = sessions_apart(2)
     for queue in ("one", "two"):
         first.queue.create_queue(queue, archive_days=30)
@@ -168,7 +162,7 @@ def test_two_archivers_of_a_new_day_make_its_room_once(sessions_apart: Open, end
 @pytest.mark.pitfall("postgres 13", "mysql 15", "sqlserver 47")
 @pytest.mark.promise("P19")
 @pytest.mark.requires("days")
-def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
+def test_purge_archive_skips_days_during_a_long_read(
     sessions_apart: Open,
 ) -> None:
     admin, reader = sessions_apart(2)
@@ -193,7 +187,7 @@ def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
 @pytest.mark.pitfall("mysql 15")
 @pytest.mark.promise("P04", "P19")
 @pytest.mark.requires("days")
-def test_a_reader_of_the_archive_does_not_hold_up_the_work(sessions_apart: Open) -> None:
+def test_reader_of_the_archive_blocks_no_work(sessions_apart: Open) -> None:
     worker, reader = sessions_apart(2)
     worker.queue.create_queue("orders", archive_days=2)
     finish_days_ago(worker, "orders", 9)
