@@ -57,11 +57,9 @@ FAULTS = (
     Fault(
         "archive partitions are neither split nor truncated",
         (
-            "contract/test_purge_archive.py::"
-            "test_partition_is_dropped_when_no_queue_needs_it",
+            "contract/test_purge_archive.py::test_partition_is_dropped_when_no_queue_needs_it",
             "contract/test_purge_archive.py::test_maintain_archives_and_drops_partitions",
-            "contract/test_purge_archive.py::"
-            "test_dropped_day_can_be_archived_again",
+            "contract/test_purge_archive.py::test_dropped_day_can_be_archived_again",
         ),
     ),
     Fault(
