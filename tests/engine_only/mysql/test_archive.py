@@ -1,4 +1,4 @@
-"""What maintain does to the archive of a queue that is idle otherwise."""
+"""maintain and the archive of an otherwise idle queue."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from tests.helpers.queues import CheckedQueue, new_queue
 
 
 @pytest.mark.promise("P19")
-@pytest.mark.parametrize("days_kept", [1, 0])
-def test_an_idle_queue_is_not_passed_over_while_its_archive_has_more_to_purge(
-    connection: Connection, queue_name: str, days_kept: int
+@pytest.mark.parametrize("archive_days", [1, 0])
+def test_maintain_keeps_purging_the_archive_of_an_idle_queue(
+    connection: Connection, queue_name: str, archive_days: int
 ) -> None:
     new_queue(connection, f"{queue_name} other", archive_days=1000)
     queue = new_queue(connection, queue_name, archive_days=5)
@@ -18,7 +18,7 @@ def test_an_idle_queue_is_not_passed_over_while_its_archive_has_more_to_purge(
         archive_at_age(queue, days, "a", "b")
     queue.call("maintain")
     assert purged(queue) == 0
-    queue.call("alter_queue", archive_days=days_kept)
+    queue.call("alter_queue", archive_days=archive_days)
     connection.execute("update rowq.lane set sweep_at = '1970-01-01'")
     assert [purged(queue, 4) for _ in range(3)] == [4, 2, 0]
 

@@ -1,4 +1,4 @@
-"""An account without the right to call a routine is told which role it needs, and how to get it."""
+"""Errors for an account without the right to call a routine name the role and its grant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.engines.base import Connection
 from tests.engines.mysql.accounts import open_account
 
 
-def test_the_command_names_the_roles_and_the_grant(
+def test_command_names_the_missing_role_and_its_grant(
     connection: Connection, database_url: str
 ) -> None:
     for roles in ((), ("rowq_producer",)):
@@ -23,10 +23,10 @@ def test_the_command_names_the_roles_and_the_grant(
             name, password = session.user.decode(), session.password.decode()
             session.close()
             parts = urlsplit(database_url)
-            place = parts.netloc.rpartition("@")[2]
+            host = parts.netloc.rpartition("@")[2]
             done = run_app(
                 *("dead", "list", "orders"),
-                url=f"{parts.scheme}://{name}:{quote(password)}@{place}/?{parts.query}",
+                url=f"{parts.scheme}://{name}:{quote(password)}@{host}/?{parts.query}",
             )
         assert done.code == ExitCode.REFUSED
         assert "needs role rowq_monitor or rowq_admin: a DBA can run" in done.err
@@ -36,10 +36,10 @@ def test_the_command_names_the_roles_and_the_grant(
     assert connection_parameters(database_url)["user"] != name
 
 
-def test_metrics_are_for_who_monitors(connection: Connection, database_url: str) -> None:
-    for role, may_look in (("rowq_consumer", False), ("rowq_monitor", True)):
+def test_metrics_require_the_monitor_role(connection: Connection, database_url: str) -> None:
+    for role, is_allowed in (("rowq_consumer", False), ("rowq_monitor", True)):
         with open_account(connection, database_url, role) as opened:
             collector = Collector(opened)
-            look = collector.look()
-        assert (look.error is None) is may_look
-        assert ("needs role rowq_monitor" in str(collector.last_error)) is not may_look
+            sample = collector.look()
+        assert (sample.error is None) is is_allowed
+        assert ("needs role rowq_monitor" in str(collector.last_error)) is not is_allowed

@@ -1,6 +1,6 @@
-"""What health says after a failover: numbers that start again, transactions left prepared.
+"""health after a failover: ids that restart, and prepared transactions that remain.
 
-A dump of tables need not have their AUTO_INCREMENT, and the numbers of claims are the server's own.
+A dump may lack AUTO_INCREMENT values, and claim ids come from the server.
 """
 
 import re
@@ -28,7 +28,7 @@ def _only_mysql(server: Server) -> None:
 
 @pytest.fixture
 def owner(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session of root's on a server that no other test uses."""
+    """Return a session of root on a server of its own."""
     migrate(empty_database)
     with closing(server.connect(empty_database)) as session:
         session.execute("grant process on *.* to rowq_owner@localhost")
@@ -42,17 +42,17 @@ def own_queue(owner: Connection) -> CheckedQueue:
 
 
 def check(connection: Connection, name: str) -> Row:
-    """Return what one check of the server found.
+    """Return one check of health.
 
-    A look at transactions within a tenth of a second of another sees the same ones.
+    The server caches its list of transactions for 100 ms.
     """
     time.sleep(0.2)
     [row] = [row for row in call(connection, "health") if row.check_name == name]
     return row
 
 
-def mend(connection: Connection) -> list[str]:
-    """Run the statements that the finding names, and return them."""
+def repair(connection: Connection) -> list[str]:
+    """Run the statements of the check's detail, and return them."""
     detail = check(connection, "sequence_behind").detail
     statements: list[str] = re.findall(r"(?:alter table|do) [^;]+;", detail)
     for statement in statements:
@@ -62,7 +62,7 @@ def mend(connection: Connection) -> list[str]:
 
 @pytest.mark.promise("P08")
 @pytest.mark.parametrize("kept", ["result_seconds", "history_days"])
-def test_health_names_message_ids_that_start_again_and_its_statement_mends_it(
+def test_health_detects_message_ids_that_restart(
     owner: Connection, own_queue: CheckedQueue, kept: str
 ) -> None:
     own_queue.call("alter_queue", **{"result_seconds": 0, "history_days": 0, kept: 100})
@@ -74,14 +74,14 @@ def test_health_names_message_ids_that_start_again_and_its_statement_mends_it(
     owner.execute("truncate table rowq.message")
     row = check(owner, "sequence_behind")
     assert (row.status, row.value) == ("critical", 3)
-    [statement] = mend(owner)
+    [statement] = repair(owner)
     assert statement.startswith("alter table rowq.message auto_increment = ")
     assert check(owner, "sequence_behind").status == "ok"
     assert own_queue.enqueue("d") > [max(ids) + 100000]
 
 
 @pytest.mark.promise("P08")
-def test_health_names_claims_of_a_server_that_has_started_in_the_same_second(
+def test_health_detects_claims_of_the_same_start_second(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     [message_id] = own_queue.enqueue("a")
@@ -90,7 +90,7 @@ def test_health_names_claims_of_a_server_that_has_started_in_the_same_second(
     row = check(owner, "sequence_behind")
     assert row.status == "critical"
     assert 4000 < row.value <= 5000
-    [statement] = mend(owner)
+    [statement] = repair(owner)
     assert statement.startswith("do benchmark(")
     assert check(owner, "sequence_behind").status == "ok"
 
@@ -100,7 +100,7 @@ def test_health_names_claims_of_a_server_that_has_started_in_the_same_second(
 
 
 @pytest.mark.promise("P08")
-def test_claims_of_a_server_that_has_started_later_are_never_given_again(
+def test_claims_of_a_later_server_start_are_never_repeated(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     own_queue.enqueue("a")
@@ -110,7 +110,7 @@ def test_claims_of_a_server_that_has_started_later_are_never_given_again(
 
 
 @pytest.mark.promise("P08")
-def test_doctor_tells_of_message_ids_that_start_again(
+def test_doctor_reports_message_ids_that_restart(
     owner: Connection, own_queue: CheckedQueue, empty_database: str
 ) -> None:
     own_queue.enqueue("a")
@@ -119,19 +119,19 @@ def test_doctor_tells_of_message_ids_that_start_again(
     found = {check.check_name: check for check in examine(empty_database)}
     assert found["health: sequence_behind"].status is Status.FAILED
     assert "alter table rowq.message" in found["health: sequence_behind"].detail
-    mend(owner)
+    repair(owner)
     assert not [check for check in examine(empty_database) if "sequence" in check.check_name]
 
 
 @pytest.mark.promise("P16")
-def test_health_and_doctor_name_a_prepared_transaction_that_keeps_rows_locked(
+def test_health_and_doctor_report_a_prepared_transaction(
     server: Server, owner: Connection, own_queue: CheckedQueue, empty_database: str
 ) -> None:
     dialect = preparing_dialect_of(owner)
     name = "it's rowq_test_failover"
     row = check(owner, "prepared_transactions")
     assert (row.status, row.value, row.detail) == ("ok", 0, NOTHING)
-    assert told(empty_database) == (Status.OK, "none")
+    assert prepared_check(empty_database) == (Status.OK, "none")
 
     own_queue.enqueue("a")
     with closing(server.connect(empty_database)) as worker:
@@ -141,16 +141,16 @@ def test_health_and_doctor_name_a_prepared_transaction_that_keeps_rows_locked(
     assert "xa recover" in check(owner, "prepared_transactions").detail
     assert own_queue.dequeue() == []
 
-    status, detail = told(empty_database)
+    status, detail = prepared_check(empty_database)
     assert status is Status.WARNING
     [statement] = re.findall(r"xa rollback .*?(?=;)", detail)
     owner.execute(statement)
     assert check(owner, "prepared_transactions").detail == NOTHING
-    assert told(empty_database) == (Status.OK, "none")
+    assert prepared_check(empty_database) == (Status.OK, "none")
     assert len(own_queue.dequeue()) == 1
 
 
-def told(url: str) -> tuple[Status, str]:
-    """Return what the doctor says of prepared transactions."""
+def prepared_check(url: str) -> tuple[Status, str]:
+    """Return status and detail of doctor's check of prepared transactions."""
     [found] = [check for check in examine(url) if check.check_name == "prepared transactions"]
     return found.status, found.detail

@@ -1,4 +1,4 @@
-"""The plain script and Alembic's revisions install what migrate does, whoever runs them."""
+"""The plain script and Alembic's revisions install the same as migrate."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,14 +27,14 @@ SETTINGS = """
 
 @pytest.fixture
 def session(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session on the empty server, as the account that installs."""
+    """Return a session of the installing account on the empty server."""
     with server.connect(empty_database) as connection:
         yield connection
 
 
 @pytest.fixture
 def driver(empty_database: str) -> Iterator["pymysql.Connection[pymysql.cursors.Cursor]"]:
-    """Return a plain connection of PyMySQL with settings of its own, and no autocommit."""
+    """Return a PyMySQL connection with its own settings, without autocommit."""
     parts = connection_parameters(empty_database)
     chosen = {name: parts[name] for name in ("host", "port", "user", "password")}
     connection = pymysql.connect(**chosen, charset="latin1")
@@ -46,7 +46,7 @@ def driver(empty_database: str) -> Iterator["pymysql.Connection[pymysql.cursors.
 
 @pytest.fixture
 def project(session: Connection, empty_database: str, tmp_path: Path) -> Iterator[Project]:
-    """Return a project in a database of its own beside rowq's, by PyMySQL."""
+    """Return a project in its own database beside rowq, on PyMySQL."""
     session.execute("drop database if exists rowq_test")
     session.execute("create database rowq_test")
     parts = connection_parameters(empty_database)
@@ -62,21 +62,21 @@ def project(session: Connection, empty_database: str, tmp_path: Path) -> Iterato
 
 
 def run(connection: "pymysql.Connection[pymysql.cursors.Cursor]", script: str) -> None:
-    """Run a plain script as its first lines say."""
+    """Run a plain script as its head describes."""
     with connection.cursor() as cursor:
         for statement in script.split(SEPARATOR):
             cursor.execute(statement)
 
 
 def agrees(url: str) -> None:
-    """Check that status and migrate take for installed what another tool has installed."""
+    """Check that status and migrate accept the installation of another tool."""
     found = migrate.status(url)
     assert (found.installed, found.pending, found.drift) == (NEWEST, (), ())
     assert migrate.migrate(url).applied == ()
     works(url)
 
 
-def test_pymysql_installs_the_plain_script_statement_by_statement(
+def test_pymysql_installs_the_plain_script(
     empty_database: str,
     session: Connection,
     driver: "pymysql.Connection[pymysql.cursors.Cursor]",
@@ -98,7 +98,7 @@ def test_pymysql_installs_the_plain_script_statement_by_statement(
     agrees(empty_database)
 
 
-def test_without_owner_the_plain_script_s_routines_run_as_who_installs(
+def test_plain_script_without_owner_uses_the_installer(
     empty_database: str, driver: "pymysql.Connection[pymysql.cursors.Cursor]"
 ) -> None:
     run(driver, migrate.plain_script("mariadb", with_owner=False))
@@ -106,7 +106,7 @@ def test_without_owner_the_plain_script_s_routines_run_as_who_installs(
     works(empty_database)
 
 
-def test_the_plain_script_is_refused_where_a_newer_rowq_is(
+def test_plain_script_refuses_a_newer_schema(
     empty_database: str,
     session: Connection,
     driver: "pymysql.Connection[pymysql.cursors.Cursor]",
@@ -135,7 +135,7 @@ def test_alembic_migrates_beside_the_applications_branch(
     agrees(empty_database)
 
 
-def test_alembic_s_downgrade_refuses_to_throw_away_messages_or_others_tables(
+def test_alembic_downgrade_refuses_to_delete_messages_or_tables(
     project: Project, empty_database: str, session: Connection
 ) -> None:
     project.upgrade("heads")

@@ -1,4 +1,4 @@
-"""History on MariaDB and MySQL: statements and plans, with and without it, and its purge."""
+"""History on MariaDB and MySQL: statements, plans and purge."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ OUTCOMES = {
     "release": "released",
     "reap": "lease_expired",
 }
-"""The calls that end attempts, and what they say of it."""
+"""The outcome by the routine that ends an attempt."""
 
 each_end = pytest.mark.parametrize("end", OUTCOMES)
 
@@ -48,13 +48,13 @@ def ends(session: Connection, queue: str, end: str, claim: int) -> None:
 
 
 def attempts(session: Connection, queue: str, message: int) -> list[tuple[Any, ...]]:
-    """Return worker, number and outcome of a message's attempts, the oldest first."""
+    """Return worker, number and outcome of each attempt, oldest first."""
     rows = call(session, "get_history", queue_name=queue, message_id=message)
     return [(row.worker_name, row.attempt, row.outcome) for row in rows]
 
 
 def cycle(session: Connection, queue: str) -> None:
-    """End attempts in every way, one and several at a time, look at them, and keep house."""
+    """End attempts in every way, one and several at a time, read them, and maintain."""
     for end in OUTCOMES:
         for size in (1, 3):
             enqueue(session, queue, *"x" * size)
@@ -74,14 +74,14 @@ def cycle(session: Connection, queue: str) -> None:
 
 
 def check(access: Access) -> None:
-    """Hold a plan that reads the history to what the sources promise."""
+    """Check that a plan reads history by a key."""
     assert "filesort" not in access.extra, access
     if access.statement.lstrip().startswith("insert"):
-        assert access.type == "ALL"  # explain's word for a table that is written
+        assert access.type == "ALL"  # explain prints this for a table that is written
     elif access.key == "PRIMARY":
-        # The look for idle queues reads from the start of each, and measures how long that takes.
-        looks_for_idle = "sysdate(6)" in access.statement
-        assert access.type in {"const", "eq_ref", "range", *["ref"] * looks_for_idle}, access
+        # find_idle reads from the start of each queue, and measures the time.
+        finds_idle = "sysdate(6)" in access.statement
+        assert access.type in {"const", "eq_ref", "range", *["ref"] * finds_idle}, access
         assert "Using index;" not in f"{access.extra};", access
     else:
         assert (access.key, access.type) == ("history_message_ix", "ref"), access
@@ -89,7 +89,7 @@ def check(access: Access) -> None:
 
 @pytest.mark.promise("P13", "P37")
 @pytest.mark.parametrize("level", [None, "repeatable read"])
-def test_no_statement_scans_history_or_sorts_it(
+def test_history_is_never_scanned_or_sorted(
     connection: Connection, connect: Connect, kept: str, level: str | None
 ) -> None:
     session = connect()
@@ -124,14 +124,14 @@ def test_no_statement_scans_history_or_sorts_it(
 @pytest.mark.promise("P37")
 @each_end
 @pytest.mark.parametrize("size", [1, 3])
-def test_an_end_is_one_insert_more_and_none_where_it_is_off(
+def test_history_adds_one_insert_per_ending_call(
     connection: Connection, connect: Connect, queue: str, end: str, size: int
 ) -> None:
     session = connect()
     connection.execute("use rowq")
 
     def ran(days: int, messages: int = size) -> list[str]:
-        """Return the statements that end a claim, of which one message has a key."""
+        """Return the statements that end a claim, with one keyed message."""
         other = f"{queue} {days} {messages} {time.monotonic_ns()}"
         call(connection, "create_queue", queue_name=other, history_days=days)
         enqueue(connection, other, *"x" * messages)
@@ -150,7 +150,7 @@ def test_an_end_is_one_insert_more_and_none_where_it_is_off(
 
 
 @pytest.mark.promise("P37")
-def test_only_a_queue_that_keeps_history_leaves_the_fast_path(
+def test_only_a_queue_with_history_leaves_the_fast_path(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect()
@@ -169,7 +169,7 @@ def test_only_a_queue_that_keeps_history_leaves_the_fast_path(
             connection, session, lambda: ends(session, queue, "complete", claims[0])
         )
         assert not [text for text in taking if "rowq.history" in text]
-        # One dequeue in four moves a floor, by a random number.
+        # A quarter of the dequeues, at random, moves a floor.
         moving = [text for text in taking if "internal_move_floor" in text or ".lane l" in text]
         return len(taking) - len(moving), len(completing)
 
@@ -180,14 +180,14 @@ def test_only_a_queue_that_keeps_history_leaves_the_fast_path(
 
 
 @pytest.mark.promise("P37")
-def test_an_end_of_several_kinds_is_one_insert(
+def test_call_with_several_outcomes_inserts_history_once(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
     session = connect()
     connection.execute("use rowq")
     ids = [
         *enqueue(connection, kept, "dies", max_attempts=1),
-        *enqueue(connection, kept, "goes on", "is cancelled"),
+        *enqueue(connection, kept, "retried", "cancelled"),
     ]
     claim = dequeue(connection, kept, 3, worker_name="w")[0].claim_id
     call(connection, "cancel", queue_name=kept, message_ids=ids[2:], include_leased=True)
@@ -206,10 +206,10 @@ def test_an_end_of_several_kinds_is_one_insert(
 
 
 @pytest.mark.promise("P37")
-def test_the_lease_began_when_it_is_counted_from(
+def test_leased_at_is_the_start_of_the_lease(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """However the dequeue went: the short way, the general one, or as JSON."""
+    """On the fast path, on the general path and as JSON."""
     leases: list[Callable[[Connection], object]] = [
         lambda session: dequeue(session, queue, 1, lease_seconds=100),
         lambda session: dequeue(session, queue, 2, lease_seconds=100),
@@ -234,7 +234,7 @@ def test_the_lease_began_when_it_is_counted_from(
 
 
 def kept_rows(connection: Connection, queue: str) -> int:
-    """Return how many ended attempts are kept."""
+    """Count the ended attempts."""
     ((count,),) = connection.execute(
         "select count(*) from rowq.history where message_id > 0 and queue_id = %s",
         [queue_id_of(connection, queue)],
@@ -243,14 +243,14 @@ def kept_rows(connection: Connection, queue: str) -> int:
 
 
 def fill(connection: Connection, queue: str, count: int) -> None:
-    """Let attempts end."""
+    """End attempts."""
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * count)
     claim = dequeue(connection, queue, count)[0].claim_id
     call(connection, "complete", queue_name=queue, claim_id=claim)
 
 
 def cost(connection: Connection, queue: str) -> int:
-    """Return the pages that it takes to purge one attempt, between the rescans of maintain."""
+    """Return the pages read to purge one attempt, between rescans of maintain."""
     purge = "call rowq.internal_purge_history(%s, 0, 10000, @purged)"
     queue_id = queue_id_of(connection, queue)
     return cost_of_purge(
@@ -264,13 +264,13 @@ def cost(connection: Connection, queue: str) -> int:
 @pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13", "P37")
 @pytest.mark.usefixtures("old_view")
-def test_an_old_view_does_not_make_a_purge_dearer(connection: Connection, queue: str) -> None:
+def test_old_read_view_does_not_slow_down_a_purge(connection: Connection, queue: str) -> None:
     costs = []
     for rounds in (5, 15):
         for _ in range(rounds):
             call(connection, "alter_queue", queue_name=queue, history_days=1)
             fill(connection, queue, 1000)
-            # A queue that keeps no history any more is purged up to now.
+            # Without history_days everything is purged.
             call(connection, "alter_queue", queue_name=queue, history_days=0)
             call(connection, "maintain", queue_name=queue)
         assert kept_rows(connection, queue) == 0
@@ -281,9 +281,7 @@ def test_an_old_view_does_not_make_a_purge_dearer(connection: Connection, queue:
 
 
 @pytest.mark.promise("P13", "P37")
-def test_an_idle_queue_is_passed_over_until_a_day_is_too_old(
-    connection: Connection, kept: str
-) -> None:
+def test_maintain_skips_history_until_a_day_expires(connection: Connection, kept: str) -> None:
     fill(connection, kept, 3)
     for _ in range(2):
         call(connection, "maintain", queue_name=kept)
@@ -301,7 +299,7 @@ def test_an_idle_queue_is_passed_over_until_a_day_is_too_old(
 
 
 @pytest.mark.promise("P37")
-def test_an_old_snapshot_of_the_caller_ends_attempts_and_sees_them(
+def test_old_snapshot_records_and_reads_attempts(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
     session = connect()
@@ -320,14 +318,14 @@ def test_an_old_snapshot_of_the_caller_ends_attempts_and_sees_them(
 
 
 def make_due(connection: Connection, queue: str) -> None:
-    """Let history be too old, and a message be due."""
+    """Make history expire and a message due."""
     fill(connection, queue, 3)
     enqueue(connection, queue, "delayed", delay_seconds=10)
     dialect_of(connection).pass_seconds(connection, queue, 3 * 86400)
 
 
 @pytest.mark.promise("P19", "P37")
-def test_a_strict_reader_of_history_holds_up_no_housekeeping(
+def test_serializable_reader_does_not_block_maintain(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
     make_due(connection, kept)
@@ -342,24 +340,3 @@ def test_a_strict_reader_of_history_holds_up_no_housekeeping(
     assert (row.promoted, row.purged) == (1, 2)
     reader.rollback()
     assert call_one(connection, "maintain", queue_name=kept).purged == 1
-
-
-@pytest.mark.promise("P19", "P37")
-def test_an_error_in_history_is_a_warning_and_the_rest_goes_on(
-    connection: Connection, kept: str
-) -> None:
-    make_due(connection, kept)
-    # The floor moves once the rows are deleted. (No handler of MariaDB 11.8 sees an error of a
-    # trigger in a delete from several tables.)
-    connection.execute(
-        "create trigger rowq.refuses before update on rowq.lane for each row"
-        " if new.lane = -8 and not exists (select 1 from rowq.history h"
-        " where h.queue_id = new.queue_id and h.message_id > 0)"
-        " then signal sqlstate '45000' set message_text = 'broken'; end if"
-    )
-    try:
-        row = call_one(connection, "maintain", queue_name=kept)
-    finally:
-        connection.execute("drop trigger rowq.refuses")
-    assert (row.promoted, row.purged, kept_rows(connection, kept)) == (1, 0, 3)
-    assert call_one(connection, "maintain", queue_name=kept).purged == 3

@@ -1,6 +1,6 @@
-"""What reading could not decide: the first run on an Oracle Database answers each with a test.
+"""Questions that only an Oracle Database can answer, one per test.
 
-None of it has been run on one yet. What needs no rowq is in test_00_first_forms.py.
+Not tested on SQL Server and Oracle. test_00_first_forms.py has the questions that need no rowq.
 """
 
 import re
@@ -40,10 +40,10 @@ LONG = "x" * 40_000
 """Longer than any varchar2."""
 CANNOT_SERIALIZE = 8177
 PATIENCE_MS = 5000
-"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
+"""A longer call waits for a lock."""
 MAINTAINS = 20
 EXECUTIONS_OF_IDLE_MAINTAIN = 20
-"""By its text it is 16 statements and three savepoints."""
+"""The source has 16 statements and three savepoints."""
 OF_QUEUE = "queue_id = (select q.queue_id from rowq_queue q where q.queue_name = %s)"
 _EXECUTIONS = "select sum(s.executions) from v$sql s where s.parsing_schema_name = :owner"
 _LOCKS = "select l.type from v$lock l where l.sid = :place and l.type in ('TM', 'TX')"
@@ -62,9 +62,7 @@ _CHANGES = """
 
 @pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P10", "P20")
-def test_long_bodies_and_errors_pass_through_forall_for_many_messages(
-    connection: Connection, queue: str
-) -> None:
+def test_long_bodies_and_errors_pass_through_forall(connection: Connection, queue: str) -> None:
     messages = [{"body": f"{number} {LONG}"} for number in range(5)]
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     claim = dequeue(connection, queue, 5)[0].claim_id
@@ -77,10 +75,8 @@ def test_long_bodies_and_errors_pass_through_forall_for_many_messages(
 
 @pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P32")
-def test_results_of_many_messages_pass_through_forall_and_a_merge_keeps_what_is_there(
-    connection: Connection, queue: str
-) -> None:
-    """An insert takes a LOB for each row; a merge has one error for all of them."""
+def test_results_of_many_messages_pass_through_forall(connection: Connection, queue: str) -> None:
+    """An insert binds a LOB per row; a merge binds one error for all rows."""
     call(connection, "alter_queue", queue_name=queue, result_seconds=600.0)
     ids = enqueue(connection, queue, *"abcde")
     claim = dequeue(connection, queue, 5)[0].claim_id
@@ -99,18 +95,9 @@ def test_results_of_many_messages_pass_through_forall_and_a_merge_keeps_what_is_
     assert {row.last_error for row in rows} == {why}
 
 
-@pytest.mark.promise("P20")
-def test_a_long_text_comes_out_of_a_wait(connection: Connection, queue: str) -> None:
-    enqueue(connection, queue, LONG)
-    (message,) = call_one(connection, "dequeue_wait", queue_name=queue).messages
-    assert message["body"] == LONG
-
-
 @pytest.mark.pitfall("oracle 17")
 @pytest.mark.promise("P20")
-def test_the_answer_of_a_wait_is_there_after_its_block_has_ended(
-    connection: Connection, queue: str
-) -> None:
+def test_answer_of_a_wait_outlives_its_block(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, LONG)
     block = "begin rowq.dequeue_wait(p_queue_name => :queue, p_rows => :answer); end;"
     with closing(connection.cursor()) as cursor, closing(connection.cursor()) as answer:
@@ -122,9 +109,7 @@ def test_the_answer_of_a_wait_is_there_after_its_block_has_ended(
 
 @pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P15")
-def test_an_unknown_key_that_no_list_of_keys_holds_is_refused(
-    connection: Connection, queue: str
-) -> None:
+def test_enqueue_batch_refuses_a_very_long_unknown_key(connection: Connection, queue: str) -> None:
     messages = [{"body": "x", "k" * 5000: 1}]
     assert "unknown key" in refused(
         connection, "RQ711", "enqueue_batch", queue_name=queue, messages=messages
@@ -141,16 +126,14 @@ def powerless(server: OracleServer) -> Iterator[Session]:
 
 
 @pytest.mark.pitfall("oracle 21")
-def test_a_missing_privilege_has_a_number_that_a_migration_knows(powerless: Session) -> None:
+def test_missing_privilege_has_a_known_error_number(powerless: Session) -> None:
     with pytest.raises(oracledb.DatabaseError) as caught:
         powerless.execute("create sequence s")
     assert refusal(caught.value) is not None
 
 
 @pytest.mark.promise("P17")
-def test_an_empty_look_leaves_the_driver_outside_of_a_transaction(
-    connect: Connect, queue: str
-) -> None:
+def test_empty_dequeue_opens_no_transaction(connect: Connect, queue: str) -> None:
     session = connect(autocommit=False)
     assert dequeue(session, queue) == []
     assert not session.transaction_in_progress
@@ -158,7 +141,7 @@ def test_an_empty_look_leaves_the_driver_outside_of_a_transaction(
 
 @pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P03")
-def test_a_locking_cursor_passes_over_a_row_that_was_changed_after_it_was_opened(
+def test_locking_cursor_skips_rows_changed_after_opening(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     enqueue(connection, queue, *"ab")
@@ -181,16 +164,16 @@ def test_a_locking_cursor_passes_over_a_row_that_was_changed_after_it_was_opened
 
 
 @pytest.mark.pitfall("oracle 18")
-def test_a_package_can_be_replaced_while_a_consumer_waits(
+def test_package_can_be_replaced_while_a_consumer_waits(
     server: OracleServer, database_url: str, connection: Connection, queue: str
 ) -> None:
-    """The consumer waits in rowq_consume and rowq_wait, so rowq itself is free."""
+    """The consumer waits in rowq_consume and rowq_wait, so package rowq is not in use."""
     url = server.make_account("rowq_consumer")
     server.execute(f"create synonym {owner_in(url)}.rowq for {owner_in(database_url)}.rowq_consume")
     try:
         with closing(server.connect(url)) as session:
             waiter = Waiter(session, queue, 30)
-            wait_until(lambda: server.sessions_of(owner_in(url)) == 1, "it waits")
+            wait_until(lambda: server.sessions_of(owner_in(url)) == 1, "the consumer waits")
             connection.call_timeout = 10_000
             for part in ("specification", "body"):
                 dialect_of(connection).execute(connection, f"alter package rowq compile {part}")
@@ -203,9 +186,7 @@ def test_a_package_can_be_replaced_while_a_consumer_waits(
 
 
 @pytest.mark.pitfall("oracle 18")
-def test_migrating_again_grants_nothing_that_is_there(
-    server: OracleServer, empty_database: str
-) -> None:
+def test_second_migrate_repeats_no_grant(server: OracleServer, empty_database: str) -> None:
     migrate.migrate(empty_database)
     changed = """
         select o.object_name, o.last_ddl_time
@@ -225,27 +206,27 @@ def test_migrating_again_grants_nothing_that_is_there(
 
 
 @pytest.mark.pitfall("oracle 22")
-def test_a_role_that_is_another_owner_s_gets_no_right(server: OracleServer) -> None:
-    """The role is there, and this owner does not have it."""
+def test_role_of_another_owner_gets_no_right(server: OracleServer) -> None:
+    """The role exists, and this owner does not have it."""
     url = server.fresh_database()
     server.execute(f"revoke rowq_consumer from {owner_in(url)}")
     try:
         done = migrate.migrate(url)
         assert any("role rowq_consumer" in notice for notice in done.notices)
         with closing(server.connect(url)) as session:
-            given = rows(session, "select distinct p.grantee from user_tab_privs_made p")
-        assert ("ROWQ_CONSUMER",) not in given
-        assert ("ROWQ_PRODUCER",) in given
+            grantees = rows(session, "select distinct p.grantee from user_tab_privs_made p")
+        assert ("ROWQ_CONSUMER",) not in grantees
+        assert ("ROWQ_PRODUCER",) in grantees
     finally:
         server.drop_database(url)
 
 
 @pytest.mark.pitfall("oracle 20")
 @pytest.mark.promise("P19")
-def test_maintaining_an_idle_queue_costs_few_statements_and_changes_no_block(
+def test_maintain_of_an_idle_queue_runs_few_statements(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
-    def figures() -> tuple[int, int]:
+    def counters() -> tuple[int, int]:
         ((executions,),) = server.query(_EXECUTIONS, owner=connection.username.upper())
         ((changes,),) = server.query(_CHANGES, place=connection.session_id)
         return int(executions), int(changes)
@@ -253,38 +234,36 @@ def test_maintaining_an_idle_queue_costs_few_statements_and_changes_no_block(
     call_one(connection, "maintain", queue_name=queue)
     dialect = dialect_of(connection)
     lanes = "select l.lane, l.floor_seq from rowq_lane l order by l.queue_id, l.lane"
-    floors, before = dialect.execute(connection, lanes).fetchall(), figures()
+    floors, before = dialect.execute(connection, lanes).fetchall(), counters()
     for _ in range(MAINTAINS):
         call_one(connection, "maintain", queue_name=queue)
-    after = figures()
+    after = counters()
     assert dialect.execute(connection, lanes).fetchall() == floors
     assert (after[0] - before[0]) / MAINTAINS <= EXECUTIONS_OF_IDLE_MAINTAIN
-    # The election locks a row, which changes its block and the header of the undo.
+    # The election locks a row, which changes its block and the undo header.
     assert (after[1] - before[1]) / MAINTAINS <= 10
 
 
 @pytest.mark.pitfall("oracle 23")
-@pytest.mark.parametrize("moment", ["1970-01-01", "2026-11-22", "2040-02-29", "2199-12-31"])
-def test_microseconds_become_the_moment_that_they_are_beyond_2038(
-    connection: Connection, moment: str
-) -> None:
+@pytest.mark.parametrize("day", ["1970-01-01", "2026-11-22", "2040-02-29", "2199-12-31"])
+def test_from_microseconds_works_beyond_2038(connection: Connection, day: str) -> None:
     text = unit_text("oracle", "internal/from_microseconds")
     found = re.search(r"    return (.*?);", text, re.DOTALL)
     assert found
-    microseconds = f"(date '{moment}' - date '1970-01-01') * 86400000000 + 123456"
+    microseconds = f"(date '{day}' - date '1970-01-01') * 86400000000 + 123456"
     expression = found[1].replace("p_microseconds", f"({microseconds})")
     values: list[Any] = rows(
         connection, f"select to_char({expression}, 'yyyy-mm-dd hh24:mi:ss.ff6') from dual"
     )
-    assert values == [(f"{moment} 00:00:00.123456",)]
+    assert values == [(f"{day} 00:00:00.123456",)]
 
 
 @pytest.mark.pitfall("oracle 27")
 @pytest.mark.promise("P22", "P24")
-def test_no_serializable_transaction_locks_a_slot_that_a_message_has_joined_since_it_began(
+def test_serializable_session_does_not_lock_a_newer_slot(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """It cannot see the message, and would give the slot back that the message waits for."""
+    """It cannot see the message, and would free the slot that the message needs."""
     strict = connect()
     dialect = dialect_of(strict)
     enqueue(connection, queue, "1", group_key="a")
@@ -304,7 +283,7 @@ def test_no_serializable_transaction_locks_a_slot_that_a_message_has_joined_sinc
 
 @pytest.mark.pitfall("oracle 28")
 @pytest.mark.promise("P03", "P21")
-def test_a_locking_cursor_passes_over_a_deleted_row_of_a_table_that_is_an_index(
+def test_locking_cursor_skips_deleted_rows_of_an_iot(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = connect()
@@ -327,7 +306,7 @@ def test_a_locking_cursor_passes_over_a_deleted_row_of_a_table_that_is_an_index(
 
 @pytest.mark.pitfall("oracle 26")
 @pytest.mark.promise("P22")
-def test_an_insert_of_a_slot_waits_for_an_open_one_and_goes_on_when_that_is_rolled_back(
+def test_insert_of_a_slot_waits_for_an_open_insert(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     first, second = connect(), connect()
@@ -342,10 +321,8 @@ def test_an_insert_of_a_slot_waits_for_an_open_one_and_goes_on_when_that_is_roll
 
 @pytest.mark.pitfall("oracle 28")
 @pytest.mark.promise("P21", "P22")
-def test_what_a_forall_returns_belongs_to_its_rows_in_their_order(
-    connection: Connection, queue: str
-) -> None:
-    """So a delayed message that has not joined its group passes no slot on."""
+def test_forall_returns_values_in_the_order_of_rows(connection: Connection, queue: str) -> None:
+    """Otherwise a delayed message that has not joined its group would pass a slot."""
     call(connection, "alter_queue", queue_name=queue, group_after_dead="hold")
     dead = make_dead(connection, queue, "held", group_key="a")
     dead += make_dead(connection, queue, "free")
@@ -363,7 +340,7 @@ def test_what_a_forall_returns_belongs_to_its_rows_in_their_order(
 
 @pytest.mark.pitfall("oracle 42")
 @pytest.mark.promise("P06", "P26")
-def test_a_dequeue_that_finds_nothing_locks_no_predecessor(
+def test_empty_dequeue_locks_no_predecessor(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, poller, worker = connect(), connect(), connect()
@@ -384,7 +361,7 @@ def test_a_dequeue_that_finds_nothing_locks_no_predecessor(
 
 @pytest.mark.pitfall("oracle 42")
 @pytest.mark.promise("P24")
-def test_a_dequeue_that_finds_nothing_keeps_no_group_from_maintain(
+def test_empty_dequeue_leaves_groups_to_maintain(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, poller = connect(), connect()
@@ -404,10 +381,10 @@ def test_a_dequeue_that_finds_nothing_keeps_no_group_from_maintain(
 
 @pytest.mark.pitfall("oracle 42")
 @pytest.mark.promise("P19")
-def test_a_look_at_messages_that_others_hold_takes_no_more_than_a_lock_of_the_table(
+def test_dequeue_of_locked_messages_begins_no_transaction(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """A lock of kind TX would mean that it has begun a transaction."""
+    """A TX lock would mean an open transaction."""
     other = connect(autocommit=False)
     enqueue(connection, queue, "held")
     with rolled_back(connection):
@@ -419,39 +396,35 @@ def test_a_look_at_messages_that_others_hold_takes_no_more_than_a_lock_of_the_ta
 
 @pytest.mark.pitfall("oracle 43")
 @pytest.mark.promise("P19")
-def test_a_queue_that_cannot_be_maintained_does_not_stop_the_others(
-    server: OracleServer, empty_database: str
-) -> None:
+def test_maintain_reports_an_error_in_one_queue(server: OracleServer, empty_database: str) -> None:
     migrate.migrate(empty_database)
     with closing(server.connect(empty_database)) as session:
         for name in ("broken", "fine"):
             call(session, "create_queue", queue_name=name)
             enqueue(session, name, "late", delay_seconds=60)
             pass_seconds(session, name, 90)
-        ((part,),) = rows(
-            session, "select q.queue_id from rowq_queue q where q.queue_name = 'broken'"
-        )
-        session.execute(
-            f"alter table rowq_ready add constraint broken_ck check (queue_id <> {part})"
-        )
+        broken = "select q.queue_id from rowq_queue q where q.queue_name = 'broken'"
+        ((queue_id,),) = rows(session, broken)
+        check = f"check (queue_id <> {queue_id})"
+        session.execute(f"alter table rowq_ready add constraint broken_ck {check}")
         done = call(session, "maintain")
         assert [(row.queue_name, row.promoted) for row in done] == [("fine", 1)]
         with pytest.raises(oracledb.DatabaseError, match="BROKEN_CK"):
             call(session, "maintain", queue_name="broken")
 
-        def fault() -> tuple[str, str]:
+        def error() -> tuple[str, str]:
             [found] = [row for row in call(session, "health") if row.check_name == "maintain_fault"]
             return found.status, found.detail
 
-        assert fault()[0] == "critical"
-        assert "maintain of broken: ORA-02290" in fault()[1]
+        assert error()[0] == "critical"
+        assert "maintain of broken: ORA-02290" in error()[1]
         session.execute("alter table rowq_ready drop constraint broken_ck")
         assert {row.promoted for row in call(session, "maintain")} == {0, 1}
-        assert fault()[0] == "ok"
+        assert error()[0] == "ok"
 
 
 @pytest.mark.pitfall("oracle 44")
-def test_every_table_has_its_segment_from_the_start(
+def test_every_table_has_a_segment_after_installation(
     server: OracleServer, empty_database: str
 ) -> None:
     migrate.migrate(empty_database)
@@ -464,7 +437,7 @@ def test_every_table_has_its_segment_from_the_start(
 
 @pytest.mark.pitfall("oracle 45")
 @pytest.mark.promise("P02", "P19")
-def test_a_queue_is_dropped_beside_traffic_without_a_deadlock_or_a_long_wait(
+def test_drop_queue_beside_traffic_does_not_deadlock(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(connection, "create_queue", queue_name=f"{queue} other")
@@ -492,7 +465,7 @@ def test_a_queue_is_dropped_beside_traffic_without_a_deadlock_or_a_long_wait(
                 assert number_of(error) == 20705  # noqa: PT017 - it is dropped or refused
                 busy += 1
             time.sleep(0.2)
-        # It waits for one second at most for each of three tables.
+        # drop_queue waits up to 1 s for each of three tables.
         assert max(one.result() for one in running) < 4
     assert server.deadlocks() == deadlocks, f"after {busy} refusals"
     call(connection, "drop_queue", queue_name=f"{queue} other")
@@ -500,9 +473,7 @@ def test_a_queue_is_dropped_beside_traffic_without_a_deadlock_or_a_long_wait(
 
 @pytest.mark.pitfall("oracle 46")
 @pytest.mark.promise("P19")
-def test_maintain_reads_the_catalog_of_partitions_once_a_day(
-    server: OracleServer, empty_database: str
-) -> None:
+def test_maintain_reads_partitions_once_a_day(server: OracleServer, empty_database: str) -> None:
     def reads() -> int:
         return int(server.query(_READS_OF_CATALOG, owner=owner_in(empty_database))[0][0])
 
@@ -521,8 +492,8 @@ def test_maintain_reads_the_catalog_of_partitions_once_a_day(
 
 
 @pytest.mark.promise("P20")
-def test_a_body_of_16_megabytes_comes_out_of_a_wait(connection: Connection, queue: str) -> None:
-    """ORA-04036 here would mean that the JSON of an answer takes more memory than there is."""
+def test_dequeue_wait_returns_a_body_of_16_megabytes(connection: Connection, queue: str) -> None:
+    """ORA-04036 would mean that the JSON of the answer needs too much memory."""
     text = "0123456789abcdef" * (1 << 20)
     call(connection, "alter_queue", queue_name=queue, max_body_length=len(text))
     enqueue(connection, queue, text)
@@ -530,15 +501,13 @@ def test_a_body_of_16_megabytes_comes_out_of_a_wait(connection: Connection, queu
     assert message["body"] == text
 
 
-def test_a_batch_that_only_looks_like_numbers_is_read_as_fast_as_another(
-    connection: Connection, queue: str
-) -> None:
+def test_batch_of_numeric_looking_texts_is_not_slower(connection: Connection, queue: str) -> None:
     def seconds(body: str) -> float:
         messages = [{"body": body * 100}] * 500
         began = time.monotonic()
         call(connection, "enqueue_batch", queue_name=queue, messages=messages)
         return time.monotonic() - began
 
-    seconds("warm it up")
+    seconds("warm up")
     plain = seconds("00-xe-67-a0")
     assert seconds("00:1e:67:a0") < 3 * plain + 0.5

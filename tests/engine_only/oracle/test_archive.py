@@ -1,4 +1,4 @@
-"""The archive on Oracle: a plain table, and with the option of partitions one with days."""
+"""The archive on Oracle: a plain table, or partitioned by day."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -26,7 +26,7 @@ DAYS = (
 
 
 def archive_at_age(connection: Connection, queue: str, days: int, *bodies: str) -> list[int]:
-    """Finish messages so many days ago, and archive them."""
+    """Archive messages that finished `days` ago."""
     ids = finish(connection, queue, *bodies)
     pass_seconds(connection, queue, days * DAY)
     assert call_one(connection, "archive", queue_name=queue).archived == len(bodies)
@@ -34,12 +34,12 @@ def archive_at_age(connection: Connection, queue: str, days: int, *bodies: str) 
 
 
 def count(connection: Connection) -> int:
-    """Look into the archive, as a report might."""
+    """Count the archive, as a report might."""
     ((found,),) = rows(connection, "select count(*) from rowq_archive")
     return int(found)
 
 
-def test_a_plain_archive_is_purged_row_by_row_beside_a_long_reader(
+def test_plain_archive_is_purged_beside_a_long_reader(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=2)
@@ -57,7 +57,9 @@ def test_a_plain_archive_is_purged_row_by_row_beside_a_long_reader(
     assert state_of(connection, queue, young) == "completed"
 
 
-def test_a_new_day_makes_nobody_wait(connection: Connection, connect: Connect, queue: str) -> None:
+def test_new_archive_day_blocks_no_session(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=30)
     for _ in range(2):
         finish(connection, queue, "a")
@@ -71,11 +73,13 @@ def test_a_new_day_makes_nobody_wait(connection: Connection, connect: Connect, q
 
 @pytest.fixture
 def days(server: OracleServer, empty_database: str) -> Iterator[Connection]:
-    """Return a session where the archive has partitions; skipped without that option."""
+    """Return a session with a partitioned archive; skip without that option."""
     if server.query("select o.value from v$option o where o.parameter = 'Partitioning'") != [
         ("TRUE",)
     ]:
-        pytest.skip("the server has no option of partitions; to run it: Oracle Free or Enterprise")
+        pytest.skip(
+            "the server lacks the Partitioning option; to run it: Oracle Free or Enterprise"
+        )
     migrate(empty_database)
     script = (sql_directory() / "oracle" / "partition_archive.sql").read_text(encoding="utf-8")
     with closing(server.connect(empty_database)) as session:
@@ -85,7 +89,7 @@ def days(server: OracleServer, empty_database: str) -> Iterator[Connection]:
         yield session
 
 
-def test_an_archive_with_days_drops_whole_days_that_no_queue_needs(days: Connection) -> None:
+def test_partitioned_archive_drops_days_no_queue_needs(days: Connection) -> None:
     call(days, "create_queue", queue_name="q", archive_days=1)
     call(days, "create_queue", queue_name="other", archive_days=30)
     archive_at_age(days, "q", 10, "a", "b")
@@ -101,7 +105,7 @@ def test_an_archive_with_days_drops_whole_days_that_no_queue_needs(days: Connect
 
 
 @pytest.mark.pitfall("oracle 15")
-def test_a_day_is_dropped_in_a_transaction_of_its_own_and_the_callers_goes_on(
+def test_day_is_dropped_in_an_autonomous_transaction(
     days: Connection,
 ) -> None:
     call(days, "create_queue", queue_name="q", archive_days=1)
@@ -113,7 +117,7 @@ def test_a_day_is_dropped_in_a_transaction_of_its_own_and_the_callers_goes_on(
     assert (count(days), call_one(days, "queue_stats", queue_name="q").ready) == (0, 0)
 
 
-def test_a_day_whose_rows_somebody_holds_is_dropped_another_time(
+def test_day_with_locked_rows_is_dropped_later(
     server: OracleServer, empty_database: str, days: Connection
 ) -> None:
     call(days, "create_queue", queue_name="q", archive_days=1)

@@ -1,4 +1,4 @@
-"""What health says on Oracle when sequences start again, as after an import of rows only."""
+"""health on Oracle after sequences restart, as after an import of rows only."""
 
 import re
 
@@ -10,15 +10,13 @@ from tests.helpers.dialects import dialect_of
 
 
 def found(connection: Connection) -> Row:
-    """Return what health says of the sequences."""
+    """Return health's check of the sequences."""
     [row] = [row for row in call(connection, "health") if row.check_name == "sequence_behind"]
     return row
 
 
 @pytest.mark.promise("P08")
-def test_health_names_the_sequences_that_start_again_and_its_statements_mend_them(
-    connection: Connection, queue: str
-) -> None:
+def test_health_detects_sequences_that_restart(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, "a", "b", "c")
     before = dequeue_one(connection, queue).claim_id
     assert found(connection).status == "ok"
@@ -30,7 +28,7 @@ def test_health_names_the_sequences_that_start_again_and_its_statements_mend_the
         row = found(connection)
         assert row.status == "critical"
     finally:
-        # The queues of other tests need numbers of their own.
+        # Other tests must not reuse ids.
         statements = re.findall(r"alter sequence [^;]+(?=;)", found(connection).detail)
         for statement in statements:
             dialect_of(connection).execute(connection, statement)

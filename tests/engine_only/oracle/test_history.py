@@ -1,4 +1,4 @@
-"""History on Oracle: errors of any length, plans, a purge beside others, and who keeps none."""
+"""History on Oracle: errors of any length, plans and purge."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def ended(connection: Connection, queue: str, routine: str, size: int = 2) -> li
 @pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P37")
 @pytest.mark.parametrize("error", ["\N{EURO SIGN}" * 2000, "\N{SNAKE}" * 1500, "", None])
-def test_an_error_of_any_length_passes_through_forall_for_many_attempts(
+def test_error_of_any_length_passes_through_forall(
     connection: Connection, kept: str, error: str | None
 ) -> None:
     ids = enqueue(connection, kept, *"abc")
@@ -46,10 +46,10 @@ def test_an_error_of_any_length_passes_through_forall_for_many_attempts(
 
 @pytest.mark.promise("P13", "P37")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_attempts_are_found_by_the_message_and_purged_in_the_order_of_their_key(
+def test_attempts_are_found_and_purged_by_indexes(
     server: OracleServer, connection: Connection, kept: str, *, is_planned_while_empty: bool
 ) -> None:
-    def every_look() -> None:
+    def every_read() -> None:
         ids = [message for routine in ENDS for message in ended(connection, kept, routine)]
         call(connection, "get_history", queue_name=kept, message_id=ids[0])
         call(connection, "health")
@@ -57,22 +57,22 @@ def test_attempts_are_found_by_the_message_and_purged_in_the_order_of_their_key(
         call(connection, "maintain", queue_name=kept)
 
     if is_planned_while_empty:
-        every_look()
+        every_read()
     fill(connection, kept, LARGE)
     for _ in range(LARGE // 1000):
         claim = dequeue(connection, kept, 1000)[0].claim_id
         call(connection, "complete", queue_name=kept, claim_id=claim)
-    every_look()
+    every_read()
     found = [plan for plan in plans(server, connection) if plan.uses("ROWQ_HISTORY")]
     assert found
-    # get_history puts the few attempts of one message in order.
+    # get_history sorts the few attempts of one message.
     wrong = [plan for plan in found if "case when n.ended_at" not in plan.text]
     assert [plan.shown for plan in wrong if list(plan.faults())] == []
 
 
 @pytest.mark.pitfall("oracle 40")
 @pytest.mark.promise("P06", "P37")
-def test_an_open_purge_holds_up_nobody_and_a_second_one_passes_over(
+def test_open_purge_of_history_does_not_block_another(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
     other = connect()

@@ -1,4 +1,4 @@
-"""The optional job of the Scheduler calls maintain."""
+"""The optional Scheduler job that calls maintain."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,7 +17,7 @@ JOBS = "select j.job_name, j.enabled, j.failure_count from user_scheduler_jobs j
 
 @pytest.fixture
 def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
-    """Return a session of an owner with the job, made twice."""
+    """Return a session of an owner with the job, created twice."""
     grant(server, empty_database, "create job")
     migrate.migrate(empty_database)
     with closing(server.connect(empty_database)) as connection:
@@ -27,7 +27,7 @@ def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
 
 
 @pytest.mark.promise("P11", "P19")
-def test_the_job_keeps_house_by_itself_and_again(session: Connection) -> None:
+def test_job_maintains_queues_repeatedly(session: Connection) -> None:
     call(session, "create_queue", queue_name="q")
     for ready in (1, 2):
         enqueue(session, "q", "late", delay_seconds=1)
@@ -41,13 +41,17 @@ def test_the_job_keeps_house_by_itself_and_again(session: Connection) -> None:
 
 @pytest.mark.pitfall("oracle 43")
 @pytest.mark.promise("P19")
-def test_a_queue_that_cannot_be_maintained_does_not_stop_the_job(session: Connection) -> None:
-    """Its run fails when it ends, so that its error is logged."""
+def test_job_continues_after_an_error_in_one_queue(session: Connection) -> None:
+    """The run fails at its end, which logs the error."""
     for name in ("broken", "fine"):
         call(session, "create_queue", queue_name=name)
         enqueue(session, name, "late", delay_seconds=1)
-    ((part,),) = rows(session, "select q.queue_id from rowq_queue q where q.queue_name = 'broken'")
-    session.execute(f"alter table rowq_ready add constraint broken_ck check (queue_id <> {part})")
+    ((queue_id,),) = rows(
+        session, "select q.queue_id from rowq_queue q where q.queue_name = 'broken'"
+    )
+    session.execute(
+        f"alter table rowq_ready add constraint broken_ck check (queue_id <> {queue_id})"
+    )
     wait_until(
         lambda: call_one(session, "queue_stats", queue_name="fine").ready == 1,
         "the other queue's message is promoted",
@@ -61,25 +65,25 @@ def test_a_queue_that_cannot_be_maintained_does_not_stop_the_job(session: Connec
     assert "maintain of broken: ORA-02290" in rows(session, logged)[0][0]
 
 
-def test_the_packages_are_replaced_while_it_runs(empty_database: str, session: Connection) -> None:
+def test_packages_are_replaced_while_the_job_runs(empty_database: str, session: Connection) -> None:
     session.execute("alter package rowq compile")
     session.execute("alter package rowq compile body")
     assert migrate.migrate(empty_database).applied == ()
     assert migrate.status(empty_database).drift == ()
 
 
-def test_it_is_dropped_by_what_its_head_says(session: Connection) -> None:
+def test_drop_command_of_the_head_removes_the_job(session: Connection) -> None:
     session.execute("begin dbms_scheduler.drop_job('ROWQ_MAINTAIN', force => true); end;")
     assert rows(session, JOBS) == []
 
 
-def test_a_rollback_to_nothing_drops_it(empty_database: str, session: Connection) -> None:
+def test_rollback_to_nothing_removes_the_job(empty_database: str, session: Connection) -> None:
     migrate.rollback(empty_database, to=0)
     assert rows(session, JOBS) == []
     assert objects(session) == []
 
 
-def test_without_the_right_it_is_not_made(server: OracleServer, empty_database: str) -> None:
+def test_job_is_not_created_without_the_right(server: OracleServer, empty_database: str) -> None:
     migrate.migrate(empty_database)
     with closing(server.connect(empty_database)) as session:
         with pytest.raises(oracledb.DatabaseError, match=r"ORA-27486|ORA-01031"):

@@ -1,4 +1,4 @@
-"""Results on Oracle: values as they were given, sessions that wait, plans, and who uses none."""
+"""Results on Oracle: values, waiting sessions, plans and purge."""
 
 import threading
 from contextlib import closing
@@ -66,9 +66,7 @@ def end_of(connection: Connection, queue: str, message_id: int) -> tuple[str, An
 
 @pytest.mark.pitfall("oracle 38")
 @pytest.mark.promise("P32")
-def test_a_result_comes_out_as_it_went_in_wherever_the_array_is_cut(
-    connection: Connection, kept: str
-) -> None:
+def test_results_are_unchanged_at_every_position(connection: Connection, kept: str) -> None:
     for begin in range(len(VALUES)):
         values = [*VALUES[begin:], *VALUES[:begin]]
         ids = end_with(connection, kept, values)
@@ -82,7 +80,7 @@ def test_a_result_comes_out_as_it_went_in_wherever_the_array_is_cut(
 
 @pytest.mark.promise("P32")
 @pytest.mark.parametrize("setting", STRANGE)
-def test_messages_end_the_same_whatever_the_session_has_set(
+def test_results_do_not_depend_on_session_settings(
     connect: Connect, kept: str, setting: str
 ) -> None:
     strange = connect()
@@ -99,17 +97,17 @@ def test_messages_end_the_same_whatever_the_session_has_set(
 
 @pytest.mark.pitfall("oracle 39")
 @pytest.mark.promise("P32")
-def test_a_serializable_session_that_waits_is_told(
+def test_wait_for_result_works_in_a_serializable_session(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
     [message] = enqueue(connection, kept, "x")
     strict = connect()
     dialect_of(strict).execute(strict, "alter session set isolation_level = serializable")
-    told: list[Any] = []
+    answers: list[Any] = []
 
     def wait() -> None:
         given = {"queue_name": kept, "message_id": message, "wait_seconds": 20.0}
-        told.append(call_one(strict, "wait_for_result", **given).answer)
+        answers.append(call_one(strict, "wait_for_result", **given).answer)
 
     waiter = threading.Thread(target=wait, daemon=True)
     waiter.start()
@@ -118,15 +116,15 @@ def test_a_serializable_session_that_waits_is_told(
     claim = dequeue_one(connection, kept).claim_id
     call(connection, "complete", queue_name=kept, claim_id=claim, results=["done"])
     waiter.join(10)
-    assert [(answer["state"], answer["result"]) for answer in told] == [("completed", "done")]
+    assert [(answer["state"], answer["result"]) for answer in answers] == [("completed", "done")]
 
 
 @pytest.mark.promise("P13", "P32")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_results_are_found_by_keys_and_purged_by_the_index_of_their_time(
+def test_results_are_found_and_purged_by_indexes(
     server: OracleServer, connection: Connection, kept: str, *, is_planned_while_empty: bool
 ) -> None:
-    def every_look() -> None:
+    def every_read() -> None:
         [message, *_] = end_with(connection, kept, ["a", "b"])
         end_of(connection, kept, message)
         given = {"queue_name": kept, "message_id": message, "wait_seconds": 0.0}
@@ -138,10 +136,10 @@ def test_results_are_found_by_keys_and_purged_by_the_index_of_their_time(
         call(connection, "maintain", queue_name=kept)
 
     if is_planned_while_empty:
-        every_look()
+        every_read()
     fill(connection, kept, LARGE)
     call(connection, "purge_queue", queue_name=kept)
-    every_look()
+    every_read()
     found = [plan for plan in plans(server, connection) if plan.uses("ROWQ_RESULT")]
     assert found
     assert [plan.shown for plan in found if list(plan.faults())] == []
@@ -149,13 +147,13 @@ def test_results_are_found_by_keys_and_purged_by_the_index_of_their_time(
 
 @pytest.mark.pitfall("oracle 40")
 @pytest.mark.promise("P06", "P32")
-def test_a_purge_leaves_a_result_that_was_written_anew_since_its_cursor_was_opened(
+def test_purge_keeps_a_result_rewritten_after_its_cursor(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
-    """The dead message is cancelled between the look and the lock: its end is a new one."""
+    """The dead message is cancelled between the read and the lock, so its end is newer."""
     [old, other] = make_dead(connection, kept, "old", "other")
     pass_seconds(connection, kept, 3700)
-    keeper = connect(autocommit=False)
+    cleaner = connect(autocommit=False)
     opened = """
         begin
             open :results for
@@ -165,13 +163,13 @@ def test_a_purge_leaves_a_result_that_was_written_anew_since_its_cursor_was_open
                 for update skip locked;
         end;
         """
-    with closing(keeper.cursor()) as cursor, closing(keeper.cursor()) as found:
+    with closing(cleaner.cursor()) as cursor, closing(cleaner.cursor()) as found:
         cursor.execute(opened, {"results": found})
         call(connection, "cancel", queue_name=kept, message_ids=[old])
         assert len(found.fetchall()) == 1
-    keeper.rollback()
+    cleaner.rollback()
     with rolled_back(connection):
         call(connection, "cancel", queue_name=kept, message_ids=[other])
-        call(keeper, "maintain", queue_name=kept)
-        keeper.commit()
+        call(cleaner, "maintain", queue_name=kept)
+        cleaner.commit()
     assert end_of(connection, kept, old) == ("cancelled", None)

@@ -1,4 +1,4 @@
-"""rowq doctor for accounts that are no administrators."""
+"""rowq doctor for accounts without the role of an administrator."""
 
 import uuid
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.engines.base import Connection
 
 @pytest.fixture
 def account(connection: Connection) -> Iterator[str]:
-    """Return a role that may do nothing; the session becomes itself again at the end."""
+    """Return a role without rights; restore the session at the end."""
     name = f"rowq_test_{uuid.uuid4().hex[:8]}"
     connection.execute(sql.SQL("create role {}").format(sql.Identifier(name)))
     yield name
@@ -33,7 +33,7 @@ def account(connection: Connection) -> Iterator[str]:
         ("admin", Status.OK, "may call all "),
     ],
 )
-def test_the_role_of_an_account_is_found_by_calls_that_change_nothing(
+def test_doctor_finds_the_role_of_an_account(
     connection: Connection, account: str, role: str | None, status: Status, words: str
 ) -> None:
     name = sql.Identifier(account)

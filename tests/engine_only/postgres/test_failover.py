@@ -1,6 +1,6 @@
-"""What health says after a failover: sequences that were left behind, transactions left prepared.
+"""health after a failover: sequences behind their rows, and prepared transactions that remain.
 
-Logical replication, and a dump without its sequences, bring rows, and not the numbers to come next.
+Logical replication and a dump without sequences copy rows, but not the next numbers.
 """
 
 import re
@@ -20,28 +20,24 @@ SEQUENCES = ("rowq.claim_seq", "rowq.message_seq", "rowq.queue_queue_id_seq")
 
 
 def check(connection: Connection, name: str) -> Row:
-    """Return what one check of the server found."""
+    """Return one check of health."""
     [row] = [row for row in call(connection, "health") if row.check_name == name]
     return row
 
 
 def cut_over(connection: Connection) -> None:
-    """Let every sequence start again, as on a server that has received rows only."""
+    """Restart every sequence, as on a server that received only rows."""
     for sequence in SEQUENCES:
         connection.execute(f"alter sequence {sequence} restart")
 
 
-def mend(connection: Connection) -> list[str]:
-    """Run the statements that the finding names; return the sequences that they move."""
-    statements = re.findall(r"select setval\('[^']+', \d+\);", mention(connection))
+def repair(connection: Connection) -> list[str]:
+    """Run the statements of the check's detail; return the sequences that they move."""
+    detail: str = check(connection, "sequence_behind").detail
+    statements = re.findall(r"select setval\('[^']+', \d+\);", detail)
     for statement in statements:
         connection.execute(statement)
     return [statement.split("'")[1] for statement in statements]
-
-
-def mention(connection: Connection) -> str:
-    detail: str = check(connection, "sequence_behind").detail
-    return detail
 
 
 TABLES = """
@@ -53,7 +49,7 @@ TABLES = """
 
 
 def copy_rows(here: Connection, there: Connection) -> None:
-    """Bring the rows of every table, and nothing else, as logical replication does."""
+    """Copy the rows of every table, as logical replication does."""
     for (table,) in here.execute(TABLES).fetchall():
         there.execute(f"truncate rowq.{table}")
         with (
@@ -65,7 +61,7 @@ def copy_rows(here: Connection, there: Connection) -> None:
 
 
 @pytest.mark.promise("P01", "P08")
-def test_after_a_logical_cut_over_and_what_health_names_an_old_claim_ends_no_new_message(
+def test_old_claim_ends_no_message_after_a_cut_over(
     server: Server, owner: Connection, own_queue: CheckedQueue
 ) -> None:
     own_queue.enqueue("a", "b", "c")
@@ -77,7 +73,7 @@ def test_after_a_logical_cut_over_and_what_health_names_an_old_claim_ends_no_new
         with closing(server.connect(url)) as there:
             copy_rows(owner, there)
             assert check(there, "sequence_behind").status == "critical"
-            mend(there)
+            repair(there)
             assert check(there, "sequence_behind").status == "ok"
 
             queue = own_queue.via(there)
@@ -86,7 +82,7 @@ def test_after_a_logical_cut_over_and_what_health_names_an_old_claim_ends_no_new
             queue.enqueue("d")
             new = queue.dequeue(10)
             assert bodies(new) == ["a", "b", "c", "d"]
-            # The claim is gone, and its number does not come again.
+            # The claim is gone, and its id is not reused.
             queue.refused("RQ721", "complete", claim_id=old.claim_id)
             assert queue.counts() == (0, 0, 4, 0)
     finally:
@@ -94,9 +90,7 @@ def test_after_a_logical_cut_over_and_what_health_names_an_old_claim_ends_no_new
 
 
 @pytest.mark.promise("P08")
-def test_health_names_the_sequences_that_start_again_and_its_statements_mend_them(
-    owner: Connection, own_queue: CheckedQueue
-) -> None:
+def test_health_detects_sequences_that_restart(owner: Connection, own_queue: CheckedQueue) -> None:
     own_queue.enqueue("a", "b", "c")
     first = own_queue.dequeue_one()
     assert check(owner, "sequence_behind").status == "ok"
@@ -104,7 +98,7 @@ def test_health_names_the_sequences_that_start_again_and_its_statements_mend_the
     cut_over(owner)
     row = check(owner, "sequence_behind")
     assert (row.status, row.value) == ("critical", 3)
-    assert mend(owner) == list(SEQUENCES)
+    assert repair(owner) == list(SEQUENCES)
     assert check(owner, "sequence_behind").status == "ok"
 
     own_queue.enqueue("d")
@@ -118,7 +112,7 @@ def test_health_names_the_sequences_that_start_again_and_its_statements_mend_the
 
 @pytest.mark.promise("P08")
 @pytest.mark.parametrize("kept", ["history", "results", "archive"])
-def test_what_is_kept_of_messages_that_have_ended_shows_a_sequence_behind(
+def test_health_detects_a_sequence_behind_retained_rows(
     owner: Connection, own_queue: CheckedQueue, kept: str
 ) -> None:
     settings = {"history": "history_days", "results": "result_seconds", "archive": "archive_days"}
@@ -129,14 +123,14 @@ def test_what_is_kept_of_messages_that_have_ended_shows_a_sequence_behind(
 
     cut_over(owner)
     assert check(owner, "sequence_behind").status == "critical"
-    named = mend(owner)
+    named = repair(owner)
     assert "rowq.message_seq" in named
     assert ("rowq.claim_seq" in named) is (kept != "results")
     assert check(owner, "sequence_behind").status == "ok"
 
 
 @pytest.mark.promise("P08")
-def test_a_floor_remembers_claims_of_which_no_row_is_left(
+def test_health_detects_a_claim_sequence_behind_its_floor(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     owner.execute("select setval('rowq.claim_seq', 100000)")
@@ -146,24 +140,22 @@ def test_a_floor_remembers_claims_of_which_no_row_is_left(
     own_queue.call("maintain")
     owner.execute("alter sequence rowq.claim_seq restart")
     assert check(owner, "sequence_behind").status == "critical"
-    assert mend(owner) == ["rowq.claim_seq"]
+    assert repair(owner) == ["rowq.claim_seq"]
     assert check(owner, "sequence_behind").status == "ok"
 
 
-def test_a_sequence_that_was_restarted_further_ahead_is_not_behind(
-    owner: Connection, own_queue: CheckedQueue
-) -> None:
+def test_sequence_restarted_ahead_is_not_behind(owner: Connection, own_queue: CheckedQueue) -> None:
     own_queue.enqueue("a", "b", "c")
     own_queue.dequeue_one()
     for sequence in SEQUENCES:
         owner.execute(f"alter sequence {sequence} restart with 1000")
     assert check(owner, "sequence_behind").status == "ok"
     owner.execute("alter sequence rowq.message_seq restart with 3")
-    assert (check(owner, "sequence_behind").value, mend(owner)) == (1, ["rowq.message_seq"])
+    assert (check(owner, "sequence_behind").value, repair(owner)) == (1, ["rowq.message_seq"])
 
 
 @pytest.mark.promise("P08")
-def test_doctor_tells_of_a_sequence_behind(
+def test_doctor_reports_a_sequence_behind(
     owner: Connection, own_queue: CheckedQueue, empty_database: str
 ) -> None:
     own_queue.enqueue("a", "b", "c")
@@ -171,12 +163,12 @@ def test_doctor_tells_of_a_sequence_behind(
     found = {check.check_name: check for check in examine(empty_database)}
     assert found["health: sequence_behind"].status is Status.FAILED
     assert "select setval('rowq.message_seq'," in found["health: sequence_behind"].detail
-    mend(owner)
+    repair(owner)
     assert not [check for check in examine(empty_database) if "sequence" in check.check_name]
 
 
 @pytest.mark.promise("P16")
-def test_health_names_a_prepared_transaction_that_keeps_rows_of_rowq_locked(
+def test_health_reports_a_prepared_transaction(
     owner: Connection, own_queue: CheckedQueue, open_owner: Open
 ) -> None:
     preparing_dialect_of(owner)

@@ -1,4 +1,4 @@
-"""History on PostgreSQL: statements and plans, with and without it, and what its purge costs."""
+"""History on PostgreSQL: statements, plans and the cost of its purge."""
 
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_limits import change
 from tests.engine_only.postgres.test_plans import Plan, Watched, faults, nodes
-from tests.engine_only.postgres.test_results import fewest, fill
+from tests.engine_only.postgres.test_results import check_purge_cost, fewest, fill
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.helpers.dialects import dialect_of
@@ -29,7 +29,7 @@ def kept(owner: Connection) -> Connection:
 
 
 def end(connection: Connection, routine: str, size: int, part: int | None = None) -> list[int]:
-    """Lease messages and end their attempts, of a part only if told to; return their ids."""
+    """Lease messages and end the attempts of all, or of the first `part`; return their ids."""
     rows = dequeue(connection, QUEUE, size)
     claim, ids = rows[0].claim_id, [row.message_id for row in rows]
     if routine == "reap":
@@ -46,7 +46,7 @@ def history(connection: Connection, message: int) -> list[Any]:
 
 
 def cycle(connection: Connection) -> None:
-    """End attempts in every way, look at them while they are open and afterwards, keep house."""
+    """End attempts in every way, read them before and after, and maintain."""
     for routine in ENDS:
         for size, part in ((1, None), (3, None), (3, 1), (3, 2)):
             enqueue(connection, QUEUE, *"x" * size, priority=0)
@@ -63,7 +63,7 @@ def cycle(connection: Connection) -> None:
 
 
 def grow(connection: Connection) -> None:
-    """Let there be much history, of many messages and of one, and many messages."""
+    """Insert much history, of many messages and of one, and many messages."""
     for shift, message in ((100, "-i"), (400_000, "-i - 50000"), (10, "-1")):
         connection.execute(
             "insert into rowq.history"
@@ -77,16 +77,14 @@ def grow(connection: Connection) -> None:
 
 
 def faulty(plans: list[Plan]) -> set[str]:
-    """Return the faults of rowq's own statements; the test lets leases run out by another one."""
+    """Return the faults of plans, without the statement by which the test expires leases."""
     return faults([plan for plan in plans if "interval '2' day" not in plan["Query Text"]])
 
 
 @pytest.mark.promise("P13", "P37")
-def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
-    kept: Connection, open_owner: Open
-) -> None:
+def test_plans_made_on_empty_tables_use_indexes_later(kept: Connection, open_owner: Open) -> None:
     early = Watched(open_owner())
-    for _ in range(7):  # The first five calls may each be planned anew.
+    for _ in range(7):  # Up to five calls use custom plans.
         early.run(cycle)
     grow(kept)
     assert faulty(early.run(cycle)) == set(), "before analyze"
@@ -99,7 +97,7 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
 
 @pytest.mark.promise("P13", "P37")
 @pytest.mark.parametrize("is_analyzed", [False, True])
-def test_attempts_are_found_by_the_message(
+def test_get_history_finds_attempts_by_message_id(
     kept: Connection, open_owner: Open, is_analyzed: bool
 ) -> None:
     fill(kept, 2)
@@ -110,7 +108,7 @@ def test_attempts_are_found_by_the_message(
         kept.execute("analyze")
     watched = Watched(open_owner())
     for message in (*ended, *leased):
-        for _ in range(2):  # The first look reads the catalog, too.
+        for _ in range(2):  # The first call also reads the catalog.
             plans = watched.run(partial(history, message=message))
         (plan,) = [plan for plan in plans if "from rowq.history" in plan["Query Text"]]
         (scan,) = [node for node in nodes(plan["Plan"]) if "Relation Name" in node]
@@ -125,10 +123,10 @@ def statements_of(plans: list[Plan]) -> list[str]:
 @pytest.mark.promise("P37")
 @each_end
 @pytest.mark.parametrize(("size", "part"), [(1, None), (3, None), (3, 1), (3, 2)])
-def test_only_a_queue_that_keeps_history_pays_for_it(
+def test_only_a_queue_with_history_pays_for_it(
     owner: Connection, open_owner: Open, routine: str, size: int, part: int | None
 ) -> None:
-    """With it a call inserts once, by one helper; complete takes the claim by another one."""
+    """With history a call adds one insert; complete also locks the claim by another helper."""
     call(owner, "create_queue", queue_name=QUEUE, backoff_base_seconds=0)
 
     def work(session: Connection) -> None:
@@ -149,40 +147,21 @@ def test_only_a_queue_that_keeps_history_pays_for_it(
     assert without < fewest(open_owner, work) <= without + most
 
 
-def purging(plans: list[Plan]) -> int:
-    """Return the buffers that maintain reads for history."""
-    return sum(
-        int(plan["Plan"]["Shared Hit Blocks"]) + int(plan["Plan"]["Shared Read Blocks"])
-        for plan in plans
-        if "from rowq.history" in plan["Query Text"] and "delete" not in plan["Query Text"]
-    )
-
-
 @pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13", "P37")
-def test_maintain_does_not_walk_what_it_has_purged_beside_an_old_snapshot(
+def test_maintain_skips_purged_rows_beside_an_old_snapshot(
     kept: Connection, open_owner: Open
 ) -> None:
-    holder = open_owner()
-    holder.execute("begin isolation level repeatable read")
-    holder.execute("select count(*) from rowq.message")
-    watched = Watched(open_owner())
-    costs: list[int] = []
-    for _ in range(30):
+    def end_and_age() -> None:
         fill(kept, 200)
         end(kept, "complete", 200)
         pass_seconds(kept, QUEUE, 4 * DAY)
-        costs.append(
-            purging(watched.run(lambda session: call(session, "maintain", queue_name=QUEUE)))
-        )
-        assert kept.execute("select count(*) from rowq.history").fetchone() == (0,)
-    assert sum(costs[-5:]) <= 2 * sum(costs[5:10]), costs
-    holder.execute("rollback")
+
+    check_purge_cost(kept, open_owner, "history", end_and_age)
 
 
 @pytest.mark.promise("P13", "P37")
-def test_a_queue_whose_history_is_young_is_idle(kept: Connection) -> None:
-    """So that many queues with history, and nothing to do, cost as little as those without."""
+def test_queue_with_young_history_is_idle(kept: Connection) -> None:
     fill(kept, 1)
     end(kept, "complete", 1)
     pass_seconds(kept, QUEUE, 4 * DAY)
@@ -199,7 +178,7 @@ def test_a_queue_whose_history_is_young_is_idle(kept: Connection) -> None:
         )
         return (True,) in found.fetchall()
 
-    # A look that took long, on a busy machine say, calls no queue idle.
+    # After a slow scan, as on a busy machine, no queue is idle.
     wait_until(is_idle, "the queue is idle", 30)
     kept.execute("update rowq.history set ended_at = ended_at - interval '4 days'")
     kept.execute("update rowq.floor set safe_seq = 0 where lane = -8")
@@ -208,9 +187,7 @@ def test_a_queue_whose_history_is_young_is_idle(kept: Connection) -> None:
 
 
 @pytest.mark.promise("P19", "P37")
-def test_a_table_of_history_that_is_locked_is_a_warning_and_the_rest_goes_on(
-    kept: Connection, open_owner: Open
-) -> None:
+def test_maintain_continues_when_history_is_locked(kept: Connection, open_owner: Open) -> None:
     fill(kept, 3)
     end(kept, "complete", 3)
     pass_seconds(kept, QUEUE, 4 * DAY)
@@ -218,7 +195,7 @@ def test_a_table_of_history_that_is_locked_is_a_warning_and_the_rest_goes_on(
     kept.execute("update rowq.delayed set due_at = due_at - interval '1 minute'")
     holder = open_owner()
     holder.execute("begin")
-    # A statement that would not let the look for idle queues pass would stop all housekeeping.
+    # A stronger lock would block idle_queues, and so all maintenance.
     holder.execute("lock table rowq.history in share row exclusive mode")
     row = call_one(kept, "maintain", queue_name=QUEUE)
     assert (row.promoted, row.purged) == (1, 0)
@@ -227,10 +204,8 @@ def test_a_table_of_history_that_is_locked_is_a_warning_and_the_rest_goes_on(
 
 
 @pytest.mark.promise("P19", "P37")
-def test_neither_archive_nor_results_nor_history_waits_for_who_holds_another_of_them(
-    kept: Connection, open_owner: Open
-) -> None:
-    """Of two queues; each is passed over in the second one where the first has waited for it."""
+def test_maintain_skips_only_the_locked_table(kept: Connection, open_owner: Open) -> None:
+    """After one wait, the second queue skips the locked table."""
     keeps = {"archive_days": 1, "history_days": 1, "result_seconds": 1}
     call(kept, "alter_queue", queue_name=QUEUE, **keeps)
     call(kept, "create_queue", queue_name="other", **keeps)
@@ -255,10 +230,9 @@ def test_neither_archive_nor_results_nor_history_waits_for_who_holds_another_of_
 
 @pytest.mark.promise("P19", "P32", "P37")
 @pytest.mark.parametrize(("budget", "purged"), [("-1 second", 20), ("1 hour", 60)])
-def test_the_time_for_more_than_a_batch_is_one_for_all_queues(
+def test_time_for_more_batches_is_shared_by_all_queues(
     kept: Connection, budget: str, purged: int
 ) -> None:
-    """And what was purged is told, of results too, so that who calls again at once keeps up."""
     for number in range(19):
         call(kept, "create_queue", queue_name=f"kept{number}", history_days=3)
     kept.execute("update rowq.queue set result_seconds = 60")
@@ -280,7 +254,7 @@ def test_the_time_for_more_than_a_batch_is_one_for_all_queues(
 
 
 @pytest.mark.promise("P37")
-def test_a_drop_reads_each_row_of_a_history_that_statistics_do_not_know_a_few_times(
+def test_drop_queue_deletes_history_by_key_without_statistics(
     kept: Connection,
 ) -> None:
     kept.execute("select rowq.create_queue('others')")
@@ -294,7 +268,7 @@ def test_a_drop_reads_each_row_of_a_history_that_statistics_do_not_know_a_few_ti
 
 
 def add_history(owner: Connection, queue: str, rows: int) -> None:
-    """Give a queue so many more rows of its history, as if as many attempts had ended."""
+    """Insert `rows` ended attempts of a queue."""
     owner.execute(
         """
         insert into rowq.history (

@@ -1,4 +1,4 @@
-"""Results on PostgreSQL: statements and plans, with and without them, and what a wait costs."""
+"""Results on PostgreSQL: statements, plans and the cost of a wait."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ def complete(connection: Connection, size: int, **given: Any) -> list[int]:
 
 
 def cycle(connection: Connection) -> None:
-    """End messages in every way, look at their results, and keep house."""
+    """End messages in every way, read their results, and maintain."""
     for size in (1, 3):
         fill(connection, size)
         complete(connection, size)
@@ -50,11 +50,9 @@ def cycle(connection: Connection) -> None:
 
 
 @pytest.mark.promise("P13", "P32")
-def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
-    kept: Connection, open_owner: Open
-) -> None:
+def test_plans_made_on_empty_tables_use_indexes_later(kept: Connection, open_owner: Open) -> None:
     early = Watched(open_owner())
-    for _ in range(7):  # The first five calls may each be planned anew.
+    for _ in range(7):  # Up to five calls use custom plans.
         early.run(cycle)
     kept.execute(
         "insert into rowq.result (queue_id, message_id, finished_at, state)"
@@ -77,13 +75,13 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
 
 
 def fewest(open_owner: Open, work: Callable[[Connection], object]) -> int:
-    """Return how many statements some work runs, at least: a floor moves now and then."""
+    """Return the fewest statements of several runs: sometimes a floor moves."""
     watched = Watched(open_owner())
     return min(len(watched.run(work)) for _ in range(12))
 
 
 @pytest.mark.promise("P32")
-def test_only_a_queue_that_keeps_results_pays_for_them(owner: Connection, open_owner: Open) -> None:
+def test_only_a_queue_with_results_pays_for_them(owner: Connection, open_owner: Open) -> None:
     call(owner, "create_queue", queue_name=QUEUE)
     fill(owner, 24)
     without = fewest(open_owner, lambda session: complete(session, 1))
@@ -93,17 +91,17 @@ def test_only_a_queue_that_keeps_results_pays_for_them(owner: Connection, open_o
     assert fewest(open_owner, lambda session: complete(session, 1, results=[1])) > without + 2
 
 
-def looks(plans: list[Plan]) -> list[Plan]:
-    """Return the plans of a wait's looks between its first one and its last one."""
+def polls(plans: list[Plan]) -> list[Plan]:
+    """Return the plans of a wait's polls between the first and the last."""
     return [plan for plan in plans if plan["Query Text"].startswith("select to_jsonb(h)")]
 
 
 @pytest.mark.promise("P32")
 @pytest.mark.parametrize("backlog", [0, 3000])
-def test_a_look_reads_the_result_by_its_key_and_nothing_else(
+def test_poll_reads_only_the_result_by_its_key(
     kept: Connection, open_owner: Open, backlog: int
 ) -> None:
-    """So fifty waiters cost no more than fifty such looks each quarter of a second."""
+    """50 waiters cost at most 50 such polls in 250 ms."""
     (message,) = enqueue(kept, QUEUE, "x")
     if backlog:
         fill(kept, backlog)
@@ -119,43 +117,50 @@ def test_a_look_reads_the_result_by_its_key_and_nothing_else(
             session, "wait_for_result", queue_name=QUEUE, message_id=message, wait_seconds=2
         )
     )
-    found = looks(plans)
+    found = polls(plans)
     assert 5 <= len(found) <= 12
     for plan in found:
         (scan,) = [node for node in nodes(plan["Plan"]) if "Relation Name" in node]
         assert scan["Index Name"] == "result_pk"
         assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] <= 4
-    # The first look and the last one are get_result, and none of the others is.
+    # Only the first and the last poll call get_result.
     assert len(plans) <= 3 * len(found) + 60
 
 
-def purging(plans: list[Plan]) -> int:
-    """Return the buffers that maintain reads for results."""
-    return sum(
-        int(plan["Plan"]["Shared Hit Blocks"]) + int(plan["Plan"]["Shared Read Blocks"])
-        for plan in plans
-        if "from rowq.result" in plan["Query Text"] and "delete" not in plan["Query Text"]
-    )
-
-
-@pytest.mark.slow("an old snapshot beside many rows")
-@pytest.mark.promise("P13", "P32")
-def test_maintain_does_not_walk_what_it_has_purged_beside_an_old_snapshot(
-    owner: Connection, open_owner: Open
+def check_purge_cost(
+    owner: Connection, open_owner: Open, table: str, end_and_age: Callable[[], None]
 ) -> None:
-    call(owner, "create_queue", queue_name=QUEUE, result_seconds=0.001)
+    """Check that maintain does not read the rows it has purged beside an old snapshot."""
     holder = open_owner()
     holder.execute("begin isolation level repeatable read")
     holder.execute("select count(*) from rowq.message")
     watched = Watched(open_owner())
     costs: list[int] = []
     for _ in range(30):
+        end_and_age()
+        plans = watched.run(lambda session: call(session, "maintain", queue_name=QUEUE))
+        costs.append(
+            sum(
+                int(plan["Plan"]["Shared Hit Blocks"]) + int(plan["Plan"]["Shared Read Blocks"])
+                for plan in plans
+                if f"from rowq.{table}" in plan["Query Text"] and "delete" not in plan["Query Text"]
+            )
+        )
+        assert owner.execute(f"select count(*) from rowq.{table}").fetchone() == (0,)
+    assert sum(costs[-5:]) <= 2 * sum(costs[5:10]), costs
+    holder.execute("rollback")
+
+
+@pytest.mark.slow("an old snapshot beside many rows")
+@pytest.mark.promise("P13", "P32")
+def test_maintain_skips_purged_rows_beside_an_old_snapshot(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name=QUEUE, result_seconds=0.001)
+
+    def end_and_age() -> None:
         fill(owner, 200)
         complete(owner, 200)
         owner.execute("select pg_sleep(0.01)")
-        costs.append(
-            purging(watched.run(lambda session: call(session, "maintain", queue_name=QUEUE)))
-        )
-        assert owner.execute("select count(*) from rowq.result").fetchone() == (0,)
-    assert sum(costs[-5:]) <= 2 * sum(costs[5:10]), costs
-    holder.execute("rollback")
+
+    check_purge_cost(owner, open_owner, "result", end_and_age)

@@ -1,7 +1,6 @@
-"""What reading could not decide: each test asks a server one question, and they run first.
+"""Questions that only a server can answer, one per test; they run first.
 
-sql/sqlserver/README.md says what follows if one fails. They were written for SQL Server and have
-not run on one.
+sql/sqlserver/README.md describes what to do if one fails. Not tested on SQL Server and Oracle.
 """
 
 import json
@@ -26,9 +25,9 @@ CONFLICTS = ("451", "468")
 """Errors: two collations meet in an expression."""
 
 STEP = 16_000_000
-"""Nanoseconds: the longest step of a clock that routines allow for."""
+"""Nanoseconds: the longest clock step that the routines allow."""
 
-WORDS_OF_RIGHTS = """
+RIGHTS = """
     select concat(user_name(p.grantee_principal_id), N' has ', {permission}, N' on ', u.name)
     from sys.database_permissions p
     join sys.database_principals u on u.principal_id = p.major_id
@@ -76,7 +75,7 @@ TICK = """
     while @b = @a set @b = sysutcdatetime();
     select datediff(nanosecond, @a, @b);
     """
-LOCK_OF_NOBODY = """
+LOCK_WITHOUT_PRINCIPAL = """
     set nocount on;
     declare @r int;
     exec @r = sys.sp_getapplock @Resource = N'x', @LockMode = N'Exclusive',
@@ -96,35 +95,35 @@ def queue_id_of(connection: Connection, queue: str) -> int:
 
 @contextmanager
 def database_of(server: Server, url: str) -> Iterator[tuple[Connection, Connection]]:
-    """Lend two sessions of a database."""
+    """Yield two sessions of a database."""
     with closing(server.connect(url)) as one, closing(server.connect(url)) as other:
         yield one, other
 
 
-def test_first_a_fixed_collation_of_the_catalog_meets_a_name_only_with_collate(
+def test_catalog_collation_requires_collate(
     connection: Connection,
 ) -> None:
-    """The second statement is an error unless the database has the very collation."""
+    """The second statement fails unless the database has the same collation."""
     with_collate = "p.permission_name collate database_default"
-    execute(connection, WORDS_OF_RIGHTS.format(permission=with_collate))
+    execute(connection, RIGHTS.format(permission=with_collate))
     with pytest.raises(dialect_of(connection).database_error) as caught:
-        execute(connection, WORDS_OF_RIGHTS.format(permission="p.permission_name"))
+        execute(connection, RIGHTS.format(permission="p.permission_name"))
     assert dialect_of(connection).error(caught.value)[0] in CONFLICTS
 
 
-def test_first_the_columns_of_a_list_are_compared_with_collate(connection: Connection) -> None:
-    """If it also runs without collate, the static rule asks for more than the server does."""
+def test_columns_of_a_list_compare_with_collate(connection: Connection) -> None:
+    """If it also runs without collate, the static rule is stricter than the server."""
     execute(connection, LISTED.format(collate="collate Latin1_General_100_BIN2"))
 
 
 @pytest.mark.parametrize("level", [140, 150, 160, 170])
-def test_first_health_compiles_at_every_compatibility_level(
+def test_health_compiles_at_every_compatibility_level(
     connection: Connection, queue: str, level: int
 ) -> None:
-    """Error 8622: below an apply that has become a join nothing is left to seek by."""
+    """Error 8622: an apply that has become a join cannot seek."""
     major = int(value(connection, "select serverproperty('ProductMajorVersion')"))
     if level > major * 10:
-        pytest.skip(f"this server knows no level {level}; to run it: --engine sqlserver2025")
+        pytest.skip(f"this server has no level {level}; to run it: --engine sqlserver2025")
     database = value(connection, "select quotename(db_name())")
     before = value(
         connection, "select compatibility_level from sys.databases where database_id = db_id()"
@@ -138,7 +137,7 @@ def test_first_health_compiles_at_every_compatibility_level(
 
 
 @pytest.mark.promise("P16", "P24")
-def test_first_null_is_null_whatever_the_session_adds_to_it(
+def test_concat_null_yields_null_does_not_change_results(
     connection: Connection, connect: Connect, queue_name: str
 ) -> None:
     session = connect()
@@ -150,10 +149,10 @@ def test_first_null_is_null_whatever_the_session_adds_to_it(
 
 
 @pytest.mark.promise("P05")
-def test_first_messages_of_one_producer_go_out_in_their_order(
+def test_messages_of_one_producer_are_delivered_in_order(
     connection: Connection, queue: str
 ) -> None:
-    """The clock stands still for longer than a call takes."""
+    """The clock may stand still during a call."""
     for _ in range(100):
         call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "a"}] * 3)
         enqueue(connection, queue, "b")
@@ -162,14 +161,14 @@ def test_first_messages_of_one_producer_go_out_in_their_order(
     assert ids == sorted(ids)
 
 
-def test_first_the_clock_moves_in_steps_that_routines_allow_for(connection: Connection) -> None:
-    """InternalRescanFloors and InternalPushReady count on no longer ones."""
+def test_clock_steps_are_at_most_16_milliseconds(connection: Connection) -> None:
+    """InternalRescanFloors and InternalPushReady rely on this."""
     assert max(int(value(connection, TICK)) for _ in range(20)) <= STEP
 
 
 @pytest.mark.promise("P06")
 @pytest.mark.parametrize("routine", ["pause_queue", "resume_queue", "drop_queue"])
-def test_first_an_open_guest_that_made_a_queue_holds_up_no_other_queue(
+def test_open_create_queue_blocks_no_other_queue(
     connection: Connection, connect: Connect, queue: str, queue_name: str, routine: str
 ) -> None:
     """A scan of the small table queue would wait for the new row."""
@@ -181,7 +180,7 @@ def test_first_an_open_guest_that_made_a_queue_holds_up_no_other_queue(
 
 
 @pytest.mark.promise("P06", "P19")
-def test_first_without_row_versions_it_holds_up_no_maintain_either(
+def test_open_create_queue_without_versions_blocks_no_maintain(
     server: Server, unversioned: str
 ) -> None:
     with database_of(server, unversioned) as (one, other):
@@ -198,7 +197,7 @@ def test_first_without_row_versions_it_holds_up_no_maintain_either(
             call(other, "fail_now", queue_name="q", claim_id=claim)
 
 
-def test_first_a_queue_is_sought_by_its_number(connection: Connection, queue: str) -> None:
+def test_queue_is_found_by_a_seek_on_its_id(connection: Connection, queue: str) -> None:
     plans: list[Plan] = []
     for routine in ("PauseQueue", "ResumeQueue", "Maintain"):
         plans += called(connection, routine, queue_name=queue)
@@ -208,8 +207,8 @@ def test_first_a_queue_is_sought_by_its_number(connection: Connection, queue: st
 
 
 @pytest.mark.promise("P13")
-def test_first_no_message_is_sought_by_its_queue_alone(connection: Connection, queue: str) -> None:
-    """A seek by queue_id satisfies forceseek, too: it would lock every message of the queue."""
+def test_no_message_is_found_by_queue_id_alone(connection: Connection, queue: str) -> None:
+    """A seek by queue_id alone satisfies forceseek but locks every message of the queue."""
     ids = enqueue(connection, queue, *"abc", dedup_key=None)
     enqueue(connection, queue, "d", dedup_key="d", predecessor_ids=ids[:1])
     claim = dequeue(connection, queue, 2)[0].claim_id
@@ -223,9 +222,7 @@ def test_first_no_message_is_sought_by_its_queue_alone(connection: Connection, q
 
 
 @pytest.mark.promise("P19")
-def test_first_a_queue_that_fails_stops_the_maintain_of_no_other(
-    server: Server, unversioned: str
-) -> None:
+def test_maintain_continues_after_a_lock_timeout(server: Server, unversioned: str) -> None:
     with database_of(server, unversioned) as (one, other):
         names = [f"q{number}" for number in range(5)]
         for name in names:
@@ -243,23 +240,22 @@ def test_first_a_queue_that_fails_stops_the_maintain_of_no_other(
 
 
 @pytest.mark.promise("P19")
-def test_first_a_queue_that_is_being_dropped_is_passed_over(
+def test_maintain_skips_a_queue_that_is_being_dropped(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = connect()
     with rolled_back(connection):
-        part = queue_id_of(connection, queue)
-        lock = f"select count(*) from rowq.queue_lock with (rowlock, xlock) where queue_id = {part}"
-        assert value(connection, lock) == 1
+        lock = "select count(*) from rowq.queue_lock with (rowlock, xlock) where queue_id = "
+        assert value(connection, f"{lock}{queue_id_of(connection, queue)}") == 1
         rows = call(other, "maintain")
     assert queue not in {row.queue_name for row in rows}
 
 
 @pytest.mark.promise("P15", "P22")
-def test_first_a_cancel_waits_for_messages_before_it_holds_their_group(
+def test_cancel_locks_messages_before_their_group(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """The other order is a deadlock with a producer that names a message and joins its group."""
+    """The reverse order deadlocks with a producer that names a message and joins its group."""
     other = connect()
     _, second, third = enqueue(connection, queue, *"123", group_key="g")
     cancel = {"queue_name": queue, "message_ids": [second, third]}
@@ -272,10 +268,8 @@ def test_first_a_cancel_waits_for_messages_before_it_holds_their_group(
         assert {row.outcome for row in running.result(20)} == {"cancelled"}
 
 
-def test_first_a_purge_of_the_archive_locks_what_it_deletes(
-    connection: Connection, queue: str
-) -> None:
-    """Where partitions are not read in their order, a sort stands above the seek."""
+def test_purge_archive_locks_only_deleted_rows(connection: Connection, queue: str) -> None:
+    """If partitions are not read in order, a sort reads all old rows."""
     call(connection, "alter_queue", queue_name=queue, archive_days=10)
     for _ in range(3):
         enqueue(connection, queue, *["a"] * 40)
@@ -284,10 +278,11 @@ def test_first_a_purge_of_the_archive_locks_what_it_deletes(
         call(connection, "maintain", queue_name=queue)
         dialect_of(connection).pass_seconds(connection, queue, 86400)
     with rolled_back(connection):
-        part = queue_id_of(connection, queue)
+        queue_id = queue_id_of(connection, queue)
         purge = (
             "set nocount on; declare @before datetime2(6) = sysutcdatetime(), @purged int;"
-            f" exec rowq.InternalPurgeArchive {part}, @before, 10, @purged output; select @purged"
+            f" exec rowq.InternalPurgeArchive {queue_id}, @before, 10, @purged output;"
+            " select @purged"
         )
         assert value(connection, purge) == 10
         # Each row has a key in two indexes.
@@ -295,25 +290,12 @@ def test_first_a_purge_of_the_archive_locks_what_it_deletes(
         assert locks[0][0] <= 30
 
 
-def test_first_a_row_that_only_a_transaction_s_number_protects_is_passed_over(
-    server: Server, optimized: str
-) -> None:
-    with database_of(server, optimized) as (one, other):
-        execute(one, "create table dbo.t11 (id int primary key, v int)")
-        execute(one, "insert dbo.t11 values (1, 0), (2, 0)")
-        execute(other, "set lock_timeout 0")
-        with rolled_back(one):
-            execute(one, "update dbo.t11 set v = 1 where id = 1")
-            query = "select id from dbo.t11 with (rowlock, xlock, readpast, readcommittedlock)"
-            assert dialect_of(other).execute(other, query).fetchall() == [(2,)]
-
-
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("procedure", ["Complete", "InternalFinish", "InternalPopReady"])
-def test_first_no_statement_is_compiled_again_as_tables_fill_and_empty(
+def test_statements_are_not_recompiled_as_tables_change(
     connection: Connection, queue: str, procedure: str
 ) -> None:
-    """The server makes statistics of single columns by itself, and keeps them up to date."""
+    """The server creates and updates statistics of single columns automatically."""
     for _ in range(600):
         enqueue(connection, queue, "a", dedup_key="a")
         claim = dequeue(connection, queue)[0].claim_id
@@ -323,9 +305,7 @@ def test_first_no_statement_is_compiled_again_as_tables_fill_and_empty(
     assert found[0][0] <= 3
 
 
-def test_first_a_large_batch_goes_to_tempdb_in_no_sort_of_whole_messages(
-    connection: Connection, queue: str
-) -> None:
+def test_large_batch_does_not_spill_messages_to_tempdb(connection: Connection, queue: str) -> None:
     message = {"body": "x", "message_type": "h" * 200, "priority": 5}
     statement = "exec rowq.EnqueueBatch @queue_name = ?, @messages = ?"
     _, plans = run(connection, statement, queue, json.dumps([message] * 10_000))
@@ -333,9 +313,7 @@ def test_first_a_large_batch_goes_to_tempdb_in_no_sort_of_whole_messages(
     assert not spilt
 
 
-def test_first_the_dequeue_has_no_sort_although_it_was_compiled_beside_many_rows(
-    connection: Connection, queue: str
-) -> None:
+def test_dequeue_compiled_with_many_rows_has_no_sort(connection: Connection, queue: str) -> None:
     for _ in range(2):
         call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 5000)
     execute(connection, "exec sys.sp_recompile N'rowq.InternalPopReady'")
@@ -344,9 +322,7 @@ def test_first_the_dequeue_has_no_sort_although_it_was_compiled_beside_many_rows
 
 
 @pytest.mark.promise("P19")
-def test_first_the_days_of_the_archive_are_looked_at_once_a_minute(
-    connection: Connection, queue: str
-) -> None:
+def test_maintain_checks_archive_days_once_a_minute(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
     counts = []
     for _ in range(3):
@@ -357,9 +333,7 @@ def test_first_the_days_of_the_archive_are_looked_at_once_a_minute(
 
 
 @pytest.mark.promise("P12")
-def test_first_two_sessions_with_keys_in_opposite_orders_see_no_deadlock(
-    connect: Connect, queue: str
-) -> None:
+def test_batches_with_opposite_key_orders_do_not_deadlock(connect: Connect, queue: str) -> None:
     orders = ([f"k{number}" for number in range(50)], [f"k{number}" for number in range(50)][::-1])
 
     def send(session: Connection, keys: list[str]) -> None:
@@ -373,11 +347,11 @@ def test_first_two_sessions_with_keys_in_opposite_orders_see_no_deadlock(
         running = [
             pool.submit(send, session, keys) for session, keys in zip(sessions, orders, strict=True)
         ]
-        for each in running:
-            each.result(300)
+        for call_of_session in running:
+            call_of_session.result(300)
 
 
-def test_first_the_narrower_right_of_2022_is_enough_for_health(connection: Connection) -> None:
+def test_view_server_performance_state_suffices_for_health(connection: Connection) -> None:
     if int(value(connection, "select serverproperty('ProductMajorVersion')")) < 16:
         pytest.skip("the right came with 2022; to run it: --engine sqlserver2022")
     execute(connection, "create login rowq_test_watch with password = N'Aa1-rowq-watch'")
@@ -398,27 +372,27 @@ def test_first_the_narrower_right_of_2022_is_enough_for_health(connection: Conne
     assert "unknown" not in horizon.detail
 
 
-def test_first_a_lock_by_name_that_is_refused_comes_back_at_once(connection: Connection) -> None:
-    """dequeue_wait pauses then, and does not look again and again."""
-    assert value(connection, LOCK_OF_NOBODY) < -1
+def test_refused_application_lock_returns_at_once(connection: Connection) -> None:
+    """dequeue_wait must pause then, not spin."""
+    assert value(connection, LOCK_WITHOUT_PRINCIPAL) < -1
 
 
-def test_first_fresh_statistics_turn_automatic_ones_on_again(connection: Connection) -> None:
-    """INDEXES.md tells a DBA to leave the schema out of such jobs."""
-    asked = "select no_recompute from sys.stats where object_id = object_id(N'rowq.ready')"
-    asked += " and stats_id = 1"
-    assert value(connection, asked) == 1
+def test_update_statistics_enables_automatic_statistics(connection: Connection) -> None:
+    """INDEXES.md asks DBAs to exclude the schema from such jobs."""
+    query = "select no_recompute from sys.stats where object_id = object_id(N'rowq.ready')"
+    query += " and stats_id = 1"
+    assert value(connection, query) == 1
     execute(connection, "update statistics rowq.ready")
     try:
-        assert value(connection, asked) == 0
+        assert value(connection, query) == 0
     finally:
         execute(connection, "update statistics rowq.ready with norecompute")
-    assert value(connection, asked) == 1
+    assert value(connection, query) == 1
 
 
 @pytest.mark.promise("P05")
-def test_first_a_promotion_keeps_the_order_of_due_times(connection: Connection, queue: str) -> None:
-    """Numbers and due times disagree, and the clock may stand still."""
+def test_promote_keeps_the_order_of_due_times(connection: Connection, queue: str) -> None:
+    """Ids and due times differ in order, and the clock may stand still."""
     for body, delay in (("late", 30), ("early", 10), ("middle", 20)):
         enqueue(connection, queue, body, delay_seconds=delay)
     dialect_of(connection).pass_seconds(connection, queue, 60)

@@ -1,6 +1,6 @@
-"""What only a server can decide: these run first, and sql/sqlserver/README.md says what follows.
+"""Behavior that the documentation of SQL Server leaves open; rowq relies on a guess.
 
-The documentation does not say how the engine behaves here, so rowq is written on a guess.
+These tests run first. sql/sqlserver/README.md describes what to do if one fails.
 """
 
 from contextlib import closing
@@ -21,10 +21,10 @@ COMPILED_LATER = ["Enqueue", "EnqueueBatch", "InternalEnqueueBatch", "InternalNe
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ["enqueue", "enqueue_batch", "dequeue_fast", "complete"])
-def test_first_a_refusal_leaves_a_caller_with_xact_abort_on_its_transaction(
+def test_refusal_keeps_a_transaction_with_xact_abort(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    """The refusal is raised with xact_abort off, and passes through a caller who has it on."""
+    """The error is raised with xact_abort off, in a caller that has it on."""
     given: dict[str, dict[str, Any]] = {
         "complete": {"claim_id": 1},
         "enqueue_batch": {"messages": []},
@@ -40,10 +40,10 @@ def test_first_a_refusal_leaves_a_caller_with_xact_abort_on_its_transaction(
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("routine", ["enqueue", "enqueue_batch", "dequeue_fast"])
-def test_first_a_routine_compiles_while_rowcount_is_set(
+def test_routine_compiles_while_rowcount_is_set(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    """Error 11739 forbids `next value for` with rowcount, perhaps while it is compiled."""
+    """Error 11739 forbids `next value for` with rowcount, possibly at compilation."""
     for name in (*COMPILED_LATER, "DequeueFast", "InternalDequeue", "InternalPopReady"):
         connection.execute(f"exec sys.sp_recompile N'rowq.{name}'")
     arguments: dict[str, Any] = {"enqueue": {"body": "a"}, "enqueue_batch": {"messages": [{}, {}]}}
@@ -55,10 +55,10 @@ def test_first_a_routine_compiles_while_rowcount_is_set(
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("count", [2, 1000])
-def test_first_the_keys_of_a_batch_are_inserted_in_their_order(
+def test_keys_of_a_batch_are_inserted_in_order(
     connection: Connection, queue: str, count: int
 ) -> None:
-    """Two batches with the same keys are no deadlock only if a sort stands below the insert."""
+    """A sort below the insert prevents a deadlock of two batches with the same keys."""
     keys = ", ".join(f'{{"dedup_key": "{number % 7}-{number}"}}' for number in range(count))
     statement = "exec rowq.EnqueueBatch @queue_name = ?, @messages = ?"
     _, plans = run(connection, statement, queue, f"[{keys}]")
@@ -68,10 +68,8 @@ def test_first_the_keys_of_a_batch_are_inserted_in_their_order(
 
 
 @pytest.mark.promise("P06", "P07")
-def test_first_rows_that_only_a_transaction_s_number_protects_are_passed_over(
-    server: Server, optimized: str
-) -> None:
-    """With optimized locking a new row has no lock of its own: does readpast know it?"""
+def test_dequeue_skips_rows_under_optimized_locking(server: Server, optimized: str) -> None:
+    """With optimized locking a new row has no row lock; readpast must skip it."""
     with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
         rowq.Queue(one).create_queue("q")
         other.execute("set lock_timeout 0")

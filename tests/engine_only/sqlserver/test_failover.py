@@ -1,4 +1,4 @@
-"""What health says on SQL Server when sequences start again, as in a copy of rows only."""
+"""health on SQL Server after sequences restart, as in a copy of rows only."""
 
 import re
 
@@ -12,14 +12,12 @@ pytestmark = [pytest.mark.promise("P08"), pytest.mark.requires("genuine")]
 
 
 def found(connection: Connection) -> Row:
-    """Return what health says of the sequences."""
+    """Return health's check of the sequences."""
     [row] = [row for row in call(connection, "health") if row.check_name == "sequence_behind"]
     return row
 
 
-def test_health_names_the_sequences_that_start_again_and_its_statements_mend_them(
-    connection: Connection, queue: str
-) -> None:
+def test_health_detects_sequences_that_restart(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, "a", "b", "c")
     dequeue_one(connection, queue)
     before = dequeue_one(connection, queue).claim_id
@@ -32,7 +30,7 @@ def test_health_names_the_sequences_that_start_again_and_its_statements_mend_the
         row = found(connection)
         assert row.status == "critical"
     finally:
-        # The queues of other tests need numbers of their own.
+        # Other tests must not reuse ids.
         statements = re.findall(r"alter sequence [^;]+;", found(connection).detail)
         for statement in statements:
             dialect_of(connection).execute(connection, statement)
@@ -42,7 +40,7 @@ def test_health_names_the_sequences_that_start_again_and_its_statements_mend_the
     assert dequeue_one(connection, queue).claim_id > before + 100000
 
 
-def test_who_may_not_see_the_sequences_is_told(connection: Connection) -> None:
+def test_health_reports_invisible_sequences(connection: Connection) -> None:
     dialect = dialect_of(connection)
     dialect.execute(connection, "create user rowq_test_sequences without login")
     try:

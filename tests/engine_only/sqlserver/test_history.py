@@ -1,4 +1,4 @@
-"""What history costs on SQL Server, and whom those who end attempts and purge hold up."""
+"""History on SQL Server: plans, and sessions that end and purge beside each other."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def kept(connection: Connection, queue: str) -> str:
 
 
 def ended(connection: Connection, queue: str, routine: str, size: int = 3) -> list[Plan]:
-    """Lease new messages and end the claim; return the plans of the call that does so."""
+    """Lease new messages and end the claim; return the plans of that call."""
     enqueue(connection, queue, *["x"] * size, priority=0)
     claim_id = dequeue(connection, queue, size)[0].claim_id
     return called(connection, routine, queue_name=queue, claim_id=claim_id)
@@ -36,7 +36,7 @@ def about(plans: list[Plan]) -> list[Plan]:
 
 
 def cycle(connection: Connection, queue: str) -> list[Plan]:
-    """End attempts in every way, ask for one, and purge all of them."""
+    """End attempts in every way, read one, and purge all."""
     name = {"queue_name": queue}
     plans = [plan for routine in ENDS for plan in ended(connection, queue, routine)]
     [message_id] = enqueue(connection, queue, "x", priority=0)
@@ -51,9 +51,7 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
 
 @pytest.mark.pitfall("sqlserver 39")
 @pytest.mark.promise("P13", "P37")
-def test_attempts_are_found_by_seeks_with_the_plans_of_empty_tables_too(
-    connection: Connection, kept: str
-) -> None:
+def test_attempts_are_found_by_seeks_with_early_plans(connection: Connection, kept: str) -> None:
     plans = cycle(connection, kept)
     for _ in range(5):
         ended(connection, kept, "Release", 1000)
@@ -66,7 +64,7 @@ def test_attempts_are_found_by_seeks_with_the_plans_of_empty_tables_too(
 @pytest.mark.pitfall("sqlserver 39")
 @pytest.mark.promise("P37")
 @pytest.mark.parametrize("routine", ENDS)
-def test_an_end_is_one_insert_more_and_none_where_it_is_off(
+def test_history_adds_one_insert_per_ending_call(
     connection: Connection, queue: str, routine: str
 ) -> None:
     ended(connection, queue, routine)
@@ -75,13 +73,13 @@ def test_an_end_is_one_insert_more_and_none_where_it_is_off(
     call(connection, "alter_queue", queue_name=queue, history_days=KEPT_DAYS)
     plans = [plan for plan in ended(connection, queue, routine) if plan.accesses]
     assert len(about(plans)) == 1
-    # Complete locks the claim first, to read who had it.
+    # Complete locks the claim first, to read its worker.
     assert len(plans) - len(without) == (2 if routine == "Complete" else 1)
 
 
 @pytest.mark.pitfall("sqlserver 39")
 @pytest.mark.promise("P19", "P37")
-def test_an_open_purge_and_an_open_end_hold_up_nobody_else_s(
+def test_open_purge_and_open_completion_do_not_block_others(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
     other = impatient(connect())

@@ -1,4 +1,4 @@
-"""RebuildIndexes rebuilds worn indexes, keeps the settings of hot ones, and leaves small ones."""
+"""RebuildIndexes: worn, hot and small indexes."""
 
 from contextlib import closing
 from typing import Any
@@ -24,11 +24,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def care(connection: Connection, **arguments: int) -> list[dict[str, Any]]:
-    """Call it and return its rows."""
-    given = ", ".join(f"@{name} = {value}" for name, value in arguments.items())
+def rebuild(connection: Connection, **arguments: int) -> list[dict[str, Any]]:
+    """Call RebuildIndexes and return its rows."""
+    passed = ", ".join(f"@{name} = {value}" for name, value in arguments.items())
     with closing(connection.cursor()) as cursor:
-        cursor.execute(f"exec rowq.RebuildIndexes {given}")
+        cursor.execute(f"exec rowq.RebuildIndexes {passed}")
         assert tuple(column[0] for column in cursor.description) == COLUMNS
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in cursor.fetchall()]
         while cursor.nextset():
@@ -38,39 +38,37 @@ def care(connection: Connection, **arguments: int) -> list[dict[str, Any]]:
 
 def refused(connection: Connection, **arguments: int) -> str:
     with pytest.raises(load_driver().Error) as caught:
-        care(connection, **arguments)
+        rebuild(connection, **arguments)
     return dialect_of(connection).error(caught.value)[0]
 
 
 @pytest.mark.pitfall("sqlserver 16")
 @pytest.mark.requires("genuine")
-def test_a_worn_index_is_rebuilt_and_keeps_its_settings(connection: Connection, queue: str) -> None:
-    # Insert keys in no order, which splits the pages that they fall on.
+def test_rebuild_indexes_keeps_the_settings_of_an_index(connection: Connection, queue: str) -> None:
+    # Keys in random order split pages.
     keys = [str(number * 7919 % 10007) for number in range(5000)]
     for start in range(0, len(keys), 100):
         messages = [{"dedup_key": key} for key in keys[start : start + 100]]
         call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     before = [tuple(row) for row in connection.execute(KEPT).fetchall()]
-    worn = {row["table_name"]: row for row in care(connection, min_pages=1)}
+    worn = {row["table_name"]: row for row in rebuild(connection, min_pages=1)}
     assert worn["dedup"]["fragmentation"] >= 30
     assert worn["dedup"]["outcome"] in {"rebuilt_online", "rebuilt"}
     assert worn["dedup"]["detail"] is None
     assert [tuple(row) for row in connection.execute(KEPT).fetchall()] == before
-    again = {row["table_name"]: row for row in care(connection, min_pages=1)}
+    again = {row["table_name"]: row for row in rebuild(connection, min_pages=1)}
     if "dedup" in again:
         assert again["dedup"]["fragmentation"] < worn["dedup"]["fragmentation"]
 
 
 @pytest.mark.requires("genuine")
-def test_small_indexes_are_left_alone(connection: Connection) -> None:
-    assert care(connection, min_pages=1_000_000_000) == []
+def test_rebuild_indexes_leaves_small_indexes(connection: Connection) -> None:
+    assert rebuild(connection, min_pages=1_000_000_000) == []
 
 
 @pytest.mark.promise("P17")
 @pytest.mark.requires("genuine")
-def test_it_refuses_to_work_inside_a_transaction_and_leaves_that_usable(
-    connection: Connection, queue: str
-) -> None:
+def test_rebuild_indexes_refuses_an_open_transaction(connection: Connection, queue: str) -> None:
     dialect_of(connection).begin(connection)
     call_one(connection, "enqueue", queue_name=queue, body="kept")
     assert refused(connection) == "RQ713"

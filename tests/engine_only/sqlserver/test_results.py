@@ -1,4 +1,4 @@
-"""What results cost on SQL Server, and whom those who end, purge and wait hold up."""
+"""Results on SQL Server: plans, and sessions that end, purge and wait beside each other."""
 
 import json
 
@@ -31,7 +31,7 @@ def leased(connection: Connection, queue: str, *bodies: str) -> tuple[int, list[
 
 
 def many(connection: Connection, queue: str, count: int) -> None:
-    """End so many messages, with no result."""
+    """End `count` messages without a result."""
     for _ in range(count // 1000):
         call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 1000)
         claim_id = dequeue(connection, queue, 1000)[0].claim_id
@@ -39,7 +39,7 @@ def many(connection: Connection, queue: str, count: int) -> None:
 
 
 def cycle(connection: Connection, queue: str) -> list[Plan]:
-    """End messages in every way, ask for how they did, and purge that."""
+    """End messages in every way, read their results, and purge them."""
     name = {"queue_name": queue}
     claim_id, ids = leased(connection, queue, *"ab")
     plans = called(
@@ -58,9 +58,7 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
 
 @pytest.mark.pitfall("sqlserver 37")
 @pytest.mark.promise("P13", "P32")
-def test_results_are_found_by_seeks_with_the_plans_of_empty_tables_too(
-    connection: Connection, kept: str
-) -> None:
+def test_results_are_found_by_seeks_with_early_plans(connection: Connection, kept: str) -> None:
     plans = cycle(connection, kept)
     many(connection, kept, 5000)
     plans += cycle(connection, kept)
@@ -72,17 +70,15 @@ def test_results_are_found_by_seeks_with_the_plans_of_empty_tables_too(
 
 @pytest.mark.pitfall("sqlserver 37")
 @pytest.mark.promise("P32")
-def test_a_look_of_a_waiter_is_two_statements_whatever_the_backlog(
-    connection: Connection, kept: str
-) -> None:
+def test_poll_runs_two_statements_for_any_backlog(connection: Connection, kept: str) -> None:
     many(connection, kept, 5000)
     [message_id] = enqueue(connection, kept, "x")
-    look = (
+    poll = (
         "set nocount on; declare @pause int = 20, @answer nvarchar(max);"
         " exec rowq.InternalPollResult ?, ?, '21000101', @pause output, @answer output;"
         " select @pause"
     )
-    rows, plans = run(connection, look, kept, message_id)
+    rows, plans = run(connection, poll, kept, message_id)
     assert rows == [(40,)]
     assert len([plan for plan in plans if plan.accesses]) == 2
 
@@ -90,7 +86,7 @@ def test_a_look_of_a_waiter_is_two_statements_whatever_the_backlog(
 @pytest.mark.pitfall("sqlserver 38")
 @pytest.mark.promise("P32")
 @pytest.mark.parametrize("result", ['ü/\\"', 1.5, True, [], {"a": "\U0001f680"}])
-def test_a_waiter_s_answer_has_any_json_as_it_was(
+def test_wait_for_result_returns_any_json_unchanged(
     connection: Connection, kept: str, result: object
 ) -> None:
     claim_id, [message_id] = leased(connection, kept, "a")
@@ -106,29 +102,29 @@ def test_a_waiter_s_answer_has_any_json_as_it_was(
 @pytest.mark.pitfall("sqlserver 38")
 @pytest.mark.promise("P17", "P32")
 @pytest.mark.parametrize("setting", ["on", "off"])
-def test_a_message_that_is_being_ended_is_leased_and_the_asker_s_transaction_goes_on(
+def test_get_result_during_an_open_completion_is_leased(
     connection: Connection, connect: Connect, kept: str, setting: str
 ) -> None:
-    """Whether a row is gone or locked is learned by an error, which must end no transaction."""
-    asker = impatient(connect())
+    """The error that identifies a locked row must not end the transaction."""
+    reader = impatient(connect())
     claim_id, [message_id] = leased(connection, kept, "a")
-    asker.execute(f"set xact_abort {setting}")
+    reader.execute(f"set xact_abort {setting}")
     arguments = {"queue_name": kept, "message_id": message_id}
     with transaction(connection):
         call(connection, "complete", queue_name=kept, claim_id=claim_id, results=[1])
-        with transaction(asker):
-            [sent] = enqueue(asker, kept, "sent")
-            [row] = call(asker, "get_result", **arguments)
+        with transaction(reader):
+            [sent] = enqueue(reader, kept, "sent")
+            [row] = call(reader, "get_result", **arguments)
             assert (row.state, row.finished_at, row.result) == ("leased", None, None)
-            assert value(asker, "select xact_state()") == 1
-    asker.execute("set xact_abort off")
-    assert call(asker, "get_result", **arguments)[0].result == 1
-    assert [row.message_id for row in dequeue(asker, kept, 9)] == [sent]
+            assert value(reader, "select xact_state()") == 1
+    reader.execute("set xact_abort off")
+    assert call(reader, "get_result", **arguments)[0].result == 1
+    assert [row.message_id for row in dequeue(reader, kept, 9)] == [sent]
 
 
 @pytest.mark.pitfall("sqlserver 38")
 @pytest.mark.promise("P19", "P32")
-def test_an_open_purge_and_an_open_end_hold_up_nobody_else_s(
+def test_open_purge_and_open_completion_do_not_block_others(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
     other = impatient(connect())
@@ -150,15 +146,15 @@ def test_an_open_purge_and_an_open_end_hold_up_nobody_else_s(
 
 @pytest.mark.pitfall("sqlserver 38")
 @pytest.mark.promise("P32")
-def test_a_result_that_an_open_purge_holds_is_not_taken_for_one_that_is_gone(
+def test_get_result_during_an_open_purge_is_leased(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
-    asker = impatient(connect())
+    reader = impatient(connect())
     claim_id, [message_id] = leased(connection, kept, "a")
     call(connection, "complete", queue_name=kept, claim_id=claim_id, results=[1])
     pass_seconds(connection, kept, KEPT_SECONDS + 60)
     arguments = {"queue_name": kept, "message_id": message_id}
     with rolled_back(connection):
         call(connection, "maintain", queue_name=kept)
-        assert call(asker, "get_result", **arguments)[0].state == "leased"
-    assert call(asker, "get_result", **arguments)[0].state == "completed"
+        assert call(reader, "get_result", **arguments)[0].state == "leased"
+    assert call(reader, "get_result", **arguments)[0].state == "completed"
