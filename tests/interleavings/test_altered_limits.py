@@ -11,7 +11,7 @@ from rowq import Queue
 from tests.engines.base import wait_until
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
-from tests.interleavings.work import fill, keep_house, take
+from tests.interleavings.work import fill, maintain_later, take
 from tests.stored_times import pass_seconds
 
 TURNS = 50
@@ -61,7 +61,7 @@ def test_a_producer_that_waits_for_a_group_has_the_limit_that_was_lowered_meanwh
     stats = admin.queue.queue_stats(queue)[0]
     assert (stats.ready, stats.blocked) == (1, 1)
     assert len(take(admin, queue, 9)) == 1
-    keep_house(admin, queue)
+    maintain_later(admin, queue)
     assert take(admin, queue, 9) == []
 
 
@@ -159,4 +159,4 @@ def set_to(admin: Session, queue: str, **settings: Any) -> None:
 def free(admin: Session, queue: str) -> None:
     """Let all leases run out, so that there is room again."""
     pass_seconds(admin.connection, queue, 2000)
-    keep_house(admin, queue)
+    maintain_later(admin, queue)

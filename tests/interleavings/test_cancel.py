@@ -1,4 +1,4 @@
-"""A message is cancelled while its worker, the heartbeat, the reaper or a dequeue is at it."""
+"""Cancel overlaps with heartbeats, finishing calls, reap and dequeue."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.interleavings.test_expiry import DONE, FINISHES, STATE, states
-from tests.interleavings.work import claim_of, each_ending, everything, keep_house
+from tests.interleavings.work import claim_of, each_ending, everything, maintain_later
 from tests.stored_times import expire_claim
 
 pytestmark = [pytest.mark.requires("cancel", "genuine"), pytest.mark.pitfall("sqlserver 34")]
@@ -18,18 +18,18 @@ each_finish = pytest.mark.parametrize("finish", FINISHES)
 
 
 def cancel(session: Session, queue: str, ids: list[int]) -> list[str]:
-    """Cancel messages that a worker may hold."""
+    """Cancel messages, leased ones included; return the outcomes."""
     return [result.outcome for result in session.queue.cancel(queue, ids, include_leased=True)]
 
 
-def noted(session: Session, queue: str, claim: int) -> list[int] | None:
-    """Return what a heartbeat is told."""
+def cancel_ids_of(session: Session, queue: str, claim: int) -> list[int] | None:
+    """Return the cancel_ids that a heartbeat returns."""
     ids = session.queue.extend_lease(queue, claim).cancel_ids
     return ids and sorted(ids)
 
 
 def finishing(name: str, queue: str, claim: int) -> Callable[[Queue], dict[int, str]]:
-    """Return a call that finishes a whole claim, and returns outcomes by message."""
+    """Return a call that finishes a claim and returns outcomes by message."""
     return lambda own: {
         result.message_id: result.outcome for result in FINISHES[name](own, queue, claim, None)
     }
@@ -37,23 +37,21 @@ def finishing(name: str, queue: str, claim: int) -> Callable[[Queue], dict[int, 
 
 @each_ending
 @pytest.mark.promise("P34")
-def test_a_heartbeat_waits_for_an_open_cancel_and_is_told(
-    sessions: Open, queue: str, ending: str
-) -> None:
+def test_heartbeat_waits_for_an_open_cancel(sessions: Open, queue: str, ending: str) -> None:
     worker, other = sessions(2)
     claim, ids = claim_of(worker, queue, 2)
     assert cancel(other.begin(), queue, ids[:1]) == ["requested"]
     heartbeat = worker.start(lambda own: own.extend_lease(queue, claim))
     heartbeat.waits_for(other)
     other.end(ending)
-    told = ids[:1] if ending == "commit" else None
-    assert heartbeat.result().cancel_ids == told
-    assert noted(worker, queue, claim) == told
+    expected = ids[:1] if ending == "commit" else None
+    assert heartbeat.result().cancel_ids == expected
+    assert cancel_ids_of(worker, queue, claim) == expected
 
 
 @each_ending
 @pytest.mark.promise("P34")
-def test_a_claim_that_an_open_heartbeat_holds_is_passed_over(
+def test_cancel_skips_a_claim_with_an_open_heartbeat(
     sessions: Open, queue: str, ending: str
 ) -> None:
     worker, other = sessions(2)
@@ -61,15 +59,15 @@ def test_a_claim_that_an_open_heartbeat_holds_is_passed_over(
     worker.begin().queue.extend_lease(queue, claim)
     assert cancel(other, queue, ids) == ["leased", "leased"]
     worker.end(ending)
-    assert noted(worker, queue, claim) is None
+    assert cancel_ids_of(worker, queue, claim) is None
     assert cancel(other, queue, ids) == ["requested", "requested"]
-    assert noted(worker, queue, claim) == ids
+    assert cancel_ids_of(worker, queue, claim) == ids
 
 
 @each_ending
 @each_finish
 @pytest.mark.promise("P04", "P34")
-def test_a_finish_waits_for_an_open_cancel(
+def test_finish_waits_for_an_open_cancel(
     sessions: Open, queue: str, finish: str, ending: str
 ) -> None:
     worker, other = sessions(2)
@@ -87,7 +85,7 @@ def test_a_finish_waits_for_an_open_cancel(
 @each_ending
 @each_finish
 @pytest.mark.promise("P03", "P06", "P34")
-def test_a_claim_that_is_being_finished_is_passed_over(
+def test_cancel_skips_a_claim_with_an_open_finish(
     sessions: Open, queue: str, finish: str, ending: str
 ) -> None:
     worker, other = sessions(2)
@@ -99,7 +97,7 @@ def test_a_claim_that_is_being_finished_is_passed_over(
     again = cancel(other, queue, ids)
     if ending == "rollback":
         assert again == ["requested", "requested"]
-        assert noted(worker, queue, claim) == ids
+        assert cancel_ids_of(worker, queue, claim) == ids
     else:
         assert set(again) == {"not_found" if finish == "complete" else "cancelled"}
         assert states(other, queue, ids) == {None}
@@ -108,7 +106,7 @@ def test_a_claim_that_is_being_finished_is_passed_over(
 @each_ending
 @each_finish
 @pytest.mark.promise("P34")
-def test_a_finish_that_is_rolled_back_leaves_the_note(
+def test_finish_ends_a_cancelled_message_only_if_it_commits(
     sessions: Open, queue: str, finish: str, ending: str
 ) -> None:
     worker, other = sessions(2)
@@ -118,7 +116,7 @@ def test_a_finish_that_is_rolled_back_leaves_the_note(
     finishing(finish, queue, claim)(worker.queue)
     worker.end(ending)
     if ending == "rollback":
-        assert noted(worker, queue, claim) == ids[:1]
+        assert cancel_ids_of(worker, queue, claim) == ids[:1]
         finishing(finish, queue, claim)(worker.queue)
     assert states(other, queue, ids[:1]) == {None}
     assert ids[0] not in everything(other, queue)
@@ -126,24 +124,20 @@ def test_a_finish_that_is_rolled_back_leaves_the_note(
 
 @each_ending
 @pytest.mark.promise("P09", "P34")
-def test_reap_passes_over_a_claim_while_a_cancel_of_it_is_open(
-    sessions: Open, queue: str, ending: str
-) -> None:
+def test_reap_skips_a_claim_with_an_open_cancel(sessions: Open, queue: str, ending: str) -> None:
     reaper, other = sessions(2)
     claim, ids = claim_of(other, queue, 2)
     expire_claim(other.connection, claim)
     assert cancel(other.begin(), queue, ids[:1]) == ["requested"]
     assert reaper.queue.reap(queue).reaped == 0
     other.end(ending)
-    keep_house(reaper, queue)
+    maintain_later(reaper, queue)
     assert everything(reaper, queue) == (ids[1:] if ending == "commit" else ids)
 
 
 @each_ending
 @pytest.mark.promise("P09", "P34")
-def test_a_claim_that_is_being_reaped_is_passed_over(
-    sessions: Open, queue: str, ending: str
-) -> None:
+def test_cancel_skips_a_claim_with_an_open_reap(sessions: Open, queue: str, ending: str) -> None:
     reaper, other = sessions(2)
     claim, ids = claim_of(other, queue, 2)
     expire_claim(other.connection, claim)
@@ -151,14 +145,14 @@ def test_a_claim_that_is_being_reaped_is_passed_over(
     assert cancel(other, queue, ids) == ["leased", "leased"]
     reaper.end(ending)
     assert set(cancel(other, queue, ids)) == {"cancelled" if ending == "commit" else "requested"}
-    keep_house(reaper, queue)
+    maintain_later(reaper, queue)
     assert everything(reaper, queue) == []
     assert states(other, queue, ids) == {None}
 
 
 @each_ending
 @pytest.mark.promise("P34")
-def test_a_reap_that_is_rolled_back_leaves_the_note(
+def test_reap_ends_a_cancelled_message_only_if_it_commits(
     sessions: Open, queue: str, ending: str
 ) -> None:
     reaper, other = sessions(2)
@@ -175,18 +169,16 @@ def test_a_reap_that_is_rolled_back_leaves_the_note(
 
 @each_ending
 @pytest.mark.promise("P03", "P07", "P34")
-def test_a_dequeue_that_is_not_committed_cannot_be_told(
-    sessions: Open, queue: str, ending: str
-) -> None:
+def test_cancel_skips_an_uncommitted_dequeue(sessions: Open, queue: str, ending: str) -> None:
     worker, other = sessions(2)
     ids = [worker.queue.enqueue(queue, 0).message_id for _ in range(2)]
     claim = worker.begin().queue.dequeue_fast(queue, 2)[0].claim_id
     assert cancel(other, queue, ids) == ["leased", "leased"]
     worker.end(ending)
     if ending == "commit":
-        assert noted(worker, queue, claim) is None
+        assert cancel_ids_of(worker, queue, claim) is None
         assert cancel(other, queue, ids) == ["requested", "requested"]
-        assert noted(worker, queue, claim) == ids
+        assert cancel_ids_of(worker, queue, claim) == ids
     else:
         assert cancel(other, queue, ids) == ["cancelled", "cancelled"]
         assert everything(worker, queue) == []
@@ -194,7 +186,7 @@ def test_a_dequeue_that_is_not_committed_cannot_be_told(
 
 @each_ending
 @pytest.mark.promise("P34")
-def test_of_two_that_cancel_in_one_claim_the_second_is_to_ask_again(
+def test_second_cancel_skips_a_claim_with_an_open_cancel(
     sessions: Open, queue: str, ending: str
 ) -> None:
     worker, first, second = sessions(3)
@@ -203,12 +195,12 @@ def test_of_two_that_cancel_in_one_claim_the_second_is_to_ask_again(
     assert cancel(second, queue, ids) == ["leased", "leased"]
     first.end(ending)
     assert cancel(second, queue, ids[1:]) == ["requested"]
-    assert noted(worker, queue, claim) == (ids if ending == "commit" else ids[1:])
+    assert cancel_ids_of(worker, queue, claim) == (ids if ending == "commit" else ids[1:])
 
 
 @each_ending
 @pytest.mark.promise("P26", "P34")
-def test_reap_leaves_a_cancelled_message_while_a_producer_names_it(
+def test_reap_keeps_a_cancelled_message_a_producer_names(
     sessions: Open, queue: str, ending: str
 ) -> None:
     producer, reaper = sessions(2)
@@ -218,19 +210,17 @@ def test_reap_leaves_a_cancelled_message_while_a_producer_names_it(
     producer.begin()
     waiting = producer.queue.enqueue(queue, 0, predecessor_ids=[message_id]).message_id
     assert reaper.queue.reap(queue).reaped == 0
-    keep_house(reaper, queue)
+    maintain_later(reaper, queue)
     assert states(reaper, queue, [message_id]) == {"leased"}
     producer.end(ending)
-    keep_house(reaper, queue)
-    keep_house(reaper, queue)
+    maintain_later(reaper, queue)
+    maintain_later(reaper, queue)
     assert states(reaper, queue, [message_id]) == {None}
     assert everything(reaper, queue) == ([waiting] if ending == "commit" else [])
 
 
 @pytest.mark.promise("P06")
-def test_a_claim_that_reap_leaves_takes_no_room_from_the_next_one(
-    sessions: Open, queue: str
-) -> None:
+def test_claim_that_reap_skips_does_not_use_up_its_batch(sessions: Open, queue: str) -> None:
     producer, reaper = sessions(2)
     held, (message_id,) = claim_of(reaper, queue, 1)
     other, (next_id,) = claim_of(reaper, queue, 1)
@@ -239,7 +229,7 @@ def test_a_claim_that_reap_leaves_takes_no_room_from_the_next_one(
         expire_claim(reaper.connection, claim)
     producer.begin()
     producer.queue.enqueue(queue, 0, predecessor_ids=[message_id])
-    if dialect_of(reaper.connection).expires_predecessors:  # Then it leaves none.
+    if dialect_of(reaper.connection).expires_what_is_named:  # Then reap skips no claim.
         assert reaper.queue.reap(queue, 1).reaped == 0
         assert [claim.claim_id for claim in reaper.queue.list_claims(queue)] == [other]
     assert reaper.queue.reap(queue, 1).reaped == 1
@@ -249,7 +239,7 @@ def test_a_claim_that_reap_leaves_takes_no_room_from_the_next_one(
 
 @each_ending
 @pytest.mark.promise("P12", "P34")
-def test_reap_does_not_wait_for_a_producer_that_was_told_of_a_cancelled_message(
+def test_reap_does_not_wait_for_a_producer_of_a_duplicate(
     sessions: Open, queue: str, ending: str
 ) -> None:
     producer, reaper = sessions(2)
@@ -260,18 +250,18 @@ def test_reap_does_not_wait_for_a_producer_that_was_told_of_a_cancelled_message(
     assert producer.begin().queue.enqueue(queue, 0, dedup_key="a").outcome == "duplicate"
     assert reaper.queue.reap(queue).reaped == 0
     producer.end(ending)
-    keep_house(reaper, queue)
+    maintain_later(reaper, queue)
     assert states(reaper, queue, ids) == {None}
 
 
 @each_ending
 @pytest.mark.promise("P06")
-def test_cancel_many_passes_over_what_is_being_taken(
+def test_cancel_many_skips_messages_in_an_open_dequeue(
     sessions: Open, queue: str, ending: str
 ) -> None:
     worker, other = sessions(2)
     ids = [worker.queue.enqueue(queue, 0, message_type="mail").message_id for _ in range(3)]
-    # Other queues' messages count in a table that they share.
+    # Start here: messages of other queues in the same table count.
     before = ids[0] - 1
     worker.begin().queue.dequeue_fast(queue, 2)
     answer = other.queue.cancel_many(queue, message_type="mail", after_message_id=before)
@@ -283,14 +273,12 @@ def test_cancel_many_passes_over_what_is_being_taken(
 
 
 @pytest.mark.promise("P08", "P34")
-def test_a_cancelled_claim_is_gone_after_its_lease_and_its_worker_is_refused(
-    sessions: Open, queue: str
-) -> None:
+def test_cancelled_claim_is_stale_after_its_lease(sessions: Open, queue: str) -> None:
     worker, other = sessions(2)
     claim, ids = claim_of(worker, queue, 2)
     cancel(other, queue, ids)
     expire_claim(other.connection, claim)
-    keep_house(other, queue)
+    maintain_later(other, queue)
     with pytest.raises(StaleClaim):
         worker.queue.complete(queue, claim)
     with pytest.raises(StaleClaim):

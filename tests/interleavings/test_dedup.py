@@ -10,7 +10,7 @@ from rowq import NewMessage
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, each_order, play
-from tests.interleavings.work import each_ending, everything, keep_house
+from tests.interleavings.work import each_ending, everything, maintain_later
 from tests.stored_times import expire_claim
 
 ENDINGS = list(product(["commit", "rollback"], repeat=2))
@@ -162,7 +162,7 @@ def test_ending_does_not_wait_for_a_producer_of_a_duplicate(
     duplicate = producer.begin(isolation).queue.enqueue(queue, 1, dedup_key="key")
     assert (duplicate.outcome, duplicate.message_id) == ("duplicate", first)
     worker.start(lambda _: ENDS[end](worker, queue, first, claim)).result()
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert everything(worker, queue) == []
     assert worker.queue.queue_stats(queue)[0].leased == 0
 
@@ -172,7 +172,7 @@ def test_ending_does_not_wait_for_a_producer_of_a_duplicate(
     sent = sending.result()
     assert sent.outcome == "enqueued"
     assert another.queue.enqueue(queue, 3, dedup_key="key").message_id == sent.message_id
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert everything(worker, queue) == [sent.message_id]
     assert dialect_of(worker.connection).held_keys(worker.connection, queue) == 1
     assert not dialect_of(worker.connection).stored(worker.connection, queue)["deferred"]
@@ -190,7 +190,7 @@ def test_dead_message_with_a_locked_key_is_reset_with_its_key(
     worker.start(lambda own: own.fail_now(queue, claim)).result()
     producer.end(ending)
     assert worker.queue.reset(queue, [first])[0].outcome == "reset"
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert producer.queue.enqueue(queue, 2, dedup_key="key").message_id == first
     assert everything(worker, queue) == [first]
     assert dialect_of(worker.connection).held_keys(worker.connection, queue) == 1

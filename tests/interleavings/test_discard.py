@@ -1,4 +1,4 @@
-"""Dead messages are discarded while others reset, cancel or discard them."""
+"""discard_dead overlaps with reset, cancel and discard_dead."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from rowq import Queue
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.interleavings.test_expiry import states
-from tests.interleavings.work import claim_of, each_ending, everything, keep_house
+from tests.interleavings.work import claim_of, each_ending, everything, maintain_later
 
 pytestmark = pytest.mark.requires("genuine")
 
@@ -20,13 +20,13 @@ MOVES: dict[str, Move] = {
     "discard_dead": lambda own, queue, ids: own.discard_dead(queue, ids).removed,
 }
 DONE = {"reset": ["reset"], "cancel": ["cancelled"], "discard_dead": 1}
-PASSED_OVER = {"reset": ["not_found"], "cancel": ["leased"], "discard_dead": 0}
+SKIPPED = {"reset": ["not_found"], "cancel": ["leased"], "discard_dead": 0}
 
 each_move = pytest.mark.parametrize("move", MOVES)
 
 
 def dead_of(session: Session, queue: str, count: int) -> list[int]:
-    """Return messages that are dead."""
+    """Return the ids of new dead messages."""
     claim, ids = claim_of(session, queue, count)
     session.queue.fail_now(queue, claim)
     return ids
@@ -35,7 +35,7 @@ def dead_of(session: Session, queue: str, count: int) -> list[int]:
 @each_ending
 @each_move
 @pytest.mark.promise("P06")
-def test_a_message_that_another_session_moves_is_left_to_it(
+def test_discard_dead_skips_a_message_that_is_being_moved(
     sessions: Open, queue: str, move: str, ending: str
 ) -> None:
     first, second = sessions(2)
@@ -56,13 +56,13 @@ def test_a_message_that_another_session_moves_is_left_to_it(
 @each_ending
 @each_move
 @pytest.mark.promise("P06")
-def test_a_message_that_is_being_discarded_is_passed_over(
+def test_other_calls_skip_a_message_that_is_being_discarded(
     sessions: Open, queue: str, move: str, ending: str
 ) -> None:
     first, second = sessions(2)
     [message_id] = dead_of(first, queue, 1)
     assert first.begin().queue.discard_dead(queue, [message_id]).removed == 1
-    assert MOVES[move](second.queue, queue, [message_id]) == PASSED_OVER[move]
+    assert MOVES[move](second.queue, queue, [message_id]) == SKIPPED[move]
     first.end(ending)
     if ending == "rollback":
         assert MOVES[move](second.queue, queue, [message_id]) == DONE[move]
@@ -73,7 +73,7 @@ def test_a_message_that_is_being_discarded_is_passed_over(
 
 @each_ending
 @pytest.mark.promise("P12")
-def test_a_key_of_a_message_that_is_being_discarded_is_free(
+def test_dedup_key_is_free_while_its_dead_owner_is_discarded(
     sessions: Open, queue: str, ending: str
 ) -> None:
     admin, producer = sessions(2)
@@ -87,7 +87,7 @@ def test_a_key_of_a_message_that_is_being_discarded_is_free(
 
 
 @pytest.mark.promise("P03")
-def test_what_was_reset_after_a_look_is_not_discarded(sessions: Open, queue: str) -> None:
+def test_discard_dead_skips_a_message_that_was_reset(sessions: Open, queue: str) -> None:
     admin, other = sessions(2)
     ids = dead_of(admin, queue, 3)
     seen = [dead.message_id for dead in admin.queue.list_dead(queue)]
@@ -95,5 +95,5 @@ def test_what_was_reset_after_a_look_is_not_discarded(sessions: Open, queue: str
     claim = other.queue.dequeue_fast(queue)[0].claim_id
     assert admin.queue.discard_dead(queue, seen).removed == 2
     assert [one.outcome for one in other.queue.complete(queue, claim)] == ["completed"]
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert other.queue.queue_stats(queue)[0].dead == 0

@@ -8,7 +8,7 @@ import pytest
 from rowq import NewMessage, Queue
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
-from tests.interleavings.work import each_ending, everything, keep_house
+from tests.interleavings.work import each_ending, everything, maintain_later
 
 ENDINGS = list(product(["commit", "rollback"], repeat=2))
 
@@ -23,7 +23,7 @@ def test_open_enqueue_blocks_no_other_session(sessions: Open, queue: str) -> Non
     assert everything(consumer, queue) == [batch[1].message_id, later, batch[0].message_id]
     assert consumer.queue.maintain(queue)[0].elected
     slow.commit()
-    keep_house(consumer, queue)
+    maintain_later(consumer, queue)
     assert everything(consumer, queue) == [late]
 
 
@@ -59,7 +59,7 @@ def test_first_messages_of_a_new_lane_are_all_delivered(
         seen = play([steps[name] for name in order.split()])["drain"]
         expected = {"a"} if first_end == "commit" else set()
         expected |= {"b"} if second_end == "commit" else set()
-        keep_house(consumer, queue)
+        maintain_later(consumer, queue)
         later = {message.data for message in consumer.queue.dequeue_fast(queue, 10)}
         assert (seen | later, seen & later) == (expected, set()), order
 

@@ -1,4 +1,4 @@
-"""A worker and the reaper want the same claim at the same instant: exactly one of them gets it."""
+"""Expired leases: of a worker and reap exactly one gets the claim."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pytest
 from rowq import Queue, StaleClaim
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
-from tests.interleavings.work import claim_of
+from tests.interleavings.work import claim_of, each_ending, take
 from tests.stored_times import expire_claim, pass_seconds
 
 Finish = Callable[[Queue, str, int, list[int] | None], Any]
@@ -32,161 +32,108 @@ each_finish = pytest.mark.parametrize("finish", FINISHES)
 
 
 def expired_claim(session: Session, queue: str, count: int = 2) -> tuple[int, list[int]]:
-    """Lease new messages to a claim whose lease has run out."""
+    """Lease new messages to a claim whose lease has expired."""
     claim, ids = claim_of(session, queue, count)
     expire_claim(session.connection, claim)
     return claim, ids
 
 
 def states(session: Session, queue: str, ids: list[int]) -> set[str | None]:
-    """Return the states of messages; None is one that rowq does not know."""
+    """Return the states of messages; None is an unknown message."""
     found = [session.queue.get_message(queue, message_id) for message_id in ids]
     return {details.state if details else None for details in found}
 
 
 def attempts(session: Session, queue: str, ids: list[int]) -> set[int]:
-    """Return the attempts of messages, all of which rowq knows."""
+    """Return the attempts of messages that exist."""
     found = [session.queue.get_message(queue, message_id) for message_id in ids]
     assert all(found)
     return {details.attempt for details in found if details}
 
 
 @pytest.mark.pitfall("mysql 2")
+@each_ending
 @each_finish
-@pytest.mark.promise("P03", "P08")
-def test_reap_passes_over_a_claim_that_is_being_finished(
-    sessions: Open, queue: str, finish: str
+@pytest.mark.promise("P02", "P03", "P08", "P09")
+def test_reap_skips_a_claim_with_an_open_finish(
+    sessions: Open, queue: str, finish: str, ending: str
 ) -> None:
     worker, reaper = sessions(2)
     claim, ids = expired_claim(worker, queue)
     worker.begin()
     FINISHES[finish](worker.queue, queue, claim, ids)
     assert reaper.queue.reap(queue).reaped == 0
-    worker.commit()
-    assert reaper.queue.reap(queue).reaped == 0
-    assert states(reaper, queue, ids) == {STATE[finish]}
+    worker.end(ending)
+    if ending == "commit":
+        assert reaper.queue.reap(queue).reaped == 0
+        assert states(reaper, queue, ids) == {STATE[finish]}
+    else:
+        assert reaper.queue.reap(queue).reaped == 2
+        assert take(reaper, queue, 5) == ids
 
 
+@each_ending
 @each_finish
-@pytest.mark.promise("P02", "P09")
-def test_reap_takes_back_what_a_rolled_back_finish_left(
-    sessions: Open, queue: str, finish: str
-) -> None:
-    worker, reaper = sessions(2)
-    claim, ids = expired_claim(worker, queue)
-    worker.begin()
-    FINISHES[finish](worker.queue, queue, claim, ids)
-    assert reaper.queue.reap(queue).reaped == 0
-    worker.rollback()
-    assert reaper.queue.reap(queue).reaped == 2
-    assert [message.message_id for message in reaper.queue.dequeue_fast(queue, 5)] == ids
-
-
-@each_finish
+@pytest.mark.parametrize("whole", [False, True], ids=["ids", "whole claim"])
 @pytest.mark.promise("P08")
-def test_a_finish_waits_for_an_open_reap_and_is_then_stale(
-    sessions: Open, queue: str, finish: str
+def test_finish_waits_for_an_open_reap(
+    sessions: Open, queue: str, finish: str, whole: bool, ending: str
 ) -> None:
     worker, reaper = sessions(2)
     claim, ids = expired_claim(worker, queue)
     assert reaper.begin().queue.reap(queue).reaped == 2
-    finishing = worker.start(lambda own: FINISHES[finish](own, queue, claim, ids))
+    asked = None if whole else ids
+    finishing = worker.start(lambda own: FINISHES[finish](own, queue, claim, asked))
     finishing.waits_for(reaper)
-    reaper.commit()
-    assert {outcome.outcome for outcome in finishing.result()} == {"stale"}
-    assert states(reaper, queue, ids) == {"ready"}
-    assert attempts(reaper, queue, ids) == {1}
+    reaper.end(ending)
+    if ending == "commit" and whole:
+        with pytest.raises(StaleClaim):
+            finishing.result()
+    else:
+        expected = DONE[finish] if ending == "rollback" else "stale"
+        assert {outcome.outcome for outcome in finishing.result()} == {expected}
+    if ending == "commit":
+        assert states(reaper, queue, ids) == {"ready"}
+        assert attempts(reaper, queue, ids) == {1}
+    else:
+        assert reaper.queue.reap(queue).reaped == 0
 
 
-@each_finish
-@pytest.mark.promise("P08")
-def test_a_finish_of_everything_waits_for_an_open_reap_and_is_then_refused(
-    sessions: Open, queue: str, finish: str
-) -> None:
-    worker, reaper = sessions(2)
-    claim, ids = expired_claim(worker, queue)
-    reaper.begin().queue.reap(queue)
-    finishing = worker.start(lambda own: FINISHES[finish](own, queue, claim, None))
-    finishing.waits_for(reaper)
-    reaper.commit()
-    with pytest.raises(StaleClaim):
-        finishing.result()
-    assert states(reaper, queue, ids) == {"ready"}
-
-
-@each_finish
-@pytest.mark.promise("P08")
-def test_a_finish_that_waited_for_a_rolled_back_reap_is_done(
-    sessions: Open, queue: str, finish: str
-) -> None:
-    worker, reaper = sessions(2)
-    claim, ids = expired_claim(worker, queue)
-    reaper.begin().queue.reap(queue)
-    finishing = worker.start(lambda own: FINISHES[finish](own, queue, claim, ids))
-    finishing.waits_for(reaper)
-    reaper.rollback()
-    assert {outcome.outcome for outcome in finishing.result()} == {DONE[finish]}
-    assert reaper.queue.reap(queue).reaped == 0
-
-
-@pytest.mark.promise("P03")
-def test_reap_passes_over_a_claim_whose_lease_is_being_extended(sessions: Open, queue: str) -> None:
+@each_ending
+@pytest.mark.promise("P03", "P09")
+def test_reap_skips_a_claim_with_an_open_heartbeat(sessions: Open, queue: str, ending: str) -> None:
     worker, reaper = sessions(2)
     claim, ids = expired_claim(worker, queue)
     worker.begin().queue.extend_lease(queue, claim, lease_seconds=60)
     assert reaper.queue.reap(queue).reaped == 0
-    worker.commit()
-    assert reaper.queue.reap(queue).reaped == 0
-    assert {outcome.outcome for outcome in worker.queue.complete(queue, claim, ids)} == {
-        "completed"
-    }
+    worker.end(ending)
+    assert reaper.queue.reap(queue).reaped == (0 if ending == "commit" else 2)
+    if ending == "commit":
+        completed = worker.queue.complete(queue, claim, ids)
+        assert {outcome.outcome for outcome in completed} == {"completed"}
 
 
-@pytest.mark.promise("P09")
-def test_reap_takes_back_a_claim_whose_extension_was_rolled_back(
-    sessions: Open, queue: str
-) -> None:
-    worker, reaper = sessions(2)
-    claim, _ = expired_claim(worker, queue)
-    worker.begin().queue.extend_lease(queue, claim, lease_seconds=60)
-    assert reaper.queue.reap(queue).reaped == 0
-    worker.rollback()
-    assert reaper.queue.reap(queue).reaped == 2
-
-
-@pytest.mark.promise("P08")
-def test_extend_lease_waits_for_an_open_reap_and_is_then_refused(
-    sessions: Open, queue: str
-) -> None:
-    worker, reaper = sessions(2)
-    claim, ids = expired_claim(worker, queue)
-    reaper.begin().queue.reap(queue)
-    extending = worker.start(lambda own: own.extend_lease(queue, claim, lease_seconds=60))
-    extending.waits_for(reaper)
-    reaper.commit()
-    with pytest.raises(StaleClaim):
-        extending.result()
-    assert states(reaper, queue, ids) == {"ready"}
-
-
+@each_ending
 @pytest.mark.promise("P03", "P08")
-def test_extend_lease_that_waited_for_a_rolled_back_reap_holds(sessions: Open, queue: str) -> None:
+def test_extend_lease_waits_for_an_open_reap(sessions: Open, queue: str, ending: str) -> None:
     worker, reaper = sessions(2)
     claim, ids = expired_claim(worker, queue)
     reaper.begin().queue.reap(queue)
     extending = worker.start(lambda own: own.extend_lease(queue, claim, lease_seconds=60))
     extending.waits_for(reaper)
-    reaper.rollback()
-    assert extending.result().claim_id == claim
-    assert reaper.queue.reap(queue).reaped == 0
-    assert states(reaper, queue, ids) == {"leased"}
+    reaper.end(ending)
+    if ending == "commit":
+        with pytest.raises(StaleClaim):
+            extending.result()
+    else:
+        assert extending.result().claim_id == claim
+        assert reaper.queue.reap(queue).reaped == 0
+    assert states(reaper, queue, ids) == {"ready" if ending == "commit" else "leased"}
 
 
 @pytest.mark.pitfall("mysql 2")
 @pytest.mark.promise("P04", "P08")
-def test_of_complete_and_reap_at_the_same_instant_exactly_one_has_the_claim(
-    sessions: Open, queue: str
-) -> None:
+def test_complete_and_reap_at_once_give_the_claim_to_one(sessions: Open, queue: str) -> None:
     worker, reaper = sessions(2)
     worker.queue.alter_queue(queue, max_attempts=100)
     start_line = threading.Barrier(2)
@@ -220,21 +167,20 @@ def reaped_claim(worker: Session, reaper: Session, queue: str) -> tuple[int, lis
 
 @each_finish
 @pytest.mark.promise("P08")
-def test_a_stale_claim_after_reap_changes_nothing_whoever_has_the_messages_now(
-    sessions: Open, queue: str, finish: str
-) -> None:
+def test_stale_claim_changes_nothing_after_a_reap(sessions: Open, queue: str, finish: str) -> None:
     worker, reaper, successor = sessions(3)
     claim, ids = reaped_claim(worker, reaper, queue)
-    assert {outcome.outcome for outcome in FINISHES[finish](worker.queue, queue, claim, ids)} == {
-        "stale"
-    }
+
+    def outcomes() -> set[str]:
+        done = FINISHES[finish](worker.queue, queue, claim, ids)
+        return {outcome.outcome for outcome in done}
+
+    assert outcomes() == {"stale"}
     assert states(reaper, queue, ids) == {"ready"}
 
     new_claim = successor.queue.dequeue_fast(queue, 2)[0].claim_id
     assert new_claim != claim
-    assert {outcome.outcome for outcome in FINISHES[finish](worker.queue, queue, claim, ids)} == {
-        "stale"
-    }
+    assert outcomes() == {"stale"}
     with pytest.raises(StaleClaim):
         FINISHES[finish](worker.queue, queue, claim, None)
     assert states(reaper, queue, ids) == {"leased"}
@@ -242,14 +188,12 @@ def test_a_stale_claim_after_reap_changes_nothing_whoever_has_the_messages_now(
 
     completed = successor.queue.complete(queue, new_claim)
     assert sorted(message.message_id for message in completed) == ids
-    assert {outcome.outcome for outcome in FINISHES[finish](worker.queue, queue, claim, ids)} == {
-        "stale"
-    }
+    assert outcomes() == {"stale"}
     assert states(reaper, queue, ids) == {None}
 
 
 @pytest.mark.promise("P08")
-def test_a_stale_claim_after_reap_cannot_be_extended(sessions: Open, queue: str) -> None:
+def test_stale_claim_cannot_be_extended_after_a_reap(sessions: Open, queue: str) -> None:
     worker, reaper = sessions(2)
     claim, ids = reaped_claim(worker, reaper, queue)
     with pytest.raises(StaleClaim):
@@ -263,7 +207,7 @@ def test_a_stale_claim_after_reap_cannot_be_extended(sessions: Open, queue: str)
 
 
 @pytest.mark.promise("P08")
-def test_the_claim_of_one_queue_finishes_nothing_in_another(
+def test_claim_of_one_queue_finishes_nothing_in_another(
     sessions: Open, queue: str, queue_name: str
 ) -> None:
     (worker,) = sessions(1)

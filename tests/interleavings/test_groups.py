@@ -1,4 +1,4 @@
-"""Producers, workers and others at one group, at the same time."""
+"""Groups: producers, workers and other sessions overlap."""
 
 from collections.abc import Callable
 from itertools import product
@@ -10,8 +10,8 @@ from rowq import NewMessage, Queue
 from rowq.engines import engine_for_connection
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
-from tests.interleavings.sessions import Session, Step, each_order, play
-from tests.interleavings.work import keep_house, work_off
+from tests.interleavings.sessions import Session, each_order
+from tests.interleavings.work import maintain_later, play_transactions, work_off
 from tests.stored_times import expire_claim, pass_seconds, tick
 
 pytestmark = pytest.mark.requires("groups")
@@ -22,7 +22,7 @@ ENDS: dict[str, Callable[[Queue, str, int], Any]] = {
     "fail_now": lambda own, queue, claim: own.fail_now(queue, claim),
     "retry_later": lambda own, queue, claim: own.retry_later(queue, claim),
 }
-"""What ends a message of a queue with one attempt."""
+"""Calls that end a message if the queue allows one attempt."""
 
 
 def send(session: Session, queue: str, *texts: str, group: str = "a") -> list[int]:
@@ -39,7 +39,7 @@ def lease(session: Session, queue: str, count: int = 10) -> list[str]:
 
 
 def is_closed(session: Session, queue: str) -> bool:
-    """Whether nothing of any group is left."""
+    """Return whether no group has slots, waiting messages or deferred work."""
     stored = dialect_of(session.connection).stored(session.connection, queue)
     return not any(stored[table] for table in ("group_slot", "group_waiting", "deferred"))
 
@@ -48,35 +48,30 @@ def is_closed(session: Session, queue: str) -> bool:
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
 @each_order("p1 p2 p3", "w1 w2 w3")
-def test_a_worker_ends_a_group_while_a_producer_of_it_is_open(
+def test_group_continues_if_producer_and_complete_overlap(
     sessions: Open, queue: str, order: str, producer_end: str, worker_end: str
 ) -> None:
     producer, worker, other = sessions(3)
     send(other, queue, "first")
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
-    steps = {
-        "p1": Step("p1", producer, lambda _: producer.begin()),
-        "p2": Step("p2", producer, lambda own: own.enqueue(queue, "second", group_key="a")),
-        "p3": Step("p3", producer, lambda _: producer.end(producer_end)),
-        "w1": Step("w1", worker, lambda _: worker.begin()),
-        "w2": Step("w2", worker, lambda own: own.complete(queue, claim)),
-        "w3": Step("w3", worker, lambda _: worker.end(worker_end)),
+    transactions = {
+        "p": (producer, lambda own: own.enqueue(queue, "second", group_key="a"), producer_end),
+        "w": (worker, lambda own: own.complete(queue, claim), worker_end),
     }
-    done = play([steps[name] for name in order.split()])
-    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    play_transactions(order, transactions)
     if worker_end == "rollback":
-        assert lease(other, queue) == [], "the first one is still in work"
+        assert lease(other, queue) == [], "the first is still leased"
         other.queue.complete(queue, claim)
-    keep_house(other, queue)
+    maintain_later(other, queue)
     expected = ["second"] if producer_end == "commit" else []
     assert work_off(other, queue) == expected
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert is_closed(other, queue)
 
 
 @pytest.mark.promise("P21")
 @pytest.mark.parametrize("finish", list(ENDS))
-def test_a_finish_does_not_wait_for_a_producer_of_the_group(
+def test_finish_does_not_wait_for_a_producer_of_the_group(
     sessions: Open, queue: str, finish: str
 ) -> None:
     producer, worker = sessions(2)
@@ -87,17 +82,17 @@ def test_a_finish_does_not_wait_for_a_producer_of_the_group(
     ENDS[finish](worker.queue, queue, claim)
     assert lease(worker, queue) == [], "it is not committed yet"
     producer.commit()
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     (second,) = worker.queue.dequeue_fast(queue)
     send(producer.begin(), queue, "third")
     ENDS[finish](worker.queue, queue, second.claim_id)
     assert lease(worker, queue) == [], "it is not committed yet"
     producer.commit()
-    assert lease(worker, queue) == ["third"], "by now a dequeue that finds nothing looks again"
+    assert lease(worker, queue) == ["third"], "an empty dequeue has run the deferred work"
 
 
 @pytest.mark.promise("P24")
-def test_a_reap_does_not_wait_for_a_producer_of_the_group(sessions: Open, queue: str) -> None:
+def test_reap_does_not_wait_for_a_producer_of_the_group(sessions: Open, queue: str) -> None:
     producer, worker = sessions(2)
     worker.queue.alter_queue(queue, max_attempts=1)
     send(worker, queue, "first")
@@ -105,27 +100,22 @@ def test_a_reap_does_not_wait_for_a_producer_of_the_group(sessions: Open, queue:
     send(producer.begin(), queue, "second")
     assert worker.queue.maintain(queue)[0].died == 1
     producer.commit()
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert worker.queue.queue_stats(queue)[0].ready == 1
 
 
 @pytest.mark.promise("P21", "P22")
 @pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
 @each_order("a1 a2 a3", "b1 b2 b3")
-def test_two_producers_open_one_group(
+def test_two_producers_may_add_the_first_slot_at_once(
     sessions: Open, queue: str, order: str, first_end: str, second_end: str
 ) -> None:
     first, second, worker = sessions(3)
-    steps = {
-        "a1": Step("a1", first, lambda _: first.begin()),
-        "a2": Step("a2", first, lambda own: own.enqueue(queue, "a", group_key="a")),
-        "a3": Step("a3", first, lambda _: first.end(first_end)),
-        "b1": Step("b1", second, lambda _: second.begin()),
-        "b2": Step("b2", second, lambda own: own.enqueue(queue, "b", group_key="a")),
-        "b3": Step("b3", second, lambda _: second.end(second_end)),
+    transactions = {
+        "a": (first, lambda own: own.enqueue(queue, "a", group_key="a"), first_end),
+        "b": (second, lambda own: own.enqueue(queue, "b", group_key="a"), second_end),
     }
-    done = play([steps[name] for name in order.split()])
-    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    play_transactions(order, transactions)
     ends = {"a": first_end, "b": second_end}
     expected = {name for name, end in ends.items() if end == "commit"}
     assert worker.queue.queue_stats(queue)[0].ready == min(1, len(expected))
@@ -134,9 +124,7 @@ def test_two_producers_open_one_group(
 
 
 @pytest.mark.promise("P21")
-def test_a_producer_waits_for_one_that_has_opened_the_group_and_for_no_other(
-    sessions: Open, queue: str
-) -> None:
+def test_producer_waits_only_for_the_one_that_adds_the_slot(sessions: Open, queue: str) -> None:
     first, second, third = sessions(3)
     send(first.begin(), queue, "1")
     later = second.start(lambda own: own.enqueue(queue, "2", group_key="a"))
@@ -152,9 +140,7 @@ def test_a_producer_waits_for_one_that_has_opened_the_group_and_for_no_other(
 
 
 @pytest.mark.promise("P21")
-def test_batches_with_the_same_group_keys_in_opposite_orders_do_not_deadlock(
-    sessions: Open, queue: str
-) -> None:
+def test_batches_with_reversed_group_keys_do_not_deadlock(sessions: Open, queue: str) -> None:
     first, second, holder = sessions(3)
     forward = [NewMessage(data=0, group_key=f"key {number:02}") for number in range(20)]
     send(holder.begin(), queue, "held", group="key 05")
@@ -174,31 +160,31 @@ def test_batches_with_the_same_group_keys_in_opposite_orders_do_not_deadlock(
 @pytest.mark.pitfall("postgres 24")
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("behind", [[], ["3"]], ids=["the last", "one of two"])
-@pytest.mark.parametrize("withdraw", ["cancel", "purge_queue"])
-def test_the_next_one_is_being_cancelled_while_its_group_ends(
-    sessions: Open, queue: str, withdraw: str, behind: list[str], ending: str
+@pytest.mark.parametrize("behind", [[], ["3"]], ids=["last", "one of two"])
+@pytest.mark.parametrize("routine", ["cancel", "purge_queue"])
+def test_complete_does_not_overtake_a_message_being_cancelled(
+    sessions: Open, queue: str, routine: str, behind: list[str], ending: str
 ) -> None:
     worker, producer = sessions(2)
     _, second, *_ = send(producer, queue, "1", "2", *behind)
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
     producer.begin()
-    if withdraw == "cancel":
+    if routine == "cancel":
         producer.queue.cancel(queue, [second])
     else:
         producer.queue.purge_queue(queue, max_messages=1)
     worker.queue.complete(queue, claim)
-    assert lease(worker, queue) == [], "nothing may overtake a message that may stay"
+    assert lease(worker, queue) == [], "a message that may stay must not be overtaken"
     producer.end(ending)
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert work_off(worker, queue) == (["2"] if ending == "rollback" else []) + behind
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert is_closed(worker, queue)
 
 
 @pytest.mark.promise("P24")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_message_that_is_passed_on_is_not_cancelled_too(
+def test_cancel_skips_a_message_that_is_getting_a_slot(
     sessions: Open, queue: str, ending: str
 ) -> None:
     worker, producer = sessions(2)
@@ -216,7 +202,7 @@ def test_a_message_that_is_passed_on_is_not_cancelled_too(
 @pytest.mark.promise("P22", "P24")
 @pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
 @pytest.mark.parametrize("behind", [[], ["3"], ["3", "4"], ["3", "4", "5"]], ids=len)
-def test_two_messages_of_a_group_of_two_end_at_once(
+def test_two_slots_pass_on_in_overlapping_transactions(
     sessions: Open, queue: str, behind: list[str], first_end: str, second_end: str
 ) -> None:
     first, second, other = sessions(3)
@@ -227,29 +213,29 @@ def test_two_messages_of_a_group_of_two_end_at_once(
     second.begin().queue.complete(queue, claims[1])
     first.end(first_end)
     second.end(second_end)
-    keep_house(other, queue)
+    maintain_later(other, queue)
     ended = [first_end, second_end].count("commit")
     assert len(lease(other, queue)) == min(ended, len(behind))
     pass_seconds(other.connection, queue, 60)
-    keep_house(other, queue)
+    maintain_later(other, queue)
     left = work_off(other, queue)
     kept = [text for text, end in (("1", first_end), ("2", second_end)) if end == "rollback"]
     assert sorted(left) == sorted(kept + behind)
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert is_closed(other, queue)
 
 
 @pytest.mark.promise("P21")
-@pytest.mark.parametrize("worker_comes", ["before", "after"])
-def test_a_message_of_a_lower_number_that_is_committed_late_is_not_lost(
-    sessions: Open, queue: str, worker_comes: str
+@pytest.mark.parametrize("completes", ["before", "after"])
+def test_message_committed_late_still_gets_the_slot(
+    sessions: Open, queue: str, completes: str
 ) -> None:
     late, producer, worker = sessions(3)
     send(producer, queue, "1")
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
     send(late.begin(), queue, "late")
     send(producer, queue, "2")
-    if worker_comes == "before":
+    if completes == "before":
         worker.queue.complete(queue, claim)
         claim = worker.queue.dequeue_fast(queue)[0].claim_id
         send(producer, queue, "3")
@@ -257,13 +243,13 @@ def test_a_message_of_a_lower_number_that_is_committed_late_is_not_lost(
     send(producer, queue, "4")
     worker.queue.complete(queue, claim)
     rest = work_off(worker, queue)
-    assert rest == (["late", "3", "4"] if worker_comes == "before" else ["late", "2", "4"])
+    assert rest == (["late", "3", "4"] if completes == "before" else ["late", "2", "4"])
     assert is_closed(worker, queue)
 
 
 @pytest.mark.promise("P07", "P21")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_transaction_that_holds_a_group_gives_it_back_or_passes_it_on(
+def test_open_claim_holds_its_slot_until_its_transaction_ends(
     sessions: Open, queue: str, ending: str
 ) -> None:
     holder, other = sessions(2)
@@ -278,9 +264,9 @@ def test_a_transaction_that_holds_a_group_gives_it_back_or_passes_it_on(
 
 
 @pytest.mark.promise("P02", "P22", "P24")
-@pytest.mark.parametrize("behind", [[], ["2"]], ids=["nobody waits", "one waits"])
+@pytest.mark.parametrize("behind", [[], ["2"]], ids=["empty", "one waits"])
 @pytest.mark.parametrize("table", ["message", "group_waiting", "group_slot", "ready"])
-def test_a_worker_killed_within_a_finish_leaves_its_group_as_it_was(
+def test_worker_killed_in_complete_leaves_its_group_unchanged(
     sessions_apart: Open, queue_name: str, table: str, behind: list[str]
 ) -> None:
     worker, holder, other = sessions_apart(3)
@@ -288,23 +274,23 @@ def test_a_worker_killed_within_a_finish_leaves_its_group_as_it_was(
     other.queue.create_queue(queue_name, max_attempts=3)
     send(other, queue_name, "1", *behind)
     claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
-    dialect.lock_table(holder.connection, table)
+    dialect.hold_table(holder.connection, table)
     finishing = worker.start(lambda own: own.complete(queue_name, claim))
     untouched = set() if behind else {"ready"}
     if not dialect.readers_wait:
         untouched.add("group_slot" if behind else "group_waiting")
     if table in untouched:
         finishing.result()
-        dialect.unlock_table(holder.connection)
+        dialect.give_table(holder.connection)
         assert work_off(other, queue_name) == behind
         assert is_closed(other, queue_name)
         return
     finishing.waits_for(holder)
     worker.server.kill_session(worker.id)
-    dialect.unlock_table(holder.connection)
-    assert lease(other, queue_name) == [], "the lease goes on"
+    dialect.give_table(holder.connection)
+    assert lease(other, queue_name) == [], "it is still leased"
     expire_claim(other.connection, claim)
-    keep_house(other, queue_name)
+    maintain_later(other, queue_name)
     assert work_off(other, queue_name) == ["1", *behind]
     assert is_closed(other, queue_name)
 
@@ -312,7 +298,7 @@ def test_a_worker_killed_within_a_finish_leaves_its_group_as_it_was(
 @pytest.mark.promise("P02", "P21", "P24")
 @pytest.mark.parametrize("kill", [False, True], ids=["rolled back", "killed"])
 @pytest.mark.parametrize("finish", list(ENDS))
-def test_a_finish_that_is_not_committed_has_passed_nothing_on(
+def test_uncommitted_finish_passes_no_slot_on(
     sessions: Open, queue: str, finish: str, kill: bool
 ) -> None:
     worker, other = sessions(2)
@@ -333,7 +319,7 @@ def test_a_finish_that_is_not_committed_has_passed_nothing_on(
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("then", ["reset", "cancel", "discard_dead"])
 @pytest.mark.parametrize("setting", ["continue", "hold"])
-def test_a_dead_message_is_reset_cancelled_or_discarded_beside_its_group(
+def test_group_resumes_if_its_dead_message_is_moved(
     sessions: Open, queue: str, setting: str, then: str, ending: str
 ) -> None:
     admin, worker = sessions(2)
@@ -344,7 +330,7 @@ def test_a_dead_message_is_reset_cancelled_or_discarded_beside_its_group(
     getattr(admin.begin().queue, then)(queue, [dead])
     early = lease(worker, queue)
     admin.end(ending)
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     rest = early + lease(worker, queue)
     if setting == "continue":
         assert rest == ["2"]
@@ -356,7 +342,7 @@ def test_a_dead_message_is_reset_cancelled_or_discarded_beside_its_group(
 
 @pytest.mark.promise("P22", "P24")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_limit_is_raised_while_messages_end_and_come(
+def test_raised_limit_adds_slots_while_messages_move(
     sessions: Open, queue: str, ending: str
 ) -> None:
     admin, worker, producer = sessions(3)
@@ -366,13 +352,13 @@ def test_a_limit_is_raised_while_messages_end_and_come(
     send(producer, queue, "5")
     worker.queue.complete(queue, claim)
     admin.end(ending)
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert len(lease(worker, queue)) == (3 if ending == "commit" else 1)
 
 
 @pytest.mark.promise("P22", "P24")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_limit_is_lowered_while_messages_end_and_come(
+def test_lowered_limit_removes_slots_while_messages_move(
     sessions: Open, queue: str, ending: str
 ) -> None:
     admin, worker, producer = sessions(3)
@@ -385,31 +371,31 @@ def test_a_limit_is_lowered_while_messages_end_and_come(
     for claim in claims[1:]:
         worker.queue.complete(queue, claim)
     if ending == "commit":
-        assert lease(worker, queue) == ["4"], "it had its slot before"
+        assert lease(worker, queue) == ["4"], "it already had its slot"
     else:
         assert lease(worker, queue) == ["4", "5", "6"]
     pass_seconds(worker.connection, queue, 60)
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert work_off(worker, queue) == ["4", "5", "6", "7"]
     assert is_closed(worker, queue)
 
 
 @pytest.mark.promise("P24")
-def test_a_raised_limit_does_not_wait_for_a_producer(sessions: Open, queue: str) -> None:
+def test_raised_limit_does_not_wait_for_a_producer(sessions: Open, queue: str) -> None:
     admin, producer, worker = sessions(3)
     send(worker, queue, "1", "2", "3")
     admin.queue.alter_queue(queue, group_limit=2)
-    send(producer.begin(), queue, "new")  # It takes the second slot, and holds it.
-    keep_house(worker, queue)
+    send(producer.begin(), queue, "new")  # It holds the second slot.
+    maintain_later(worker, queue)
     assert lease(worker, queue) == ["1"]
     producer.rollback()
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert lease(worker, queue) == ["2"]
 
 
 @pytest.mark.promise("P11", "P24")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_promotion_waits_a_moment_at_most_for_a_producer_of_the_group(
+def test_promote_waits_only_briefly_for_a_producer_of_the_group(
     sessions: Open, queue: str, ending: str
 ) -> None:
     producer, worker = sessions(2)
@@ -430,8 +416,8 @@ def test_a_promotion_waits_a_moment_at_most_for_a_producer_of_the_group(
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("finish", list(ENDS))
-@pytest.mark.parametrize("behind", [[], ["2"]], ids=["nobody waits", "one waits"])
-def test_a_strict_finish_leaves_its_slot_to_others(
+@pytest.mark.parametrize("behind", [[], ["2"]], ids=["empty", "one waits"])
+def test_finish_under_an_old_snapshot_defers_its_slot(
     sessions: Open, queue: str, behind: list[str], finish: str, isolation: str
 ) -> None:
     strict, other = sessions(2)
@@ -442,7 +428,7 @@ def test_a_strict_finish_leaves_its_slot_to_others(
     send(other, queue, "later")
     ENDS[finish](strict.queue, queue, claim)
     strict.commit()
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert work_off(other, queue) == [*behind, "later"]
     assert is_closed(other, queue)
 
@@ -450,7 +436,7 @@ def test_a_strict_finish_leaves_its_slot_to_others(
 @pytest.mark.promise("P21")
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("state", ["new", "open", "closed"])
-def test_a_strict_producer_is_right_or_asks_to_be_repeated(
+def test_producer_under_an_old_snapshot_joins_or_must_retry(
     sessions: Open, queue: str, state: str, isolation: str
 ) -> None:
     strict, other = sessions(2)
@@ -476,7 +462,7 @@ def test_a_strict_producer_is_right_or_asks_to_be_repeated(
 
 
 @pytest.mark.promise("P21", "P24")
-def test_a_strict_promotion_of_a_group_is_left_to_another(sessions: Open, queue: str) -> None:
+def test_promotion_under_an_old_snapshot_is_left_to_others(sessions: Open, queue: str) -> None:
     strict, other = sessions(2)
     other.queue.enqueue(queue, "delayed", group_key="a", delay_seconds=5)
     pass_seconds(other.connection, queue, 10)
@@ -496,7 +482,7 @@ def test_a_strict_promotion_of_a_group_is_left_to_another(sessions: Open, queue:
 
 
 @pytest.mark.promise("P24")
-def test_a_producer_idle_in_its_transaction_makes_no_look_write(sessions: Open, queue: str) -> None:
+def test_deferred_slot_is_not_rewritten_while_producer_is_idle(sessions: Open, queue: str) -> None:
     producer, worker = sessions(2)
     send(worker, queue, "1")
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
@@ -506,18 +492,16 @@ def test_a_producer_idle_in_its_transaction_makes_no_look_write(sessions: Open, 
     before = worker.execute(query).fetchall()
     assert len(before) >= 1
     for _ in range(3):
-        keep_house(worker, queue)
+        maintain_later(worker, queue)
         assert lease(worker, queue) == []
     assert worker.execute(query).fetchall() == before
     producer.commit()
 
 
 @pytest.mark.promise("P24", "P19")
-def test_the_groups_of_an_idle_producer_do_not_stand_before_others_for_good(
-    sessions: Open, queue: str
-) -> None:
+def test_deferred_slots_of_an_idle_producer_block_no_group(sessions: Open, queue: str) -> None:
     idle, other, worker = sessions(3)
-    groups = ("held", "held too", "free")
+    groups = ("held", "held 2", "free")
     for group in groups:
         send(worker, queue, f"first of {group}", group=group)
     claims = [worker.queue.dequeue_fast(queue)[0].claim_id for _ in groups]
@@ -534,5 +518,5 @@ def test_the_groups_of_an_idle_producer_do_not_stand_before_others_for_good(
     assert dialect_of(worker.connection).stored(worker.connection, queue)["ready"] == 1
     assert lease(worker, queue) == ["second of free"]
     idle.rollback()
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     worker.queue.maintain(queue)

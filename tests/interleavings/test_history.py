@@ -7,7 +7,7 @@ from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.interleavings.test_expiry import DONE, FINISHES, each_finish
-from tests.interleavings.work import claim_of, each_ending, keep_house
+from tests.interleavings.work import claim_of, each_ending, maintain_later
 from tests.stored_times import expire_claim, pass_seconds
 
 DAY = 86400
@@ -209,7 +209,7 @@ def test_open_purge_of_history_does_not_block_completion(
     getattr(other.queue, purge)(kept)
     cleaner.end(ending)
     assert pasts(worker, kept, old) == [[] if ending == "commit" else ["completed"]] * 2
-    keep_house(worker, kept)
+    maintain_later(worker, kept)
     assert pasts(worker, kept, old) == [[]] * 2
     assert pasts(worker, kept, ids) == [["completed"]] * 2
 

@@ -10,7 +10,7 @@ from tests.engines.base import wait_until
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
-from tests.interleavings.work import each_ending, everything, keep_house
+from tests.interleavings.work import each_ending, everything, maintain_later
 from tests.stored_times import pass_seconds
 
 pytestmark = pytest.mark.pitfall("postgres 2", "sqlserver 10")
@@ -27,7 +27,7 @@ def move_floor_beyond(session: Session, queue: str, *messages: int) -> None:
             session.queue.enqueue_batch(queue, BATCH)
             while taken := session.queue.dequeue_fast(queue, 500):
                 session.queue.complete(queue, taken[0].claim_id)
-        keep_house(session, queue)
+        maintain_later(session, queue)
         return all(
             dialect.is_below_floor(session.connection, queue, message_id) for message_id in messages
         )
@@ -42,7 +42,7 @@ def test_maintain_delivers_each_of_several_late_messages(sessions: Open, queue: 
     move_floor_beyond(other, queue, *sent)
     for session, message in zip(reversed(late), reversed(sent), strict=True):
         session.commit()
-        keep_house(other, queue)
+        maintain_later(other, queue)
         assert everything(other, queue) == [message]
         move_floor_beyond(other, queue)
 
@@ -52,10 +52,10 @@ def test_maintain_delivers_a_late_message_of_an_empty_queue(sessions: Open, queu
     late, other = sessions(2)
     move_floor_beyond(other, queue)
     sent = late.begin().queue.enqueue(queue, 0).message_id
-    keep_house(other, queue)
-    keep_house(other, queue)
+    maintain_later(other, queue)
+    maintain_later(other, queue)
     late.commit()
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert everything(other, queue) == [sent]
 
 
@@ -72,7 +72,7 @@ def test_idle_writer_loses_nothing_over_many_maintains(
     last = idle.queue.enqueue(queue, 0).message_id
     move_floor_beyond(other, queue)
     idle.end(ending)
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert everything(other, queue) == ([sent, last] if ending == "commit" else [])
 
 
@@ -89,9 +89,9 @@ def test_maintain_delivers_messages_released_late(sessions: Open, queue: str) ->
             other.queue.release(queue, first[0].claim_id)
             again = other.queue.dequeue_fast(queue, 1000)
             other.queue.complete(queue, again[0].claim_id)
-        keep_house(other, queue)
+        maintain_later(other, queue)
     worker.commit()
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert everything(other, queue) == released
 
 
@@ -103,9 +103,9 @@ def test_maintain_promotes_a_delayed_message_committed_late(sessions: Open, queu
         other.queue.enqueue_batch(queue, [NewMessage(data=0, delay_seconds=1)] * 100)
         pass_seconds(other.connection, queue, 2)
         assert len(everything(other, queue)) == 100
-        keep_house(other, queue)
+        maintain_later(other, queue)
     late.commit()
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert everything(other, queue) == [sent]
 
 
@@ -136,5 +136,5 @@ def test_maintain_delivers_a_prepared_transaction(sessions: Open, queue: str) ->
             move_floor_beyond(other, queue, sent)
     finally:
         dialect.commit_prepared(other.connection, queue)
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert everything(other, queue) == [sent]

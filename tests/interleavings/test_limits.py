@@ -11,7 +11,7 @@ from tests.engines.base import wait_until
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
-from tests.interleavings.work import fill, keep_house, take
+from tests.interleavings.work import fill, maintain_later, take
 from tests.stored_times import pass_seconds
 
 pytestmark = pytest.mark.requires("limits")
@@ -111,7 +111,7 @@ def reset(admin: Session, queue: str, setting: str) -> None:
     """Make room again: nothing leased, and nothing begun within the window."""
     limit(admin, queue, setting, 0)
     pass_seconds(admin.connection, queue, 2000)
-    keep_house(admin, queue)
+    maintain_later(admin, queue)
     limit(admin, queue, setting, 4)
 
 
@@ -179,7 +179,7 @@ def test_a_claim_committed_late_below_the_floor_counts(
             for message in other.queue.dequeue_fast(queue, 100)[:1]:
                 other.queue.complete(queue, message.claim_id)
         pass_seconds(admin.connection, queue, 100)
-        keep_house(admin, queue)
+        maintain_later(admin, queue)
     admin.queue.alter_queue(queue, max_leased=6)
     late.commit()
     assert len(take(other, queue, 9)) == 2
@@ -199,7 +199,7 @@ def test_a_killed_session_gives_its_share_back_and_its_leases_when_they_run_out(
         session.server.kill_session(session.id)
     assert len(take(other, queue, 9)) == 3
     pass_seconds(admin.connection, queue, 60)
-    keep_house(admin, queue)
+    maintain_later(admin, queue)
     assert len(take(other, queue, 9)) == 5
 
 

@@ -1,4 +1,4 @@
-"""Producers of messages that wait, and sessions that end what these wait for, at the same time."""
+"""Predecessors: producers of blocked messages and sessions that end predecessors overlap."""
 
 from collections.abc import Callable
 from itertools import product
@@ -11,7 +11,7 @@ from rowq.engines import engine_for_connection
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, each_order, play
-from tests.interleavings.work import keep_house, work_off
+from tests.interleavings.work import maintain_later, play_transactions, work_off
 from tests.stored_times import expire_claim, pass_seconds
 
 pytestmark = pytest.mark.requires("predecessors")
@@ -22,26 +22,24 @@ T = TypeVar("T")
 
 
 def send(session: Session, queue: str, text: str, *after: int, dead: str | None = None) -> int:
-    """Enqueue a message that waits for others and return its id."""
-    sent = session.queue.enqueue(
-        queue, text, predecessor_ids=after, on_predecessor_dead=dead
-    )  # fmt: skip
-    return sent.message_id
+    """Enqueue a message with predecessors and return its id."""
+    options = {"predecessor_ids": after, "on_predecessor_dead": dead}
+    return session.queue.enqueue(queue, text, **options).message_id
 
 
 def settle(session: Session, queue: str) -> None:
-    """Keep house twice: what was left to be looked at again is settled by then."""
+    """Call maintain twice, so that deferred work is done."""
     for _ in range(2):
-        keep_house(session, queue)
+        maintain_later(session, queue)
 
 
 def at_once(session: Session, call: Callable[[Queue], T]) -> T:
-    """Return what a call returns that must wait for no open transaction; fail if it waits."""
+    """Return the result of a call; fail if it waits for an open transaction."""
     return session.start(call).result()
 
 
 def is_settled(session: Session, queue: str) -> bool:
-    """Whether nothing waits for anything."""
+    """Return whether no message is blocked and no work is deferred."""
     stored = dialect_of(session.connection).stored(session.connection, queue)
     return not any(stored[table] for table in ("blocked", "successor", "deferred"))
 
@@ -50,21 +48,21 @@ def is_settled(session: Session, queue: str) -> bool:
 @pytest.mark.requires("groups")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("routine", ["cancel", "purge_queue"])
-def test_a_producer_enters_the_group_of_a_message_that_is_withdrawn(
+def test_cancel_does_not_lock_the_group_of_a_named_message(
     sessions: Open, queue: str, routine: str, ending: str
 ) -> None:
-    """The producer has named the message: who withdraws it must not hold the group meanwhile."""
+    """The producer has named the message, so cancelling it must not lock the group."""
     producer, other = sessions(2)
     ids = [other.queue.enqueue(queue, text, group_key="g").message_id for text in "123"]
-    withdraw = {
+    cancels = {
         "cancel": lambda own: own.cancel(queue, ids[1:]),
         "purge_queue": lambda own: own.purge_queue(queue),
     }
     steps = [
         Step("begin", producer, lambda _: producer.begin()),
         Step("name", producer, lambda _: send(producer, queue, "4", ids[1])),
-        Step("withdraw", other, withdraw[routine]),
-        Step("enter", producer, lambda own: own.enqueue(queue, "5", group_key="g")),
+        Step("cancel", other, cancels[routine]),
+        Step("join", producer, lambda own: own.enqueue(queue, "5", group_key="g")),
         Step("end", producer, lambda _: producer.end(ending)),
     ]
     done = play(steps)
@@ -77,26 +75,21 @@ def test_a_producer_enters_the_group_of_a_message_that_is_withdrawn(
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
 @each_order("p1 p2 p3", "w1 w2 w3")
-def test_a_message_is_added_while_its_predecessor_is_completed(
+def test_successor_resumes_if_enqueue_and_complete_overlap(
     sessions: Open, queue: str, order: str, producer_end: str, worker_end: str, archive_days: int
 ) -> None:
     producer, worker, other = sessions(3)
     other.queue.alter_queue(queue, archive_days=archive_days)
     first = send(other, queue, "first")
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
-    steps = {
-        "p1": Step("p1", producer, lambda _: producer.begin()),
-        "p2": Step("p2", producer, lambda _: send(producer, queue, "second", first)),
-        "p3": Step("p3", producer, lambda _: producer.end(producer_end)),
-        "w1": Step("w1", worker, lambda _: worker.begin()),
-        "w2": Step("w2", worker, lambda own: own.complete(queue, claim)),
-        "w3": Step("w3", worker, lambda _: worker.end(worker_end)),
+    transactions = {
+        "p": (producer, lambda _: send(producer, queue, "second", first), producer_end),
+        "w": (worker, lambda own: own.complete(queue, claim), worker_end),
     }
-    done = play([steps[name] for name in order.split()])
-    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    play_transactions(order, transactions)
     settle(other, queue)
     if worker_end == "rollback":
-        assert work_off(other, queue) == [], "the first one is still leased"
+        assert work_off(other, queue) == [], "the first is still leased"
         other.queue.complete(queue, claim)
         settle(other, queue)
     assert work_off(other, queue) == (["second"] if producer_end == "commit" else [])
@@ -109,25 +102,20 @@ def test_a_message_is_added_while_its_predecessor_is_completed(
 @pytest.mark.parametrize("dead", ["hold", "continue", "fail"])
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
 @each_order("p1 p2 p3", "w1 w2 w3")
-def test_a_message_is_added_while_its_predecessor_dies(
+def test_successor_follows_its_rule_if_enqueue_and_death_overlap(
     sessions: Open, queue: str, order: str, producer_end: str, worker_end: str, dead: str
 ) -> None:
     producer, worker, other = sessions(3)
     first = send(other, queue, "first")
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
-    steps = {
-        "p1": Step("p1", producer, lambda _: producer.begin()),
-        "p2": Step("p2", producer, lambda _: send(producer, queue, "second", first, dead=dead)),
-        "p3": Step("p3", producer, lambda _: producer.end(producer_end)),
-        "w1": Step("w1", worker, lambda _: worker.begin()),
-        "w2": Step("w2", worker, lambda own: own.fail_now(queue, claim)),
-        "w3": Step("w3", worker, lambda _: worker.end(worker_end)),
+    transactions = {
+        "p": (producer, lambda _: send(producer, queue, "second", first, dead=dead), producer_end),
+        "w": (worker, lambda own: own.fail_now(queue, claim), worker_end),
     }
-    done = play([steps[name] for name in order.split()])
-    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    play_transactions(order, transactions)
     settle(other, queue)
     if worker_end == "rollback":
-        assert work_off(other, queue) == [], "the first one is still leased"
+        assert work_off(other, queue) == [], "the first is still leased"
         other.queue.fail_now(queue, claim)
         settle(other, queue)
     stats = other.queue.queue_stats(queue)[0]
@@ -143,28 +131,21 @@ def test_a_message_is_added_while_its_predecessor_dies(
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
 @each_order("a1 a2 a3", "b1 b2 b3")
-def test_two_of_three_predecessors_end_at_once(
+def test_successor_resumes_if_two_predecessors_end_at_once(
     sessions: Open, queue: str, order: str, first_end: str, second_end: str
 ) -> None:
     first, second, other = sessions(3)
     ids = [send(other, queue, text) for text in "123"]
     send(other, queue, "last", *ids)
     claims = [other.queue.dequeue_fast(queue)[0].claim_id for _ in range(3)]
-    steps = {
-        "a1": Step("a1", first, lambda _: first.begin()),
-        "a2": Step("a2", first, lambda own: own.complete(queue, claims[1])),
-        "a3": Step("a3", first, lambda _: first.end(first_end)),
-        "b1": Step("b1", second, lambda _: second.begin()),
-        "b2": Step("b2", second, lambda own: own.complete(queue, claims[2])),
-        "b3": Step("b3", second, lambda _: second.end(second_end)),
+    transactions = {
+        "a": (first, lambda own: own.complete(queue, claims[1]), first_end),
+        "b": (second, lambda own: own.complete(queue, claims[2]), second_end),
     }
-    done = play([steps[name] for name in order.split()])
-    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    play_transactions(order, transactions)
     settle(other, queue)
-    left = [claims[0]]
-    left += [claims[1]] if first_end == "rollback" else []
-    left += [claims[2]] if second_end == "rollback" else []
-    for claim in left:
+    ends = zip(claims, ("rollback", first_end, second_end), strict=True)
+    for claim in (claim for claim, end in ends if end == "rollback"):
         assert work_off(other, queue) == []
         other.queue.complete(queue, claim)
         settle(other, queue)
@@ -175,10 +156,10 @@ def test_two_of_three_predecessors_end_at_once(
 
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("withdraw", ["cancel", "purge_queue"])
+@pytest.mark.parametrize("routine", ["cancel", "purge_queue"])
 @pytest.mark.parametrize("also", [[], ["beside"]], ids=["alone", "two wait"])
-def test_a_message_that_waits_is_being_withdrawn_while_its_predecessor_ends(
-    sessions: Open, queue: str, withdraw: str, ending: str, also: list[str]
+def test_complete_skips_a_successor_that_is_being_cancelled(
+    sessions: Open, queue: str, routine: str, ending: str, also: list[str]
 ) -> None:
     worker, producer = sessions(2)
     first = send(producer, queue, "first")
@@ -187,7 +168,7 @@ def test_a_message_that_waits_is_being_withdrawn_while_its_predecessor_ends(
         send(producer, queue, text, first)
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
     producer.begin()
-    if withdraw == "cancel":
+    if routine == "cancel":
         assert producer.queue.cancel(queue, [second])[0].outcome == "cancelled"
     else:
         producer.queue.purge_queue(queue, max_messages=1)
@@ -202,9 +183,7 @@ def test_a_message_that_waits_is_being_withdrawn_while_its_predecessor_ends(
 
 @pytest.mark.promise("P25")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_message_that_goes_on_is_not_cancelled_too(
-    sessions: Open, queue: str, ending: str
-) -> None:
+def test_cancel_skips_a_message_that_is_resuming(sessions: Open, queue: str, ending: str) -> None:
     worker, producer = sessions(2)
     first = send(producer, queue, "first")
     second = send(producer, queue, "second", first)
@@ -220,7 +199,7 @@ def test_a_message_that_goes_on_is_not_cancelled_too(
 
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
-def test_two_producers_name_one_predecessor_and_neither_waits(
+def test_two_producers_may_name_one_predecessor_without_waiting(
     sessions: Open, queue: str, first_end: str, second_end: str
 ) -> None:
     first, second, worker = sessions(3)
@@ -230,9 +209,7 @@ def test_two_producers_name_one_predecessor_and_neither_waits(
     first.end(first_end)
     second.end(second_end)
     settle(worker, queue)
-    expected = [
-        text for text, end in (("a", first_end), ("b", second_end)) if end == "commit"
-    ]  # fmt: skip
+    expected = [text for text, end in (("a", first_end), ("b", second_end)) if end == "commit"]
     (message,) = worker.queue.dequeue_fast(queue, 10)
     assert message.data == "named"
     worker.queue.complete(queue, message.claim_id)
@@ -242,7 +219,7 @@ def test_two_producers_name_one_predecessor_and_neither_waits(
 
 
 @pytest.mark.promise("P26")
-def test_two_producers_name_two_predecessors_in_opposite_orders(sessions: Open, queue: str) -> None:
+def test_producers_naming_in_opposite_orders_do_not_deadlock(sessions: Open, queue: str) -> None:
     first, second, worker = sessions(3)
     one, two = send(worker, queue, "1"), send(worker, queue, "2")
     send(first.begin(), queue, "a", one)
@@ -263,7 +240,7 @@ def test_two_producers_name_two_predecessors_in_opposite_orders(sessions: Open, 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize("settings", [{}, {"result_seconds": 60, "history_days": 1}], ids=str)
-def test_a_completion_does_not_wait_for_a_producer_that_has_named_its_message(
+def test_complete_does_not_wait_for_a_producer_naming_a_message(
     sessions: Open, queue: str, settings: dict[str, Any], archive_days: int, ending: str
 ) -> None:
     producer, worker, other = sessions(3)
@@ -275,7 +252,7 @@ def test_a_completion_does_not_wait_for_a_producer_that_has_named_its_message(
     assert completed[0].outcome == "completed"
     with pytest.raises(StaleClaim):
         worker.queue.complete(queue, claim)
-    keep_house(other, queue)
+    maintain_later(other, queue)
     assert work_off(other, queue) == [], "it is not delivered again"
     assert other.queue.cancel(queue, [first])[0].outcome in {"leased", "not_found"}
     producer.end(ending)
@@ -290,7 +267,7 @@ def test_a_completion_does_not_wait_for_a_producer_that_has_named_its_message(
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("key", [None, "key"])
 @pytest.mark.parametrize("gone", [[], [1]], ids=["all", "holes"])
-def test_a_batch_is_completed_while_one_of_it_is_named(
+def test_batch_completes_while_a_producer_names_one_message(
     sessions: Open, queue: str, gone: list[int], key: str | None, ending: str
 ) -> None:
     producer, worker, other = sessions(3)
@@ -304,23 +281,23 @@ def test_a_batch_is_completed_while_one_of_it_is_named(
     if key:
         other.queue.enqueue(queue, "of the group", group_key="group d")
     if gone:
-        other.queue.cancel(queue, [ids[place] for place in gone])
+        other.queue.cancel(queue, [ids[position] for position in gone])
     messages = worker.queue.dequeue_fast(queue, 10)
     send(producer.begin(), queue, "waits", messages[-1].message_id)
-    send(producer, queue, "waits, too", ids[2])
+    send(producer, queue, "waits for c", ids[2])
     outcomes = at_once(worker, lambda own: own.complete(queue, messages[0].claim_id))
     assert [(row.message_id, row.outcome) for row in outcomes] == [
         (message.message_id, "completed") for message in messages
     ]
-    freed = ["waits already"] + (["of the group"] if key else [])
-    assert sorted(work_off(other, queue)) == sorted(freed), "what was committed goes on at once"
-    for place in range(4):
-        assert other.queue.enqueue(queue, "again", dedup_key=f"key {place}").outcome == "enqueued"
+    resumed = ["waits already"] + (["of the group"] if key else [])
+    assert sorted(work_off(other, queue)) == sorted(resumed), "committed successors resume at once"
+    for number in range(4):
+        assert other.queue.enqueue(queue, "again", dedup_key=f"key {number}").outcome == "enqueued"
     assert other.queue.enqueue(queue, "again", dedup_key="key").outcome == "enqueued"
     assert len(work_off(other, queue)) == 5
     producer.end(ending)
     settle(other, queue)
-    expected = ["waits", "waits, too"] if ending == "commit" else []
+    expected = ["waits", "waits for c"] if ending == "commit" else []
     assert sorted(work_off(other, queue)) == expected
     settle(other, queue)
     assert is_settled(other, queue)
@@ -328,7 +305,7 @@ def test_a_batch_is_completed_while_one_of_it_is_named(
 
 
 def finish_after(session: Session, queue: str, again: str | None) -> list[tuple[str, int]]:
-    """Give each message back once, if asked to, then complete it: its text and its attempt."""
+    """Return each message once by `again`, then complete it; return texts and attempts."""
     found = []
     while messages := session.queue.dequeue_fast(queue):
         [message] = messages
@@ -356,10 +333,10 @@ def retrying(queue: str, claim: int) -> Callable[[Queue], Any]:
 @pytest.mark.promise("P04", "P09", "P26")
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize("again", [None, "reap", "retry_later"])
-def test_a_prepared_transaction_that_names_all_messages_makes_none_run_again(
+def test_prepared_transaction_naming_messages_repeats_none(
     sessions: Open, queue: str, again: str | None, archive_days: int
 ) -> None:
-    """Nobody needs a right to prepare one, and it holds its locks when its session has ended."""
+    """Preparing needs no right, and the locks outlive the session."""
     producer, worker = sessions(2)
     worker.queue.alter_queue(queue, archive_days=archive_days)
     dialect = preparing_dialect_of(worker.connection)
@@ -390,13 +367,13 @@ ENDS: dict[str, Callable[[Session, str, int], Any]] = {
     "discard_dead": lambda own, queue, _: own.queue.discard_dead(queue),
     "expire": lambda own, queue, _: own.queue.maintain(queue),
 }
-"""What ends a message that no worker holds."""
+"""Calls that end a message that is not leased."""
 
 
 @pytest.mark.promise("P26", "P36")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("end", ENDS)
-def test_no_end_of_a_message_waits_for_a_producer_that_has_named_it(
+def test_ending_a_message_does_not_wait_for_a_producer_naming_it(
     sessions: Open, queue: str, end: str, ending: str
 ) -> None:
     producer, worker = sessions(2)
@@ -407,7 +384,7 @@ def test_no_end_of_a_message_waits_for_a_producer_that_has_named_it(
         pass_seconds(worker.connection, queue, 601)
     send(producer.begin(), queue, "second", first)
     at_once(worker, lambda _: ENDS[end](worker, queue, first))
-    if end == "expire" and not dialect_of(worker.connection).expires_predecessors:
+    if end == "expire" and not dialect_of(worker.connection).expires_what_is_named:
         assert worker.queue.queue_stats(queue)[0].ready == 1, "it expires after the producer"
     else:
         assert work_off(worker, queue) == [], "it has ended"
@@ -421,16 +398,16 @@ def test_no_end_of_a_message_waits_for_a_producer_that_has_named_it(
 
 @pytest.mark.promise("P26", "P34")
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("give_back", ["release", "reap"])
-def test_a_cancelled_message_ends_beside_a_producer_that_has_named_it(
-    sessions: Open, queue: str, give_back: str, ending: str
+@pytest.mark.parametrize("routine", ["release", "reap"])
+def test_cancelled_message_ends_beside_a_producer_naming_it(
+    sessions: Open, queue: str, routine: str, ending: str
 ) -> None:
     producer, worker = sessions(2)
     first = send(worker, queue, "first")
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
     assert worker.queue.cancel(queue, [first], include_leased=True)[0].outcome == "requested"
     send(producer.begin(), queue, "second", first)
-    if give_back == "release":
+    if routine == "release":
         released = at_once(worker, lambda own: own.release(queue, claim))
         assert released[0].outcome == "cancelled"
     else:
@@ -446,7 +423,7 @@ def test_a_cancelled_message_ends_beside_a_producer_that_has_named_it(
 
 
 @pytest.mark.promise("P25", "P26")
-def test_a_message_that_has_ended_while_it_was_named_may_be_named_again(
+def test_ended_message_with_a_deferred_delete_may_be_named_again(
     sessions: Open, queue: str
 ) -> None:
     producer, later, worker = sessions(3)
@@ -466,7 +443,7 @@ def test_a_message_that_has_ended_while_it_was_named_may_be_named_again(
 
 @pytest.mark.promise("P06")
 @pytest.mark.parametrize("isolation", [None, "read committed", "repeatable read"])
-def test_a_dequeue_does_not_wait_for_who_has_just_named_one_of_its_messages(
+def test_dequeue_does_not_wait_for_a_producer_naming_a_message(
     sessions: Open, queue: str, isolation: str | None
 ) -> None:
     producer, worker = sessions(2)
@@ -484,7 +461,7 @@ def test_a_dequeue_does_not_wait_for_who_has_just_named_one_of_its_messages(
 
 
 @pytest.mark.promise("P27")
-def test_a_reap_does_not_wait_for_a_producer_of_what_waits(sessions: Open, queue: str) -> None:
+def test_reap_does_not_wait_for_a_producer_of_a_successor(sessions: Open, queue: str) -> None:
     producer, worker = sessions(2)
     worker.queue.alter_queue(queue, max_attempts=1)
     first = send(worker, queue, "first")
@@ -499,7 +476,7 @@ def test_a_reap_does_not_wait_for_a_producer_of_what_waits(sessions: Open, queue
 
 @pytest.mark.promise("P27")
 @pytest.mark.parametrize("dead", ["continue", "fail"])
-def test_a_message_that_one_call_is_adding_learns_that_its_predecessor_was_reaped(
+def test_successor_being_added_follows_the_death_by_reap(
     sessions_apart: Open, queue_name: str, dead: str
 ) -> None:
     producer, holder, other = sessions_apart(3)
@@ -507,11 +484,11 @@ def test_a_message_that_one_call_is_adding_learns_that_its_predecessor_was_reape
     other.queue.create_queue(queue_name, max_attempts=1)
     first = send(other, queue_name, "first")
     expire_claim(other.connection, other.queue.dequeue_fast(queue_name)[0].claim_id)
-    dialect.lock_table(holder.connection, "blocked")
+    dialect.hold_table(holder.connection, "blocked")
     adding = producer.start(lambda _: send(producer, queue_name, "second", first, dead=dead))
     adding.waits_for(holder)
     assert other.queue.reap(queue_name).died == 1
-    dialect.unlock_table(holder.connection)
+    dialect.give_table(holder.connection)
     adding.result()
     settle(other, queue_name)
     assert work_off(other, queue_name) == (["second"] if dead == "continue" else [])
@@ -521,7 +498,7 @@ def test_a_message_that_one_call_is_adding_learns_that_its_predecessor_was_reape
 @pytest.mark.pitfall("postgres 25")
 @pytest.mark.promise("P19", "P26")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_archive_does_not_wait_for_a_producer_of_what_waits(
+def test_archive_does_not_wait_for_a_producer_of_a_successor(
     sessions: Open, queue: str, ending: str
 ) -> None:
     producer, worker = sessions(2)
@@ -533,7 +510,7 @@ def test_the_archive_does_not_wait_for_a_producer_of_what_waits(
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
     send(producer.begin(), queue, "second", first)
     worker.queue.complete(queue, claim)
-    assert worker.queue.archive(queue).archived == 2, "all but the message that was named"
+    assert worker.queue.archive(queue).archived == 2, "all except the named message"
     producer.end(ending)
     settle(worker, queue)
     assert work_off(worker, queue) == (["second"] if ending == "commit" else [])
@@ -544,7 +521,7 @@ def test_the_archive_does_not_wait_for_a_producer_of_what_waits(
 @pytest.mark.promise("P27")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("then", ["reset", "cancel", "discard_dead"])
-def test_a_dead_message_goes_while_another_comes_to_wait_for_it(
+def test_successor_resumes_if_its_dead_predecessor_is_moved(
     sessions: Open, queue: str, then: str, ending: str
 ) -> None:
     admin, producer, worker = sessions(3)
@@ -570,7 +547,7 @@ def test_a_dead_message_goes_while_another_comes_to_wait_for_it(
 
 @pytest.mark.promise("P02", "P25", "P26")
 @pytest.mark.parametrize("table", ["message", "successor", "blocked", "ready"])
-def test_a_worker_killed_within_a_finish_frees_nobody(
+def test_worker_killed_in_complete_resumes_no_successor(
     sessions_apart: Open, queue_name: str, table: str
 ) -> None:
     worker, holder, other = sessions_apart(3)
@@ -578,21 +555,21 @@ def test_a_worker_killed_within_a_finish_frees_nobody(
     other.queue.create_queue(queue_name, max_attempts=3)
     send(other, queue_name, "second", send(other, queue_name, "first"))
     claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
-    dialect.lock_table(holder.connection, table)
+    dialect.hold_table(holder.connection, table)
     finishing = worker.start(lambda own: own.complete(queue_name, claim))
     finishing.waits_for(holder)
     worker.server.kill_session(worker.id)
-    dialect.unlock_table(holder.connection)
-    assert other.queue.dequeue_fast(queue_name) == [], "the lease goes on"
+    dialect.give_table(holder.connection)
+    assert other.queue.dequeue_fast(queue_name) == [], "it is still leased"
     expire_claim(other.connection, claim)
-    keep_house(other, queue_name)
+    maintain_later(other, queue_name)
     assert work_off(other, queue_name) == ["first", "second"]
     assert is_settled(other, queue_name)
 
 
 @pytest.mark.promise("P27")
 @pytest.mark.parametrize("table", ["dead", "blocked", "successor"])
-def test_a_worker_killed_while_a_death_goes_down_the_tree_changes_nothing(
+def test_worker_killed_while_propagating_a_death_changes_nothing(
     sessions_apart: Open, queue_name: str, table: str
 ) -> None:
     worker, holder, other = sessions_apart(3)
@@ -602,11 +579,11 @@ def test_a_worker_killed_while_a_death_goes_down_the_tree_changes_nothing(
     second = send(other, queue_name, "second", first, dead="fail")
     send(other, queue_name, "third", second, dead="fail")
     claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
-    dialect.lock_table(holder.connection, table)
+    dialect.hold_table(holder.connection, table)
     failing = worker.start(lambda own: own.fail_now(queue_name, claim))
     failing.waits_for(holder)
     worker.server.kill_session(worker.id)
-    dialect.unlock_table(holder.connection)
+    dialect.give_table(holder.connection)
     stats = other.queue.queue_stats(queue_name)[0]
     assert (stats.leased, stats.blocked, stats.dead) == (1, 2, 0)
     other.queue.fail_now(queue_name, claim)
@@ -616,7 +593,7 @@ def test_a_worker_killed_while_a_death_goes_down_the_tree_changes_nothing(
 
 @pytest.mark.promise("P26")
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
-def test_an_old_snapshot_that_completes_frees_what_it_does_not_show(
+def test_complete_under_an_old_snapshot_resumes_newer_successors(
     sessions: Open, queue: str, isolation: str
 ) -> None:
     strict, producer = sessions(2)
@@ -641,7 +618,7 @@ def test_an_old_snapshot_that_completes_frees_what_it_does_not_show(
 @pytest.mark.promise("P27")
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("dead", ["continue", "fail"])
-def test_an_old_snapshot_that_names_a_message_learns_later_that_it_is_dead(
+def test_successor_added_under_an_old_snapshot_follows_the_death(
     sessions: Open, queue: str, dead: str, isolation: str
 ) -> None:
     strict, worker = sessions(2)

@@ -1,9 +1,12 @@
 """Shared steps of the interleavings."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from rowq import NewMessage
-from tests.interleavings.sessions import Session
+from rowq import NewMessage, Queue
+from tests.interleavings.sessions import Session, Step, play
 from tests.stored_times import tick
 
 each_ending = pytest.mark.parametrize("ending", ["commit", "rollback"])
@@ -43,7 +46,27 @@ def work_off(session: Session, queue: str) -> list[str]:
     return found
 
 
-def keep_house(session: Session, queue: str) -> None:
+def maintain_later(session: Session, queue: str) -> None:
     """Maintain the queue, 2 seconds later."""
     tick(session.connection, queue)
     assert session.queue.maintain(queue)[0].elected
+
+
+def play_transactions(
+    order: str, transactions: dict[str, tuple[Session, Callable[[Queue], Any], str]]
+) -> None:
+    """Play transactions of a session, a call and an ending; fail if a step fails.
+
+    Transaction "a" has the steps a1 (begin), a2 (the call) and a3 (the ending).
+    """
+    steps = {}
+    for name, (session, call, ending) in transactions.items():
+        calls = (
+            lambda _, own=session: own.begin(),
+            call,
+            lambda _, own=session, how=ending: own.end(how),
+        )
+        for number, each in enumerate(calls, 1):
+            steps[f"{name}{number}"] = Step(f"{name}{number}", session, each)
+    done = play([steps[name] for name in order.split()])
+    assert not [answer for answer in done.values() if isinstance(answer, Exception)]

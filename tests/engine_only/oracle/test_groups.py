@@ -36,7 +36,7 @@ def doors(connection: Connection, queue: str) -> int:
     return len(dialect_of(connection).execute(connection, query, [queue]).fetchall())
 
 
-def keep_house(connection: Connection, queue: str) -> None:
+def maintain_later(connection: Connection, queue: str) -> None:
     """Keep house once more, two seconds later."""
     tick(connection, queue)
     assert call_one(connection, "maintain", queue_name=queue).elected
@@ -69,11 +69,11 @@ def test_a_producer_leaves_a_hint_only_where_it_can_lock_no_slot(
         enqueue(first, queue, "3", group_key="a")
         enqueue(second, queue, "4", group_key="a")
         assert hints(connection, queue) == 1
-        keep_house(connection, queue)
+        maintain_later(connection, queue)
         assert hints(connection, queue) == 1, "the slot is locked"
     enqueue(second, queue, "5", group_key="a")
     assert hints(connection, queue) == 1
-    keep_house(connection, queue)
+    maintain_later(connection, queue)
     assert hints(connection, queue) == 0, "the slot can be locked"
     assert work_off(connection, queue) == ["1", "2", "3", "4", "5"]
 
@@ -131,7 +131,7 @@ def test_a_limit_that_is_raised_adds_no_slot_where_somebody_holds_the_door(
     call(connection, "alter_queue", queue_name=queue, group_limit=2)
     with rolled_back(holder):
         doors(holder, queue)
-        keep_house(connection, queue)
+        maintain_later(connection, queue)
         assert bodies(dequeue(connection, queue, 10)) == ["1"]
-    keep_house(connection, queue)
+    maintain_later(connection, queue)
     assert bodies(dequeue(connection, queue, 10)) == ["2"]

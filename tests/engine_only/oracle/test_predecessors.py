@@ -6,7 +6,13 @@ from typing import Any
 import oracledb
 import pytest
 
-from tests.engine_only.oracle.test_groups import OF_QUEUE, PATIENCE_MS, finish, keep_house, work_off
+from tests.engine_only.oracle.test_groups import (
+    OF_QUEUE,
+    PATIENCE_MS,
+    finish,
+    maintain_later,
+    work_off,
+)
 from tests.engines.base import Connection, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
 from tests.engines.oracle.session import number_of
@@ -38,9 +44,9 @@ def test_the_second_producer_that_names_a_message_leaves_a_note_and_waits_for_no
         enqueue(first, queue, "a", predecessor_ids=[named])
         enqueue(second, queue, "b", predecessor_ids=[named])
         assert notes(connection, queue) == 1
-        keep_house(connection, queue)
+        maintain_later(connection, queue)
         assert notes(connection, queue) == 1, "the row is held"
-    keep_house(connection, queue)
+    maintain_later(connection, queue)
     assert notes(connection, queue) == 0
     assert sorted(work_off(connection, queue)) == ["a", "b", "named"]
 
@@ -59,10 +65,10 @@ def test_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
     enqueue(producer, queue, "waits", predecessor_ids=[named])
     finish(worker, queue, row)
     assert notes(connection, queue) == 1
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert notes(connection, queue) == 1, "the row is held"
     getattr(dialect_of(producer), ending)(producer)
-    keep_house(worker, queue)
+    maintain_later(worker, queue)
     assert notes(connection, queue) == 0
     assert not call(connection, "get_message", queue_name=queue, message_id=named)
     assert work_off(connection, queue) == (["waits"] if ending == "commit" else [])
@@ -119,7 +125,7 @@ def test_a_serializable_completion_leaves_who_came_to_wait_since_it_began_to_mai
     dialect.commit(strict)
     assert notes(connection, queue) == 1
     assert work_off(connection, queue) == shown
-    keep_house(connection, queue)
+    maintain_later(connection, queue)
     assert notes(connection, queue) == 0
     assert work_off(connection, queue) == ["not shown"]
 
