@@ -1,4 +1,4 @@
-"""cancel."""
+"""cancel: messages that no worker holds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ def retried(queue: CheckedQueue) -> int:
     return message_id
 
 
-def waiting_for_its_retry(queue: CheckedQueue) -> int:
+def delayed_for_a_retry(queue: CheckedQueue) -> int:
     [message_id] = queue.enqueue("retried later")
     queue.finish_one("retry_later", delay_seconds=60)
     return message_id
@@ -70,10 +70,10 @@ def reset(queue: CheckedQueue) -> int:
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize(
     "arrange",
-    [ready, delayed, retried, waiting_for_its_retry, promoted, released, reaped, dead, reset],
+    [ready, delayed, retried, delayed_for_a_retry, promoted, released, reaped, dead, reset],
     ids=lambda arrange: arrange.__name__,
 )
-def test_a_message_that_no_worker_holds_is_withdrawn(
+def test_cancel_removes_a_message_that_is_not_leased(
     queue: CheckedQueue, arrange: Callable[[CheckedQueue], int], archive_days: int
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
@@ -89,7 +89,7 @@ def test_a_message_that_no_worker_holds_is_withdrawn(
 
 
 @pytest.mark.promise("P03", "P15")
-def test_a_leased_message_stays_with_its_worker(queue: CheckedQueue) -> None:
+def test_cancel_skips_a_leased_message(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("leased")
     claim = queue.dequeue_one().claim_id
     assert cancel(queue, message_id) == ["leased"]
@@ -99,10 +99,10 @@ def test_a_leased_message_stays_with_its_worker(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P03", "P06")
 @pytest.mark.requires("genuine")
-def test_a_message_that_another_session_is_taking_is_leased_and_nobody_waits(
+def test_cancel_does_not_wait_for_an_open_dequeue(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    [message_id] = queue.enqueue("being taken")
+    [message_id] = queue.enqueue("in an open dequeue")
     with transaction(elsewhere.connection):
         elsewhere.dequeue_one()
         assert cancel(queue, message_id) == ["leased"]
@@ -111,7 +111,9 @@ def test_a_message_that_another_session_is_taking_is_leased_and_nobody_waits(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_completed_message_is_not_found(queue: CheckedQueue, archive_days: int) -> None:
+def test_cancel_of_a_completed_message_returns_not_found(
+    queue: CheckedQueue, archive_days: int
+) -> None:
     queue.call("alter_queue", archive_days=archive_days)
     [message_id] = queue.enqueue("a")
     queue.finish_one()
@@ -121,27 +123,23 @@ def test_a_completed_message_is_not_found(queue: CheckedQueue, archive_days: int
 
 
 @pytest.mark.promise("P15")
-def test_each_message_has_its_own_outcome(queue: CheckedQueue) -> None:
+def test_cancel_returns_an_outcome_per_message(queue: CheckedQueue) -> None:
     first, second, third = queue.enqueue("a", "b", "c")
     queue.dequeue_one()
-    assert cancel(queue, third, -1, first, second) == [
-        "cancelled",
-        "not_found",
-        "leased",
-        "cancelled",
-    ]
+    outcomes = ["cancelled", "not_found", "leased", "cancelled"]
+    assert cancel(queue, third, -1, first, second) == outcomes
 
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("delay_seconds", [0, 60])
-def test_the_key_of_a_withdrawn_message_is_free(queue: CheckedQueue, delay_seconds: float) -> None:
+def test_cancel_releases_the_dedup_key(queue: CheckedQueue, delay_seconds: float) -> None:
     [message_id] = queue.enqueue("a", dedup_key="key", delay_seconds=delay_seconds)
     cancel(queue, message_id)
     assert queue.call_one("enqueue", dedup_key="key").outcome == "enqueued"
 
 
 @pytest.mark.promise("P12")
-def test_withdrawing_a_dead_message_leaves_its_key_to_a_newer_one(queue: CheckedQueue) -> None:
+def test_cancel_of_a_dead_message_keeps_the_key_of_its_new_owner(queue: CheckedQueue) -> None:
     [dead_id] = queue.make_dead("dead", dedup_key="key")
     queue.enqueue("newer", dedup_key="key")
     assert cancel(queue, dead_id) == ["cancelled"]
@@ -149,7 +147,7 @@ def test_withdrawing_a_dead_message_leaves_its_key_to_a_newer_one(queue: Checked
 
 
 @pytest.mark.promise("P15")
-def test_a_message_of_another_queue_is_not_found(queue: CheckedQueue) -> None:
+def test_cancel_of_another_queues_message_returns_not_found(queue: CheckedQueue) -> None:
     other = queue.another()
     [message_id] = queue.enqueue("a")
     assert cancel(other, message_id) == ["not_found"]
@@ -158,7 +156,7 @@ def test_a_message_of_another_queue_is_not_found(queue: CheckedQueue) -> None:
 
 @pytest.mark.slow("10,000 messages")
 @pytest.mark.promise("P15")
-def test_ten_thousand_messages_are_withdrawn_at_once(queue: CheckedQueue) -> None:
+def test_cancel_removes_10000_messages_in_one_call(queue: CheckedQueue) -> None:
     messages = [{"delay_seconds": number % 2 * 60} for number in range(10000)]
     rows = queue.call("enqueue_batch", messages=messages)
     ids = [row.message_id for row in rows]
@@ -167,7 +165,7 @@ def test_ten_thousand_messages_are_withdrawn_at_once(queue: CheckedQueue) -> Non
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_withdrawal_changes_nothing(queue: CheckedQueue) -> None:
+def test_rolled_back_cancel_changes_nothing(queue: CheckedQueue) -> None:
     ids = queue.enqueue("a", "b")
     with rolled_back(queue.connection):
         assert cancel(queue, *ids) == ["cancelled", "cancelled"]
@@ -175,13 +173,9 @@ def test_a_rolled_back_withdrawal_changes_nothing(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_no_messages_are_nothing_to_do(queue: CheckedQueue) -> None:
-    assert cancel(queue) == []
-
-
-@pytest.mark.promise("P15")
-def test_a_message_named_twice_is_withdrawn_once(queue: CheckedQueue) -> None:
+def test_cancel_accepts_an_empty_list_and_a_repeated_id(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a")
+    assert cancel(queue) == []
     assert "cancelled" in cancel(queue, message_id, message_id)
     assert cancel(queue, message_id) == ["not_found"]
 
@@ -190,9 +184,7 @@ def test_a_message_named_twice_is_withdrawn_once(queue: CheckedQueue) -> None:
 @pytest.mark.parametrize(
     "message_ids", [None, [None], [[1, 2], [3, 4]], [1] * 10001], ids=lambda ids: len(ids or [])
 )
-def test_a_bad_list_is_refused_and_nothing_is_withdrawn(
-    queue: CheckedQueue, message_ids: list[Any] | None
-) -> None:
+def test_cancel_refuses_an_invalid_list(queue: CheckedQueue, message_ids: list[Any] | None) -> None:
     queue.enqueue("a")
     text = queue.refused("RQ711", "cancel", message_ids=message_ids)
     assert "message_ids" in text

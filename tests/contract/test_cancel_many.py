@@ -29,17 +29,17 @@ HEADERS: list[tuple[Any, str | None]] = [
     (["blue"], None),
     ({"blue": 1}, None),
 ]
-"""Values of a header, and the text that finds each; None where none does."""
+"""Header values and the text that matches each; None if no text does."""
 
 
 def cancel(queue: CheckedQueue, **filters: Any) -> int:
-    """Cancel by filters; return how many messages that were."""
+    """Cancel by filters; return the number of cancelled messages."""
     return cancel_all(partial(queue.call_one, "cancel_many"), **filters)
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_what_matches_is_withdrawn_wherever_it_waits(
+def test_cancel_many_removes_matching_messages_in_every_state(
     queue: CheckedQueue, archive_days: int
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
@@ -59,7 +59,7 @@ def test_what_matches_is_withdrawn_wherever_it_waits(
 
 
 @pytest.mark.promise("P03", "P15")
-def test_what_a_worker_holds_or_has_finished_is_left_alone(queue: CheckedQueue) -> None:
+def test_cancel_many_skips_leased_and_finished_messages(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     finished, leased, ready = queue.enqueue(*"abc", message_type="mail")
     queue.finish_one()
@@ -71,7 +71,7 @@ def test_what_a_worker_holds_or_has_finished_is_left_alone(queue: CheckedQueue) 
 
 
 @pytest.mark.promise("P15")
-def test_a_queue_loses_nothing_by_another_ones_call(queue: CheckedQueue) -> None:
+def test_cancel_many_keeps_other_queues_messages(queue: CheckedQueue) -> None:
     other = queue.another()
     other.enqueue("a", message_type="mail")
     assert cancel(queue, message_type="mail") == 0
@@ -79,7 +79,7 @@ def test_a_queue_loses_nothing_by_another_ones_call(queue: CheckedQueue) -> None
 
 
 @pytest.mark.promise("P15")
-def test_every_filter_that_is_given_must_match(queue: CheckedQueue) -> None:
+def test_cancel_many_requires_every_filter_to_match(queue: CheckedQueue) -> None:
     queue.enqueue("a", message_type="mail")
     queue.enqueue("b", message_type="mail", group_key="g")
     [message_id] = queue.enqueue(
@@ -99,7 +99,9 @@ def test_every_filter_that_is_given_must_match(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(("value", "text"), HEADERS, ids=repr)
-def test_a_header_is_found_by_its_text(queue: CheckedQueue, value: Any, text: str | None) -> None:
+def test_cancel_many_matches_a_header_by_its_text(
+    queue: CheckedQueue, value: Any, text: str | None
+) -> None:
     queue.enqueue("none")
     queue.enqueue("other", headers={"other": value, "inner": {"tint": value}})
     [message_id] = queue.enqueue("it", headers={"tint": value, "z": "blue"})
@@ -115,39 +117,36 @@ def test_a_header_is_found_by_its_text(queue: CheckedQueue, value: Any, text: st
 @together(
     "name", ["b", "a.b", "a b", "$", "*", "a[0]", "'", "x" * 200, "%", "a-b", "1", "~", "last"]
 )
-def test_any_name_of_a_header_may_be_asked_for(queue: CheckedQueue, name: str) -> None:
+def test_cancel_many_accepts_any_valid_header_name(queue: CheckedQueue, name: str) -> None:
     queue.enqueue("a", headers={name: "yes", "a": {"b": "yes", "0": "yes"}})
     queue.enqueue("b", headers={"z": "yes"})
     assert cancel(queue, header_name=name, header_value="yes") == 1
 
 
 @pytest.mark.promise("P15")
-def test_only_what_was_handed_over_before_a_moment_goes(queue: CheckedQueue) -> None:
+def test_cancel_many_matches_only_messages_enqueued_before(queue: CheckedQueue) -> None:
     [old] = queue.enqueue("old")
-    moment = queue.message(old).enqueued_at
-    assert cancel(queue, enqueued_before=moment) == 0
-    assert cancel(queue, enqueued_before=moment + timedelta(microseconds=1)) == 1
+    enqueued_at = queue.message(old).enqueued_at
+    assert cancel(queue, enqueued_before=enqueued_at) == 0
+    assert cancel(queue, enqueued_before=enqueued_at + timedelta(microseconds=1)) == 1
 
 
 @pytest.mark.promise("P15")
-def test_a_call_looks_at_no_more_than_max_messages(queue: CheckedQueue) -> None:
+def test_cancel_many_scans_at_most_max_messages(queue: CheckedQueue) -> None:
     ids = queue.enqueue(*"abcde", message_type="mail")
     row = queue.call_one("cancel_many", message_type="other", max_messages=2)
     assert row.cancelled == 0
-    row = queue.call_one(
-        "cancel_many", message_type="mail", max_messages=2, after_message_id=ids[1]
-    )
-    assert (row.cancelled, row.after_message_id) == (2, ids[3])
-    row = queue.call_one(
-        "cancel_many", message_type="mail", max_messages=2, after_message_id=ids[3]
-    )
-    assert (row.cancelled, row.after_message_id) == (1, None)
+    for after, expected in ((ids[1], (2, ids[3])), (ids[3], (1, None))):
+        row = queue.call_one(
+            "cancel_many", message_type="mail", max_messages=2, after_message_id=after
+        )
+        assert (row.cancelled, row.after_message_id) == expected
     assert cancel(queue, message_type="mail", max_messages=1) == 2
     assert queue.counts() == (0, 0, 0, 0)
 
 
 @pytest.mark.promise("P12")
-def test_the_keys_of_what_was_withdrawn_are_free(queue: CheckedQueue) -> None:
+def test_cancel_many_releases_dedup_keys(queue: CheckedQueue) -> None:
     for key in "xyz":
         queue.enqueue("a", message_type="mail", dedup_key=key)
     assert cancel(queue, message_type="mail") == 3
@@ -155,7 +154,7 @@ def test_the_keys_of_what_was_withdrawn_are_free(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_call_changes_nothing(queue: CheckedQueue) -> None:
+def test_rolled_back_cancel_many_changes_nothing(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b", message_type="mail")
     with rolled_back(queue.connection):
         assert cancel(queue, message_type="mail") == 2
@@ -164,7 +163,7 @@ def test_a_rolled_back_call_changes_nothing(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
-    ("given", "word"),
+    ("arguments", "word"),
     [
         ({}, "filter"),
         ({"message_type": None}, "filter"),
@@ -182,7 +181,9 @@ def test_a_rolled_back_call_changes_nothing(queue: CheckedQueue) -> None:
         ({"message_type": "mail", "max_messages": 10001}, "max_messages"),
     ],
 )
-def test_a_bad_filter_is_refused(queue: CheckedQueue, given: dict[str, Any], word: str) -> None:
+def test_cancel_many_refuses_invalid_filters(
+    queue: CheckedQueue, arguments: dict[str, Any], word: str
+) -> None:
     queue.enqueue("a", message_type="mail")
-    assert word in queue.refused("RQ711", "cancel_many", **given)
+    assert word in queue.refused("RQ711", "cancel_many", **arguments)
     assert queue.counts() == (1, 0, 0, 0)

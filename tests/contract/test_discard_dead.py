@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.calls import rolled_back, transaction
+from tests.helpers.calls import rolled_back
 from tests.helpers.queues import CheckedQueue
 
 
@@ -18,7 +18,7 @@ def dead(queue: CheckedQueue) -> list[int]:
 
 
 @pytest.mark.promise("P02", "P15")
-def test_only_dead_messages_go(queue: CheckedQueue) -> None:
+def test_discard_dead_removes_only_dead_messages(queue: CheckedQueue) -> None:
     [leased] = queue.enqueue("leased")
     queue.dequeue_one()
     first, second = queue.make_dead("a", "b")
@@ -34,7 +34,7 @@ def test_only_dead_messages_go(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_null_takes_the_oldest(queue: CheckedQueue) -> None:
+def test_discard_dead_without_ids_removes_the_oldest(queue: CheckedQueue) -> None:
     ids = queue.make_dead("a", "b", "c", "d")
     assert discard(queue, max_messages=2) == 2
     assert dead(queue) == ids[2:]
@@ -45,7 +45,7 @@ def test_null_takes_the_oldest(queue: CheckedQueue) -> None:
 
 @pytest.mark.requires("results")
 @pytest.mark.promise("P15", "P32")
-def test_what_is_discarded_has_ended_as_cancelled(queue: CheckedQueue) -> None:
+def test_discarded_message_has_the_result_state_cancelled(queue: CheckedQueue) -> None:
     queue.call("alter_queue", result_seconds=60)
     [message_id] = queue.make_dead("a")
     assert queue.call_one("get_result", message_id=message_id).state == "dead"
@@ -54,7 +54,7 @@ def test_what_is_discarded_has_ended_as_cancelled(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_a_list_is_discarded_whatever_max_messages_says(queue: CheckedQueue) -> None:
+def test_discard_dead_with_ids_ignores_max_messages(queue: CheckedQueue) -> None:
     ids = queue.make_dead("a", "b", "c")
     assert discard(queue, message_ids=[ids[2], ids[0]], max_messages=1) == 2
     assert dead(queue) == ids[1:2]
@@ -62,7 +62,7 @@ def test_a_list_is_discarded_whatever_max_messages_says(queue: CheckedQueue) -> 
 
 
 @pytest.mark.promise("P15")
-def test_other_queues_keep_theirs(queue: CheckedQueue) -> None:
+def test_discard_dead_keeps_other_queues_messages(queue: CheckedQueue) -> None:
     other = queue.another()
     theirs = other.make_dead("other")
     queue.make_dead("own")
@@ -72,12 +72,12 @@ def test_other_queues_keep_theirs(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_a_type_and_a_time_of_death_say_which(queue: CheckedQueue) -> None:
+def test_discard_dead_filters_by_message_type_and_died_before(queue: CheckedQueue) -> None:
     old = queue.make_dead("old mail", message_type="mail")
     old += queue.make_dead("old other", message_type="mail ")
     queue.pass_seconds(1000)
     queue.make_dead("new mail", message_type="mail")
-    untyped = queue.make_dead("new, of no type")
+    untyped = queue.make_dead("new, without type")
     before = datetime.now(UTC) - timedelta(seconds=500)
     assert discard(queue, message_type="MAIL") == 0
     assert discard(queue, message_type="mail", died_before=before) == 1
@@ -89,7 +89,7 @@ def test_a_type_and_a_time_of_death_say_which(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_what_does_not_match_is_not_counted(queue: CheckedQueue) -> None:
+def test_discard_dead_counts_only_matching_messages(queue: CheckedQueue) -> None:
     kinds = ["other", "mail", "other", "mail", "mail"]
     ids = [queue.make_dead("x", message_type=kind)[0] for kind in kinds]
     assert discard(queue, message_type="mail", max_messages=2) == 2
@@ -97,7 +97,7 @@ def test_what_does_not_match_is_not_counted(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-def test_the_archive_keeps_none_of_them(queue: CheckedQueue) -> None:
+def test_discarded_messages_do_not_go_to_the_archive(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     [message_id] = queue.make_dead("a")
     assert discard(queue) == 1
@@ -107,7 +107,7 @@ def test_the_archive_keeps_none_of_them(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P12")
-def test_the_key_stays_with_the_newer_message_that_has_it(queue: CheckedQueue) -> None:
+def test_discard_dead_keeps_the_dedup_key_of_its_new_owner(queue: CheckedQueue) -> None:
     queue.make_dead("old", dedup_key="key")
     [newer] = queue.enqueue("newer", dedup_key="key")
     assert discard(queue) == 1
@@ -117,7 +117,7 @@ def test_the_key_stays_with_the_newer_message_that_has_it(queue: CheckedQueue) -
 
 @pytest.mark.promise("P22")
 @pytest.mark.requires("groups")
-def test_a_group_that_a_dead_message_holds_goes_on(queue: CheckedQueue) -> None:
+def test_discard_dead_releases_a_held_group(queue: CheckedQueue) -> None:
     queue.call("alter_queue", group_after_dead="hold")
     queue.enqueue("first", "second", group_key="g")
     queue.finish_one("fail_now")
@@ -129,7 +129,7 @@ def test_a_group_that_a_dead_message_holds_goes_on(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P22")
 @pytest.mark.requires("groups")
-def test_a_dead_message_that_has_let_its_group_go_frees_it_not_again(queue: CheckedQueue) -> None:
+def test_discard_dead_does_not_release_a_slot_twice(queue: CheckedQueue) -> None:
     queue.enqueue("first", "second", "third", group_key="g")
     queue.finish_one("fail_now")
     assert queue.take() == ["second"]
@@ -140,7 +140,7 @@ def test_a_dead_message_that_has_let_its_group_go_frees_it_not_again(queue: Chec
 
 @pytest.mark.promise("P26")
 @pytest.mark.requires("predecessors")
-def test_what_waits_for_a_dead_message_goes_on(queue: CheckedQueue) -> None:
+def test_discard_dead_resumes_successors(queue: CheckedQueue) -> None:
     [first] = queue.make_dead("first")
     queue.enqueue("second", predecessor_ids=[first])
     assert queue.take() == []
@@ -148,20 +148,8 @@ def test_what_waits_for_a_dead_message_goes_on(queue: CheckedQueue) -> None:
     assert queue.take() == ["second"]
 
 
-@pytest.mark.promise("P06")
-@pytest.mark.requires("genuine")
-def test_a_dead_message_that_another_session_is_at_work_on_is_passed_over(
-    queue: CheckedQueue, elsewhere: CheckedQueue
-) -> None:
-    ids = queue.make_dead("a", "b")
-    with transaction(elsewhere.connection):
-        elsewhere.call("reset", message_ids=ids[:1])
-        assert discard(queue, message_ids=ids) == 1
-    assert queue.counts() == (1, 0, 0, 0)
-
-
 @pytest.mark.promise("P17")
-def test_a_rolled_back_call_changes_nothing(queue: CheckedQueue) -> None:
+def test_rolled_back_discard_dead_changes_nothing(queue: CheckedQueue) -> None:
     ids = queue.make_dead("a", "b", dedup_key="key")
     with rolled_back(queue.connection):
         assert discard(queue) == 2
@@ -171,7 +159,7 @@ def test_a_rolled_back_call_changes_nothing(queue: CheckedQueue) -> None:
 
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P15")
-def test_ten_thousand_go_in_one_call(queue: CheckedQueue) -> None:
+def test_discard_dead_removes_10000_messages_in_one_call(queue: CheckedQueue) -> None:
     queue.call("alter_queue", max_attempts=1)
     queue.call("enqueue_batch", messages=[{}] * 10000)
     for _ in range(10):
@@ -182,25 +170,25 @@ def test_ten_thousand_go_in_one_call(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("max_messages", [0, -1, 10001, None])
-def test_a_number_out_of_range_is_refused_and_nothing_goes(
-    queue: CheckedQueue, max_messages: int | None
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_messages", number) for number in (0, -1, 10001, None)]
+    + [("message_ids", ids) for ids in ([1, None], [1] * 10001)],
+    ids=lambda value: str(value)[:20],
+)
+def test_discard_dead_refuses_invalid_arguments(
+    queue: CheckedQueue, name: str, value: object
 ) -> None:
     ids = queue.make_dead("a")
-    text = queue.refused("RQ711", "discard_dead", max_messages=max_messages)
-    assert "max_messages" in text
+    assert name in queue.refused("RQ711", "discard_dead", **{name: value})
     assert dead(queue) == ids
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("message_ids", [[1, None], [1] * 10001])
-def test_what_is_no_list_of_ids_is_refused(queue: CheckedQueue, message_ids: list[Any]) -> None:
-    assert "message_ids" in queue.refused("RQ711", "discard_dead", message_ids=message_ids)
-
-
-@pytest.mark.promise("P15")
-@pytest.mark.parametrize("given", [{"message_type": "a"}, {"died_before": datetime.now(UTC)}])
-def test_a_filter_goes_together_with_no_ids(queue: CheckedQueue, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("filters", [{"message_type": "a"}, {"died_before": datetime.now(UTC)}])
+def test_discard_dead_refuses_ids_with_a_filter(
+    queue: CheckedQueue, filters: dict[str, Any]
+) -> None:
     ids = queue.make_dead("a", message_type="a")
-    queue.refused("RQ711", "discard_dead", message_ids=ids, **given)
+    queue.refused("RQ711", "discard_dead", message_ids=ids, **filters)
     assert dead(queue) == ids

@@ -1,4 +1,4 @@
-"""Messages with expire_seconds: maintain withdraws them when they have not ended by then."""
+"""Messages with expire_seconds: maintain expires them if they have not ended."""
 
 import json
 from datetime import timedelta
@@ -21,36 +21,36 @@ OUT_OF_RANGE = [0, -1, 0.0009, 315360000.5, 1e300, float("inf"), float("-inf"), 
 
 
 def expire(queue: CheckedQueue, seconds: int = 61) -> int:
-    """Let time pass and return how many messages the next maintain withdraws."""
+    """Let time pass and return how many messages the next maintain expires."""
     queue.pass_seconds(seconds)
     return maintain(queue)
 
 
 def maintain(queue: CheckedQueue) -> int:
-    """Call maintain and return how many messages it has withdrawn."""
+    """Call maintain and return how many messages it expires."""
     row = queue.call_one("maintain")
     assert row.elected
     return int(row.expired)
 
 
-def nothing_is_left(queue: CheckedQueue) -> bool:
-    """Whether no table has a row of the queue's messages."""
+def is_empty(queue: CheckedQueue) -> bool:
+    """Return whether no table has a row of the queue."""
     return not any(queue.stored().values())
 
 
 @pytest.mark.promise("P36")
-def test_a_message_expires_with_the_first_maintain_after_its_time(queue: CheckedQueue) -> None:
+def test_message_expires_with_the_first_maintain_after_its_time(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("late", expire_seconds=60)
     assert maintain(queue) == 0
     assert queue.state_of(message_id) == "ready"
     assert expire(queue) == 1
     assert queue.state_of(message_id) is None
     assert queue.take() == []
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
-def test_dequeue_does_not_look_so_it_may_come_once_more_before_maintain(
+def test_overdue_message_may_be_dequeued_before_maintain(
     queue: CheckedQueue,
 ) -> None:
     queue.enqueue("late", expire_seconds=60)
@@ -59,10 +59,10 @@ def test_dequeue_does_not_look_so_it_may_come_once_more_before_maintain(
     assert maintain(queue) == 0
     [done] = queue.call("complete", claim_id=row.claim_id)
     assert done.outcome == "completed"
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
-def test_get_message_says_when_it_expires(queue: CheckedQueue) -> None:
+def test_get_message_returns_expires_at(queue: CheckedQueue) -> None:
     [message_id, plain] = [*queue.enqueue("a", expire_seconds=90), *queue.enqueue("b")]
     row = queue.message(message_id)
     assert abs(row.expires_at - row.enqueued_at - timedelta(seconds=90)) < timedelta(seconds=0.01)
@@ -70,7 +70,7 @@ def test_get_message_says_when_it_expires(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P36")
-def test_only_what_is_due_expires(queue: CheckedQueue) -> None:
+def test_only_due_messages_expire(queue: CheckedQueue) -> None:
     queue.enqueue("long", expire_seconds=1000)
     queue.enqueue("never")
     queue.enqueue("short", "short", expire_seconds=60)
@@ -90,31 +90,31 @@ def test_only_what_is_due_expires(queue: CheckedQueue) -> None:
     ],
     ids=json.dumps,
 )
-def test_it_expires_wherever_it_waits(queue: CheckedQueue, where: dict[str, Any]) -> None:
+def test_message_expires_in_every_state(queue: CheckedQueue, where: dict[str, Any]) -> None:
     queue.enqueue("late", expire_seconds=60, **where)
     assert expire(queue) == 1
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
-def test_it_expires_when_it_was_promoted(queue: CheckedQueue) -> None:
+def test_promoted_message_expires(queue: CheckedQueue) -> None:
     queue.enqueue("late", expire_seconds=60, delay_seconds=30)
     queue.pass_seconds(31)
     assert queue.call_one("maintain").promoted == 1
     assert expire(queue, 30) == 1
     assert maintain(queue) == 0
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
-def test_what_is_promoted_and_expires_at_once_is_not_delivered(queue: CheckedQueue) -> None:
+def test_message_promoted_after_its_expiry_is_not_delivered(queue: CheckedQueue) -> None:
     queue.enqueue("late", expire_seconds=60, delay_seconds=30)
     assert expire(queue) == 1
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36", "P26")
-def test_a_blocked_one_expires_and_a_predecessor_frees_what_waits(queue: CheckedQueue) -> None:
+def test_blocked_message_and_its_predecessor_expire(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first", expire_seconds=100)
     queue.enqueue("second", predecessor_ids=[first], expire_seconds=60)
     [third] = queue.enqueue("third", predecessor_ids=[first])
@@ -125,27 +125,27 @@ def test_a_blocked_one_expires_and_a_predecessor_frees_what_waits(queue: Checked
 
 
 @pytest.mark.promise("P36")
-def test_one_that_was_unblocked_expires(queue: CheckedQueue) -> None:
+def test_resumed_message_expires(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     queue.enqueue("second", predecessor_ids=[first], expire_seconds=60)
     queue.finish_next()
     assert expire(queue) == 1
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36", "P24")
-def test_a_group_goes_on(queue: CheckedQueue) -> None:
+def test_group_continues_after_messages_expire(queue: CheckedQueue) -> None:
     queue.enqueue("1", group_key="a", expire_seconds=60)
     queue.enqueue("2", group_key="a")
     queue.enqueue("3", group_key="a", expire_seconds=60)
     queue.enqueue("4", group_key="a")
     assert expire(queue) == 2
     assert [queue.finish_next(), queue.finish_next()] == ["2", "4"]
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36", "P21")
-def test_one_that_waits_behind_a_leased_one_of_its_group_expires(queue: CheckedQueue) -> None:
+def test_message_waiting_in_its_group_expires(queue: CheckedQueue) -> None:
     queue.enqueue("1", group_key="a")
     queue.enqueue("2", group_key="a", expire_seconds=60)
     queue.enqueue("3", group_key="a")
@@ -158,20 +158,18 @@ def test_one_that_waits_behind_a_leased_one_of_its_group_expires(queue: CheckedQ
 
 
 @pytest.mark.promise("P36")
-def test_one_that_was_passed_a_slot_expires(queue: CheckedQueue) -> None:
+def test_message_that_got_a_slot_expires(queue: CheckedQueue) -> None:
     queue.enqueue("1", group_key="a")
     queue.enqueue("2", group_key="a", expire_seconds=60)
     queue.finish_next()
     assert expire(queue) == 1
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
 @pytest.mark.parametrize("due", ["before", "held"])
 @pytest.mark.parametrize("back", ["release", "retry_later", "retry_now", "reap"])
-def test_one_that_comes_back_from_a_lease_expires_then(
-    queue: CheckedQueue, back: str, due: str
-) -> None:
+def test_returned_message_expires(queue: CheckedQueue, back: str, due: str) -> None:
     queue.enqueue("late", expire_seconds=60)
     row = queue.dequeue_one(lease_seconds=50 if due == "before" else 1000)
     if due == "held":
@@ -193,46 +191,44 @@ def test_one_that_comes_back_from_a_lease_expires_then(
         assert maintain(queue) == 1
     assert queue.take() == []
     maintain(queue)
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
-def test_a_retry_that_was_promoted_expires(queue: CheckedQueue) -> None:
+def test_promoted_retry_expires(queue: CheckedQueue) -> None:
     queue.enqueue("late", expire_seconds=60)
     queue.finish_one("retry_later", delay_seconds=10)
     queue.pass_seconds(11)
     assert queue.call_one("maintain").promoted == 1
     assert expire(queue, 60) == 1
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
-def test_a_dead_one_stays_dead_and_expires_when_it_was_reset(queue: CheckedQueue) -> None:
+def test_dead_message_expires_only_after_a_reset(queue: CheckedQueue) -> None:
     [message_id] = queue.make_dead("late", expire_seconds=60)
     assert expire(queue) == 0
     assert queue.state_of(message_id) == "dead"
     queue.call("reset")
     assert queue.state_of(message_id) == "ready"
     assert maintain(queue) == 1
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
-def test_a_dead_one_that_is_reset_into_its_group_expires(queue: CheckedQueue) -> None:
+def test_message_reset_into_its_group_expires(queue: CheckedQueue) -> None:
     queue.make_dead("late", expire_seconds=60, group_key="a")
     queue.enqueue("first", group_key="a")
     assert expire(queue) == 0
     queue.call("reset")
     assert maintain(queue) == 1
     assert queue.finish_next() == "first"
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
 @pytest.mark.parametrize("end", ["complete", "fail_now", "cancel", "purge"])
-def test_the_note_of_a_message_that_has_ended_goes_with_its_time(
-    queue: CheckedQueue, end: str
-) -> None:
+def test_expiry_row_of_an_ended_message_is_deleted_when_due(queue: CheckedQueue, end: str) -> None:
     [message_id] = queue.enqueue("early", expire_seconds=60)
     if end == "cancel":
         queue.call("cancel", message_ids=[message_id])
@@ -246,15 +242,15 @@ def test_the_note_of_a_message_that_has_ended_goes_with_its_time(
 
 
 @pytest.mark.promise("P36")
-def test_an_enqueue_that_is_rolled_back_leaves_nothing(queue: CheckedQueue) -> None:
+def test_rolled_back_enqueue_leaves_no_expiry_row(queue: CheckedQueue) -> None:
     with rolled_back(queue.connection):
         queue.enqueue("never", expire_seconds=60)
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
     assert expire(queue) == 0
 
 
 @pytest.mark.promise("P36", "P12")
-def test_a_duplicate_changes_no_expiry_and_an_expired_key_is_free(queue: CheckedQueue) -> None:
+def test_duplicate_keeps_the_expiry_and_expiry_releases_the_key(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first", dedup_key="key", expire_seconds=60)
     row = queue.call_one("enqueue", body="x", dedup_key="key", expire_seconds=10)
     assert (row.message_id, row.outcome) == (first, "duplicate")
@@ -266,10 +262,11 @@ def test_a_duplicate_changes_no_expiry_and_an_expired_key_is_free(queue: Checked
 
 @pytest.mark.promise("P36")
 @pytest.mark.parametrize("where", [{}, {"delay_seconds": 1000}, {"group_key": "a"}], ids=json.dumps)
-def test_an_archive_keeps_it_as_expired(queue: CheckedQueue, where: dict[str, Any]) -> None:
+def test_archive_keeps_a_message_as_expired(queue: CheckedQueue, where: dict[str, Any]) -> None:
     queue.call("alter_queue", archive_days=1)
     [message_id] = queue.enqueue("late", expire_seconds=60, **where)
     assert expire(queue) == 1
+    assert queue.state_of(message_id) == "expired"
     queue.call("archive")
     row = queue.message(message_id)
     assert (row.state, row.body, row.attempt) == ("expired", "late", 0)
@@ -277,15 +274,8 @@ def test_an_archive_keeps_it_as_expired(queue: CheckedQueue, where: dict[str, An
     assert maintain(queue) == 0
 
 
-def test_it_is_expired_before_it_is_in_the_archive(queue: CheckedQueue) -> None:
-    queue.call("alter_queue", archive_days=1)
-    [message_id] = queue.enqueue("late", expire_seconds=60)
-    expire(queue)
-    assert queue.state_of(message_id) == "expired"
-
-
 @pytest.mark.promise("P36")
-def test_in_a_batch_each_has_its_own(queue: CheckedQueue) -> None:
+def test_enqueue_batch_sets_expiry_per_message(queue: CheckedQueue) -> None:
     batches: list[list[dict[str, Any]]] = [
         [
             {"body": "a1"},
@@ -310,15 +300,15 @@ def test_in_a_batch_each_has_its_own(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P36")
-def test_a_batch_of_only_such_messages(queue: CheckedQueue) -> None:
+def test_batch_of_1000_messages_expires_at_once(queue: CheckedQueue) -> None:
     queue.call("enqueue_batch", messages=[{"body": "x", "expire_seconds": 60}] * 1000)
     assert expire(queue) == 1000
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P36")
 @pytest.mark.requires("topics")
-def test_what_is_published_expires_in_each_queue(queue: CheckedQueue, word: str) -> None:
+def test_published_message_expires_in_each_queue(queue: CheckedQueue, word: str) -> None:
     other = queue.another()
     for each in (queue, other):
         bind(each, word)
@@ -331,7 +321,7 @@ def test_what_is_published_expires_in_each_queue(queue: CheckedQueue, word: str)
 
 
 @pytest.mark.promise("P36")
-def test_a_batch_size_bounds_it_and_the_next_calls_go_on(queue: CheckedQueue) -> None:
+def test_maintain_expires_at_most_batch_size_messages(queue: CheckedQueue) -> None:
     queue.call("enqueue_batch", messages=[{"body": "x", "expire_seconds": 60}] * 25)
     queue.pass_seconds(61)
     counts = [int(queue.call_one("maintain", batch_size=10).expired) for _ in range(4)]
@@ -339,7 +329,7 @@ def test_a_batch_size_bounds_it_and_the_next_calls_go_on(queue: CheckedQueue) ->
 
 
 @pytest.mark.promise("P36", "P13")
-def test_notes_of_messages_that_have_ended_do_not_hold_up_the_others(queue: CheckedQueue) -> None:
+def test_expiry_rows_of_ended_messages_do_not_delay_others(queue: CheckedQueue) -> None:
     queue.call("enqueue_batch", messages=[{"body": "x", "expire_seconds": 50}] * 50)
     row, *_ = queue.dequeue(50)
     queue.call("complete", claim_id=row.claim_id)
@@ -349,11 +339,11 @@ def test_notes_of_messages_that_have_ended_do_not_hold_up_the_others(queue: Chec
 
 
 @pytest.mark.promise("P36")
-@pytest.mark.parametrize("tie", ["group", "predecessor"])
-def test_what_an_expired_one_lets_go_on_expires_with_it_however_many_notes_lie_between(
-    queue: CheckedQueue, tie: str
+@pytest.mark.parametrize("link", ["group", "predecessor"])
+def test_message_resumed_by_an_expiry_expires_in_the_same_call(
+    queue: CheckedQueue, link: str
 ) -> None:
-    own: dict[str, Any] = {"group_key": "g"} if tie == "group" else {}
+    own: dict[str, Any] = {"group_key": "g"} if link == "group" else {}
     [first] = queue.enqueue("first", expire_seconds=60, **own)
     filler = {"body": "ended", "expire_seconds": 60, "priority": 0}
     queue.call("enqueue_batch", messages=[filler] * 1500)
@@ -367,7 +357,7 @@ def test_what_an_expired_one_lets_go_on_expires_with_it_however_many_notes_lie_b
 
 
 @pytest.mark.promise("P36", "P06")
-def test_a_leased_one_is_looked_for_once_and_holds_up_nothing(queue: CheckedQueue) -> None:
+def test_leased_message_does_not_delay_expiry_of_others(queue: CheckedQueue) -> None:
     queue.enqueue(*["leased"] * 5, expire_seconds=50)
     queue.dequeue(5, lease_seconds=1000)
     queue.enqueue("late", expire_seconds=60)
@@ -378,26 +368,26 @@ def test_a_leased_one_is_looked_for_once_and_holds_up_nothing(queue: CheckedQueu
 
 
 @pytest.mark.promise("P36", "P18")
-def test_a_paused_queue_expires_too(queue: CheckedQueue) -> None:
+def test_paused_queue_expires_messages(queue: CheckedQueue) -> None:
     queue.enqueue("late", expire_seconds=60)
     queue.call("pause_queue")
     assert expire(queue) == 1
 
 
 @pytest.mark.promise("P36")
-def test_one_call_keeps_every_queue(queue: CheckedQueue) -> None:
+def test_maintain_expires_messages_of_every_queue(queue: CheckedQueue) -> None:
     queue.enqueue("late", expire_seconds=60)
     queue.pass_seconds(61)
     rows: list[Row] = call(queue.connection, "maintain")
     assert {row.queue_name: row.expired for row in rows}[queue.name] == 1
 
 
-def test_drop_queue_takes_the_notes(queue: CheckedQueue) -> None:
+def test_drop_queue_deletes_expiry_rows(queue: CheckedQueue) -> None:
     queue.enqueue("late", expire_seconds=60)
     queue.call("drop_queue", force=True)
 
 
-def test_a_queue_without_such_messages_has_no_notes(queue: CheckedQueue) -> None:
+def test_queue_without_expiry_has_no_expiry_rows(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     queue.call("enqueue_batch", messages=[{"body": "b", "delay_seconds": 1}])
     assert queue.stored()["expiry"] == 0
@@ -406,31 +396,33 @@ def test_a_queue_without_such_messages_has_no_notes(queue: CheckedQueue) -> None
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("seconds", OUT_OF_RANGE)
-def test_seconds_out_of_range_are_refused(queue: CheckedQueue, seconds: float) -> None:
+def test_enqueue_refuses_an_invalid_expire_seconds(queue: CheckedQueue, seconds: float) -> None:
     text = queue.refused("RQ711", "enqueue", body="x", expire_seconds=seconds)
     assert "expire_seconds must be between 0.001 and 315360000" in text
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("seconds", [0, -1, 315360001, 1e300, "60", True, []])
-def test_a_batch_with_bad_seconds_is_refused(queue: CheckedQueue, seconds: object) -> None:
+def test_enqueue_batch_refuses_an_invalid_expire_seconds(
+    queue: CheckedQueue, seconds: object
+) -> None:
     messages = [{"body": "a"}, {"body": "b", "expire_seconds": seconds}]
     text = queue.refused("RQ711", "enqueue_batch", messages=messages)
     assert "expire_seconds" in text
     assert "message 2" in text
-    assert nothing_is_left(queue)
+    assert is_empty(queue)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 315360000])
-def test_the_ends_of_the_range_are_taken(queue: CheckedQueue, seconds: float) -> None:
+def test_expire_seconds_accepts_the_ends_of_its_range(queue: CheckedQueue, seconds: float) -> None:
     queue.enqueue("x", expire_seconds=seconds)
     queue.call("enqueue_batch", messages=[{"body": "x", "expire_seconds": seconds}])
     assert queue.stored()["expiry"] == 2
 
 
 @pytest.mark.promise("P36")
-def test_the_note_of_a_message_that_has_ended_lasts_a_day_at_most(queue: CheckedQueue) -> None:
+def test_expiry_row_of_an_ended_message_is_kept_at_most_a_day(queue: CheckedQueue) -> None:
     ids = [queue.enqueue("single", expire_seconds=YEARS)[0] for _ in range(3)]
     messages = [
         {"body": "plain", "expire_seconds": YEARS},
@@ -447,7 +439,7 @@ def test_the_note_of_a_message_that_has_ended_lasts_a_day_at_most(queue: Checked
 
 
 @pytest.mark.promise("P36")
-def test_one_that_expires_after_days_does_so_wherever_it_was_meanwhile(
+def test_message_that_moves_expires_after_days(
     queue: CheckedQueue,
 ) -> None:
     [ready] = queue.enqueue("ready", expire_seconds=3.5 * DAY)
@@ -459,7 +451,7 @@ def test_one_that_expires_after_days_does_so_wherever_it_was_meanwhile(
             queue.call("release", claim_id=row.claim_id)
         queue.pass_seconds(DAY + 1)
         assert queue.call_one("maintain").expired == 0
-        assert queue.stored()["expiry"] == 2, "one row a message"
+        assert queue.stored()["expiry"] == 2, "one row per message"
     assert (queue.state_of(ready), queue.state_of(delayed)) == ("ready", "delayed")
     queue.pass_seconds(DAY)
     assert queue.call_one("maintain").expired == 2

@@ -1,4 +1,4 @@
-"""Messages with a group key: their order, how many are in work, whose turn it is."""
+"""Messages with a group_key: order, limit and turns."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from tests.helpers.queues import CheckedQueue
 pytestmark = pytest.mark.requires("groups")
 
 
-def tied(queue: CheckedQueue) -> dict[str, int]:
-    """Return how many rows the tables of groups have."""
+def group_rows(queue: CheckedQueue) -> dict[str, int]:
+    """Return the number of rows in each table of groups."""
     stored = queue.stored()
     return {table: stored[table] for table in ("group_slot", "group_waiting", "deferred")}
 
@@ -18,18 +18,18 @@ NOTHING = {"group_slot": 0, "group_waiting": 0, "deferred": 0}
 
 
 @pytest.mark.promise("P21")
-def test_messages_of_a_group_come_one_at_a_time_in_their_order(queue: CheckedQueue) -> None:
+def test_group_delivers_one_message_at_a_time_in_order(queue: CheckedQueue) -> None:
     queue.enqueue("1", "2", "3", group_key="a")
     for number in ("1", "2", "3"):
         [row] = queue.dequeue(10)
         assert row.body == number
         assert queue.take() == []
         queue.call("complete", claim_id=row.claim_id)
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P21")
-def test_a_batch_keeps_the_order_of_each_group_and_of_what_has_none(queue: CheckedQueue) -> None:
+def test_enqueue_batch_keeps_the_order_of_each_group(queue: CheckedQueue) -> None:
     messages = [
         {"body": "a1", "group_key": "a"},
         {"body": "free", "group_key": None},
@@ -49,9 +49,7 @@ def test_a_batch_keeps_the_order_of_each_group_and_of_what_has_none(queue: Check
 
 @pytest.mark.promise("P22")
 @pytest.mark.parametrize("limit", [2, 5, 100])
-def test_no_more_than_group_limit_messages_of_a_group_are_in_work(
-    queue: CheckedQueue, limit: int
-) -> None:
+def test_group_leases_at_most_group_limit_messages(queue: CheckedQueue, limit: int) -> None:
     queue.call("alter_queue", group_limit=limit)
     queue.call("enqueue_batch", messages=[{"body": "x", "group_key": "a"}] * (2 * limit + 1))
     left = 2 * limit + 1
@@ -60,7 +58,7 @@ def test_no_more_than_group_limit_messages_of_a_group_are_in_work(
         queue.call("complete", claim_id=rows[0].claim_id)
         left -= len(rows)
     assert left == 0
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P23")
@@ -71,26 +69,26 @@ def test_groups_take_turns(queue: CheckedQueue) -> None:
     assert [queue.finish_next() for _ in range(6)] == ["a1", "b1", "c1", "a2", "b2", "a3"]
 
 
-def test_a_blocked_message_says_what_it_waits_for(queue: CheckedQueue) -> None:
+def test_get_message_returns_waits_for_of_a_blocked_message(queue: CheckedQueue) -> None:
     first, second, third = queue.enqueue("1", "2", "3", group_key="a")
     [other] = queue.enqueue("other")
 
-    def told(message_id: int) -> tuple[str, str | None, int | None]:
+    def state(message_id: int) -> tuple[str, str | None, int | None]:
         row = queue.message(message_id)
         return row.state, row.group_key, row.waits_for
 
-    assert told(first) == ("ready", "a", None)
-    assert told(second) == ("blocked", "a", None)
-    assert told(third) == ("blocked", "a", second)
-    assert told(other) == ("ready", None, None)
+    assert state(first) == ("ready", "a", None)
+    assert state(second) == ("blocked", "a", None)
+    assert state(third) == ("blocked", "a", second)
+    assert state(other) == ("ready", None, None)
     stats = queue.call_one("queue_stats")
     assert (stats.ready, stats.blocked) == (2, 2)
     queue.finish_next()
-    assert told(second) == ("ready", "a", None)
+    assert state(second) == ("ready", "a", None)
     assert queue.call_one("queue_stats", max_count=1).blocked == 1
 
 
-def test_a_message_of_a_group_is_archived_with_its_key(queue: CheckedQueue) -> None:
+def test_archive_keeps_the_group_key(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     first, second = queue.enqueue("1", "2", group_key="a")
     queue.finish_next()
@@ -102,7 +100,7 @@ def test_a_message_of_a_group_is_archived_with_its_key(queue: CheckedQueue) -> N
 
 @pytest.mark.promise("P21")
 @pytest.mark.parametrize("back", ["release", "retry_later", "reap"])
-def test_a_message_that_comes_back_keeps_its_place(queue: CheckedQueue, back: str) -> None:
+def test_returned_message_keeps_its_position_in_the_group(queue: CheckedQueue, back: str) -> None:
     queue.enqueue("1", "2", group_key="a")
     row = queue.dequeue_one()
     if back == "reap":
@@ -117,12 +115,12 @@ def test_a_message_that_comes_back_keeps_its_place(queue: CheckedQueue, back: st
         queue.call(back, claim_id=row.claim_id)
     assert queue.finish_next() == "1"
     assert queue.finish_next() == "2"
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P21")
 @pytest.mark.parametrize("death", ["fail_now", "retry_later", "reap"])
-def test_a_dead_message_lets_the_next_one_pass(queue: CheckedQueue, death: str) -> None:
+def test_group_continues_after_a_dead_message(queue: CheckedQueue, death: str) -> None:
     queue.call("alter_queue", max_attempts=1)
     dead, _ = queue.enqueue("1", "2", group_key="a")
     row = queue.dequeue_one()
@@ -133,14 +131,14 @@ def test_a_dead_message_lets_the_next_one_pass(queue: CheckedQueue, death: str) 
         queue.call(death, claim_id=row.claim_id)
     assert queue.state_of(dead) == "dead"
     assert queue.finish_next() == "2"
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
     assert outcomes(queue.call("reset")) == {dead: "reset"}
     assert queue.finish_next() == "1"
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P21")
-def test_a_dead_message_that_is_reset_waits_for_what_is_in_work(queue: CheckedQueue) -> None:
+def test_reset_message_waits_behind_a_leased_one_of_its_group(queue: CheckedQueue) -> None:
     [dead] = queue.make_dead("1", group_key="a")
     queue.enqueue("2", "3", group_key="a")
     row = queue.dequeue_one()
@@ -158,7 +156,7 @@ def test_a_dead_message_that_is_reset_waits_for_what_is_in_work(queue: CheckedQu
 @pytest.mark.promise("P21")
 @pytest.mark.parametrize("end", ["reset", "cancel", "purge_queue"])
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_dead_message_holds_its_group_where_the_queue_says_so(
+def test_dead_message_holds_its_group_with_group_after_dead_hold(
     queue: CheckedQueue, end: str, archive_days: int
 ) -> None:
     queue.call("alter_queue", group_after_dead="hold", archive_days=archive_days)
@@ -177,53 +175,55 @@ def test_a_dead_message_holds_its_group_where_the_queue_says_so(
         }
     else:
         assert queue.call_one("purge_queue", include_dead=True).removed == 4
-        assert tied(queue) == NOTHING
+        assert group_rows(queue) == NOTHING
         return
     assert queue.finish_next() == "2"
     assert queue.finish_next() == "3"
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P21", "P24")
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("position", [0, 1, 2])
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_cancelled_message_is_left_out(
-    queue: CheckedQueue, place: int, archive_days: int
+def test_cancelled_message_is_skipped_by_its_group(
+    queue: CheckedQueue, position: int, archive_days: int
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
     ids = queue.enqueue("0", "1", "2", group_key="a")
-    assert outcomes(queue.call("cancel", message_ids=[ids[place]])) == {ids[place]: "cancelled"}
-    rest = [body for body in "012" if body != str(place)]
+    assert outcomes(queue.call("cancel", message_ids=[ids[position]])) == {
+        ids[position]: "cancelled"
+    }
+    rest = [body for body in "012" if body != str(position)]
     assert [queue.finish_next() for _ in rest] == rest
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
-def test_all_of_a_group_can_be_cancelled_and_what_is_leased_cannot(queue: CheckedQueue) -> None:
+def test_cancel_removes_a_group_except_its_leased_message(queue: CheckedQueue) -> None:
     ids = queue.enqueue("0", "1", "2", group_key="a")
+    ids += queue.enqueue("late", group_key="a", delay_seconds=60)
     row = queue.dequeue_one()
-    assert list(outcomes(queue.call("cancel", message_ids=ids)).values()) == [
-        "leased", "cancelled", "cancelled",
-    ]  # fmt: skip
+    done = outcomes(queue.call("cancel", message_ids=ids))
+    assert list(done.values()) == ["leased"] + ["cancelled"] * 3
     queue.call("complete", claim_id=row.claim_id)
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P24")
-def test_a_purge_takes_what_waits_in_groups(queue: CheckedQueue) -> None:
+def test_purge_queue_removes_messages_waiting_in_groups(queue: CheckedQueue) -> None:
     queue.enqueue("0", "1", "2", group_key="a")
     queue.enqueue("3", "4", group_key="b")
     queue.enqueue("5", group_key="b", delay_seconds=60)
     row = queue.dequeue_one()
     assert queue.call_one("purge_queue", max_messages=1).removed == 1
     assert queue.call_one("purge_queue").removed == 4
-    assert tied(queue) == {"group_slot": 1, "group_waiting": 0, "deferred": 0}
+    assert group_rows(queue) == {"group_slot": 1, "group_waiting": 0, "deferred": 0}
     queue.call("complete", claim_id=row.claim_id)
     assert queue.stored()["message"] == 0
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P21")
-def test_a_delayed_message_joins_its_group_when_it_is_due(queue: CheckedQueue) -> None:
+def test_delayed_message_joins_its_group_when_due(queue: CheckedQueue) -> None:
     [late] = queue.enqueue("late", group_key="a", delay_seconds=60)
     queue.call("enqueue_batch", messages=[{"body": "later", "group_key": "a", "delay_seconds": 60}])
     queue.enqueue("1", "2", group_key="a")
@@ -235,19 +235,11 @@ def test_a_delayed_message_joins_its_group_when_it_is_due(queue: CheckedQueue) -
     assert queue.state_of(late) == "blocked"
     queue.call("complete", claim_id=row.claim_id)
     assert [queue.finish_next() for _ in range(3)] == ["late", "later", "2"]
-    assert tied(queue) == NOTHING
-
-
-def test_a_delayed_message_of_a_group_can_be_cancelled(queue: CheckedQueue) -> None:
-    queue.enqueue("1", "2", group_key="a")
-    [late] = queue.enqueue("late", group_key="a", delay_seconds=60)
-    queue.call("cancel", message_ids=[late])
-    assert queue.take() == ["1"]
-    assert queue.take() == []
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P22")
-def test_a_group_rests_between_two_messages_where_the_queue_says_so(queue: CheckedQueue) -> None:
+def test_group_pauses_for_group_pause_seconds(queue: CheckedQueue) -> None:
     queue.call("alter_queue", group_pause_seconds=60)
     queue.enqueue("1", group_key="a")
     queue.enqueue("other", group_key="b")
@@ -262,11 +254,11 @@ def test_a_group_rests_between_two_messages_where_the_queue_says_so(queue: Check
     queue.pass_seconds(61)
     queue.tick()
     queue.call("maintain")
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P22", "P24")
-def test_a_limit_that_is_raised_holds_for_groups_that_have_begun(queue: CheckedQueue) -> None:
+def test_raised_group_limit_applies_to_existing_groups(queue: CheckedQueue) -> None:
     queue.enqueue("1", "2", "3", "4", group_key="a")
     queue.enqueue("alone", group_key="b")
     row = queue.dequeue_one()
@@ -278,7 +270,7 @@ def test_a_limit_that_is_raised_holds_for_groups_that_have_begun(queue: CheckedQ
 
 
 @pytest.mark.promise("P22")
-def test_a_limit_that_is_lowered_holds_when_what_was_in_work_has_ended(
+def test_lowered_group_limit_applies_after_leased_messages_end(
     queue: CheckedQueue,
 ) -> None:
     queue.call("alter_queue", group_limit=3)
@@ -290,12 +282,12 @@ def test_a_limit_that_is_lowered_holds_when_what_was_in_work_has_ended(
     for row in rows:
         queue.call("complete", claim_id=row.claim_id, message_ids=[row.message_id])
     assert [queue.finish_next() for _ in range(4)] == ["4", "5", "6", "7"]
-    assert tied(queue) == NOTHING
+    assert group_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("key", ["", "x" * 201])
-def test_a_bad_group_key_is_refused(queue: CheckedQueue, key: str) -> None:
+def test_enqueue_refuses_an_invalid_group_key(queue: CheckedQueue, key: str) -> None:
     text = queue.refused("RQ711", "enqueue", body="x", group_key=key)
     assert "group_key must be 1 to 200 characters" in text
     text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x", "group_key": key}])
@@ -308,7 +300,7 @@ def test_a_bad_group_key_is_refused(queue: CheckedQueue, key: str) -> None:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
-    ("settings", "fault"),
+    ("settings", "error"),
     [
         ({"group_limit": 0}, "group_limit must be between 1 and 100, got 0"),
         ({"group_limit": 101}, "group_limit must be between 1 and 100, got 101"),
@@ -317,26 +309,26 @@ def test_a_bad_group_key_is_refused(queue: CheckedQueue, key: str) -> None:
         ({"group_pause_seconds": 86401.0}, "group_pause_seconds must be between 0 and 86400"),
     ],
 )
-def test_a_bad_setting_of_groups_is_refused(
-    queue: CheckedQueue, settings: dict[str, object], fault: str
+def test_queue_refuses_invalid_group_settings(
+    queue: CheckedQueue, settings: dict[str, object], error: str
 ) -> None:
     before = queue.call_one("queue_stats")
-    assert fault in queue.refused("RQ711", "alter_queue", **settings)
+    assert error in queue.refused("RQ711", "alter_queue", **settings)
     assert queue.call_one("queue_stats") == before
     refused = queue.another()
     refused.call("drop_queue")
-    assert fault in refused.refused("RQ711", "create_queue", **settings)
+    assert error in refused.refused("RQ711", "create_queue", **settings)
 
 
-def test_settings_of_groups_are_told(queue: CheckedQueue) -> None:
-    def told(row: Row) -> tuple[int, str, float]:
+def test_queue_stats_returns_the_group_settings(queue: CheckedQueue) -> None:
+    def settings_of(row: Row) -> tuple[int, str, float]:
         return row.group_limit, row.group_after_dead, row.group_pause_seconds
 
-    assert told(queue.call_one("queue_stats")) == (1, "continue", 0)
+    assert settings_of(queue.call_one("queue_stats")) == (1, "continue", 0)
     queue.call("alter_queue", group_limit=7, group_after_dead="hold", group_pause_seconds=0.5)
-    assert told(queue.call_one("queue_stats")) == (7, "hold", 0.5)
+    assert settings_of(queue.call_one("queue_stats")) == (7, "hold", 0.5)
     other = queue.another(group_limit=2, group_after_dead="hold", group_pause_seconds=3.0)
-    assert told(other.call_one("queue_stats")) == (2, "hold", 3)
+    assert settings_of(other.call_one("queue_stats")) == (2, "hold", 3)
 
 
 @pytest.mark.promise("P20", "P21")
@@ -364,7 +356,7 @@ def test_a_rolled_back_finish_leaves_the_group_as_it_was(queue: CheckedQueue) ->
 
 
 @pytest.mark.promise("P02")
-def test_a_queue_with_groups_can_be_dropped_whole(queue: CheckedQueue) -> None:
+def test_drop_queue_with_force_removes_groups(queue: CheckedQueue) -> None:
     queue.enqueue("1", "2", "3", group_key="a")
     queue.refused("RQ704", "drop_queue")
     queue.call("alter_queue", group_limit=2)
@@ -373,11 +365,11 @@ def test_a_queue_with_groups_can_be_dropped_whole(queue: CheckedQueue) -> None:
     assert set(queue.stored().values()) == {0}
 
 
-def test_health_tells_of_a_group_that_has_waited_too_long(queue: CheckedQueue) -> None:
+def test_health_warns_of_overdue_groups(queue: CheckedQueue) -> None:
     def overdue() -> Row:
         [row] = [
             row
-            for row in queue_health(queue)
+            for row in call(queue.connection, "health")
             if row.check_name == "overdue_groups" and row.queue_name == queue.name
         ]
         return row
@@ -389,8 +381,3 @@ def test_health_tells_of_a_group_that_has_waited_too_long(queue: CheckedQueue) -
     assert overdue().status == "warning"
     queue.call("maintain")
     assert overdue().status == "ok"
-
-
-def queue_health(queue: CheckedQueue) -> list[Row]:
-    """Return every finding of health."""
-    return call(queue.connection, "health")

@@ -16,7 +16,7 @@ def listed(queue: CheckedQueue, **arguments: Any) -> list[int]:
 
 
 @pytest.mark.promise("P10")
-def test_a_dead_message_is_listed_with_what_is_known_of_its_end(queue: CheckedQueue) -> None:
+def test_list_dead_returns_details_of_a_dead_message(queue: CheckedQueue) -> None:
     [message_id] = queue.make_dead("a", priority=2, message_type="type")
     row = queue.call_one("list_dead")
     assert (row.message_id, row.priority, row.attempt) == (message_id, 2, 1)
@@ -26,7 +26,7 @@ def test_a_dead_message_is_listed_with_what_is_known_of_its_end(queue: CheckedQu
 
 
 @pytest.mark.promise("P10")
-def test_only_dead_messages_of_the_queue_are_listed(queue: CheckedQueue) -> None:
+def test_list_dead_returns_only_dead_messages_of_the_queue(queue: CheckedQueue) -> None:
     other = queue.another()
     other.make_dead("other")
     queue.enqueue("leased")
@@ -37,7 +37,7 @@ def test_only_dead_messages_of_the_queue_are_listed(queue: CheckedQueue) -> None
 
 
 @pytest.mark.promise("P10")
-def test_pages_follow_the_order_of_the_ids(queue: CheckedQueue) -> None:
+def test_list_dead_pages_by_id(queue: CheckedQueue) -> None:
     first, second = queue.enqueue("dies last", "dies first")
     claims = {row.message_id: row.claim_id for row in (queue.dequeue_one() for _ in "ab")}
     for message_id in (second, first):
@@ -49,11 +49,11 @@ def test_pages_follow_the_order_of_the_ids(queue: CheckedQueue) -> None:
     assert listed(queue, max_messages=2, after_message_id=ids[1]) == ids[2:4]
     assert listed(queue, max_messages=2, after_message_id=ids[3]) == ids[4:]
     assert listed(queue, after_message_id=ids[4]) == []
-    assert listed(queue, after_message_id=9223372036854775807) == []
+    assert listed(queue, after_message_id=NEWEST) == []
 
 
 @pytest.mark.promise("P10")
-def test_a_hundred_are_listed_unless_more_are_asked_for(queue: CheckedQueue) -> None:
+def test_list_dead_returns_100_messages_by_default(queue: CheckedQueue) -> None:
     queue.call("alter_queue", max_attempts=1)
     queue.call("enqueue_batch", messages=[{}] * 101)
     for _ in range(101):
@@ -64,13 +64,15 @@ def test_a_hundred_are_listed_unless_more_are_asked_for(queue: CheckedQueue) -> 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("max_messages", [0, -1, 10001, None])
-def test_a_number_out_of_range_is_refused(queue: CheckedQueue, max_messages: int | None) -> None:
+def test_list_dead_refuses_an_invalid_max_messages(
+    queue: CheckedQueue, max_messages: int | None
+) -> None:
     text = queue.refused("RQ711", "list_dead", max_messages=max_messages)
     assert "max_messages" in text
 
 
 @pytest.mark.promise("P10")
-def test_backwards_the_newest_comes_first_and_pages_go_on_before_the_last(
+def test_list_dead_pages_backwards_from_the_newest(
     queue: CheckedQueue,
 ) -> None:
     ids = queue.make_dead(*"abcde")
@@ -85,32 +87,23 @@ def test_backwards_the_newest_comes_first_and_pages_go_on_before_the_last(
 
 
 @pytest.mark.promise("P10")
-def test_both_bounds_count(queue: CheckedQueue) -> None:
+def test_list_dead_applies_both_bounds(queue: CheckedQueue) -> None:
     ids = queue.make_dead(*"abcde")
-    given = {"after_message_id": ids[0], "before_message_id": ids[4]}
-    assert listed(queue, **given) == [ids[3], ids[2], ids[1]]
+    bounds = {"after_message_id": ids[0], "before_message_id": ids[4]}
+    assert listed(queue, **bounds) == [ids[3], ids[2], ids[1]]
 
 
 @pytest.mark.promise("P10")
-def test_one_type_is_listed_exactly_and_the_others_are_not_counted(queue: CheckedQueue) -> None:
-    kinds = [
-        "mail",
-        "Mail",
-        "mail ",
-        None,
-        "m\N{LATIN SMALL LETTER A WITH ACUTE}il",
-        "mail",
-        "mail",
-    ]
+def test_list_dead_matches_a_type_exactly(queue: CheckedQueue) -> None:
+    accented = "m\N{LATIN SMALL LETTER A WITH ACUTE}il"
+    kinds = ["mail", "Mail", "mail ", None, accented, "mail", "mail"]
     ids = [queue.make_dead("x", message_type=kind)[0] for kind in kinds]
     mails = [ids[0], ids[5], ids[6]]
     assert listed(queue, message_type="mail") == mails
     assert listed(queue, message_type="mail", max_messages=2) == mails[:2]
     assert listed(queue, message_type="mail", after_message_id=ids[0]) == mails[1:]
-    assert listed(queue, message_type="mail", before_message_id=NEWEST, max_messages=2) == [
-        ids[6],
-        ids[5],
-    ]
+    newest = listed(queue, message_type="mail", before_message_id=NEWEST, max_messages=2)
+    assert newest == [ids[6], ids[5]]
     assert listed(queue, message_type="mail", before_message_id=ids[5]) == ids[:1]
     assert listed(queue, message_type="mail ") == [ids[2]]
     assert listed(queue, message_type="x" * 201) == []
@@ -118,7 +111,7 @@ def test_one_type_is_listed_exactly_and_the_others_are_not_counted(queue: Checke
 
 
 @pytest.mark.promise("P10")
-def test_backwards_only_the_queue_s_own_are_listed(queue: CheckedQueue) -> None:
+def test_list_dead_backwards_returns_only_the_queues_messages(queue: CheckedQueue) -> None:
     other = queue.another()
     first = other.make_dead("a")
     own = queue.make_dead("b")

@@ -13,19 +13,19 @@ def listed(queue: CheckedQueue, **arguments: Any) -> list[int]:
 
 
 def pages(queue: CheckedQueue, size: int) -> list[list[int]]:
-    """Return the ids of each page, up to the one that is not full."""
+    """Return the ids of each page, up to the first that is not full."""
     found: list[list[int]] = []
-    place: dict[str, Any] = {}
+    start: dict[str, Any] = {}
     while not found or len(found[-1]) == size:
-        rows = queue.call("list_delayed", max_messages=size, **place)
+        rows = queue.call("list_delayed", max_messages=size, **start)
         found.append([row.message_id for row in rows])
         if rows:
-            place = {"after_due_at": rows[-1].due_at, "after_message_id": rows[-1].message_id}
+            start = {"after_due_at": rows[-1].due_at, "after_message_id": rows[-1].message_id}
     return found
 
 
 @pytest.mark.promise("P11")
-def test_a_delayed_message_is_listed_with_its_time(queue: CheckedQueue) -> None:
+def test_list_delayed_returns_details_of_a_delayed_message(queue: CheckedQueue) -> None:
     run_at = datetime.now(UTC).replace(microsecond=123456) + timedelta(hours=1)
     [message_id] = queue.enqueue("a", run_at=run_at, priority=2, message_type="type")
     row = queue.call_one("list_delayed")
@@ -34,7 +34,7 @@ def test_a_delayed_message_is_listed_with_its_time(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P10")
-def test_a_retried_message_is_listed_with_its_error(queue: CheckedQueue) -> None:
+def test_list_delayed_returns_the_error_of_a_retried_message(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     done = queue.finish_one("retry_later", delay_seconds=1000, error="broken")
     row = queue.call_one("list_delayed")
@@ -43,7 +43,7 @@ def test_a_retried_message_is_listed_with_its_error(queue: CheckedQueue) -> None
 
 
 @pytest.mark.promise("P11")
-def test_only_delayed_messages_of_the_queue_are_listed(queue: CheckedQueue) -> None:
+def test_list_delayed_returns_only_delayed_messages_of_the_queue(queue: CheckedQueue) -> None:
     queue.another().enqueue("other", delay_seconds=1000)
     queue.make_dead("dead")
     queue.enqueue("leased")
@@ -55,7 +55,7 @@ def test_only_delayed_messages_of_the_queue_are_listed(queue: CheckedQueue) -> N
 
 
 @pytest.mark.promise("P11")
-def test_a_due_message_is_listed_until_it_is_promoted(queue: CheckedQueue) -> None:
+def test_list_delayed_returns_a_due_message_until_it_is_promoted(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a", delay_seconds=500)
     queue.pass_seconds(1000)
     row = queue.call_one("list_delayed")
@@ -66,12 +66,12 @@ def test_a_due_message_is_listed_until_it_is_promoted(queue: CheckedQueue) -> No
 
 
 @pytest.mark.promise("P11")
-def test_pages_follow_the_time_and_then_the_ids(queue: CheckedQueue) -> None:
+def test_list_delayed_pages_by_time_and_id(queue: CheckedQueue) -> None:
     noon = datetime.now(UTC) + timedelta(hours=1)
     later = noon + timedelta(microseconds=1)
-    moments = [later, noon, noon + timedelta(hours=1), noon, noon, later, noon]
-    ids = [queue.enqueue("x", run_at=moment)[0] for moment in moments]
-    wanted = [ids[place] for place in (1, 3, 4, 6, 0, 5, 2)]
+    times = [later, noon, noon + timedelta(hours=1), noon, noon, later, noon]
+    ids = [queue.enqueue("x", run_at=run_at)[0] for run_at in times]
+    wanted = [ids[position] for position in (1, 3, 4, 6, 0, 5, 2)]
     assert listed(queue) == wanted
     assert listed(queue, after_due_at=None, after_message_id=None) == wanted
     assert listed(queue, after_message_id=0) == wanted
@@ -85,18 +85,18 @@ def test_pages_follow_the_time_and_then_the_ids(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P11")
-def test_pages_go_on_while_messages_come_and_go(queue: CheckedQueue) -> None:
-    ids = [queue.enqueue("x", delay_seconds=1000 + place)[0] for place in range(4)]
+def test_list_delayed_pages_while_messages_change(queue: CheckedQueue) -> None:
+    ids = [queue.enqueue("x", delay_seconds=1000 + number)[0] for number in range(4)]
     first, second = queue.call("list_delayed", max_messages=2)
     queue.call("cancel", message_ids=[second.message_id])
     queue.enqueue("sooner", delay_seconds=10)
-    place = {"after_due_at": second.due_at, "after_message_id": second.message_id}
+    start = {"after_due_at": second.due_at, "after_message_id": second.message_id}
     assert first.message_id == ids[0]
-    assert listed(queue, **place) == ids[2:]
+    assert listed(queue, **start) == ids[2:]
 
 
 @pytest.mark.promise("P11")
-def test_a_hundred_are_listed_unless_more_are_asked_for(queue: CheckedQueue) -> None:
+def test_list_delayed_returns_100_messages_by_default(queue: CheckedQueue) -> None:
     queue.call("enqueue_batch", messages=[{"delay_seconds": 1000}] * 101)
     assert len(listed(queue)) == 100
     assert len(listed(queue, max_messages=10000)) == 101
@@ -104,15 +104,15 @@ def test_a_hundred_are_listed_unless_more_are_asked_for(queue: CheckedQueue) -> 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("max_messages", [0, -1, 10001, None])
-def test_a_number_out_of_range_is_refused(queue: CheckedQueue, max_messages: int | None) -> None:
+def test_list_delayed_refuses_an_invalid_max_messages(
+    queue: CheckedQueue, max_messages: int | None
+) -> None:
     text = queue.refused("RQ711", "list_delayed", max_messages=max_messages)
     assert "max_messages" in text
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("message_id", [1, -1])
-def test_a_message_without_its_time_is_no_place_to_go_on_from(
-    queue: CheckedQueue, message_id: int
-) -> None:
+def test_list_delayed_refuses_after_message_id_alone(queue: CheckedQueue, message_id: int) -> None:
     text = queue.refused("RQ711", "list_delayed", after_message_id=message_id)
     assert "after_due_at" in text

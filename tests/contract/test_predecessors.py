@@ -1,4 +1,4 @@
-"""Messages that wait for others: when they go on, and what a dead one does to them."""
+"""Messages with predecessors: when they resume, and how a death propagates."""
 
 import random
 from typing import Any
@@ -12,13 +12,13 @@ pytestmark = pytest.mark.requires("predecessors")
 
 
 def send(queue: CheckedQueue, body: str, *after: int, **options: Any) -> int:
-    """Enqueue a message that waits for others and return its id."""
+    """Enqueue a message with predecessors and return its id."""
     [message_id] = queue.enqueue(body, predecessor_ids=list(after), **options)
     return message_id
 
 
 def finish_all(queue: CheckedQueue) -> list[str]:
-    """Dequeue and complete one message after the other until there is none; return their bodies."""
+    """Dequeue and complete messages one by one until the queue is empty; return their bodies."""
     done = []
     while rows := queue.dequeue(1):
         queue.call("complete", claim_id=rows[0].claim_id)
@@ -26,8 +26,8 @@ def finish_all(queue: CheckedQueue) -> list[str]:
     return done
 
 
-def tied(queue: CheckedQueue) -> dict[str, int]:
-    """Return how many rows the tables of messages that wait have."""
+def link_rows(queue: CheckedQueue) -> dict[str, int]:
+    """Return the number of rows in each table of blocked messages."""
     stored = queue.stored()
     return {table: stored[table] for table in ("blocked", "successor", "deferred")}
 
@@ -38,7 +38,7 @@ ENDS = ["complete", "cancel", "purge_queue"]
 
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_message_waits_until_its_predecessor_is_completed(
+def test_message_is_blocked_until_its_predecessor_completes(
     queue: CheckedQueue, archive_days: int
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
@@ -56,11 +56,11 @@ def test_a_message_waits_until_its_predecessor_is_completed(
     row = queue.message(second)
     assert (row.state, row.waits_for) == ("ready", None)
     assert queue.take() == ["second"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P26")
-def test_what_was_begun_goes_on_before_what_waits_to_begin(queue: CheckedQueue) -> None:
+def test_resumed_message_goes_to_the_front_of_its_priority(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     send(queue, "second", first, priority=5)
     queue.enqueue("later")
@@ -69,7 +69,7 @@ def test_what_was_begun_goes_on_before_what_waits_to_begin(queue: CheckedQueue) 
 
 
 @pytest.mark.promise("P25")
-def test_a_message_waits_for_all_of_its_predecessors(queue: CheckedQueue) -> None:
+def test_message_waits_for_all_its_predecessors(queue: CheckedQueue) -> None:
     ids = queue.enqueue("1", "2", "3")
     last = send(queue, "last", ids[1], ids[2], ids[0], ids[1])
     assert queue.message(last).waits_for == ids[2]
@@ -81,14 +81,12 @@ def test_a_message_waits_for_all_of_its_predecessors(queue: CheckedQueue) -> Non
     assert queue.message(last).waits_for == ids[0]
     queue.call("complete", claim_id=rows[0].claim_id)
     assert queue.take() == ["last"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P25")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_predecessors_that_have_ended_or_were_never_there_hold_nothing(
-    queue: CheckedQueue, archive_days: int
-) -> None:
+def test_ended_or_unknown_predecessors_do_not_block(queue: CheckedQueue, archive_days: int) -> None:
     queue.call("alter_queue", archive_days=archive_days)
     [done] = queue.enqueue("done")
     queue.finish_next()
@@ -96,11 +94,11 @@ def test_predecessors_that_have_ended_or_were_never_there_hold_nothing(
     send(queue, "none")
     send(queue, "unknown", -5, 0)
     assert queue.take() == ["at once", "none", "unknown"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P25")
-def test_thousands_that_have_ended_and_are_not_archived_yet_hold_nothing(
+def test_thousands_of_unarchived_predecessors_do_not_block(
     queue: CheckedQueue,
 ) -> None:
     queue.call("alter_queue", archive_days=1)
@@ -117,13 +115,15 @@ def test_thousands_that_have_ended_and_are_not_archived_yet_hold_nothing(
     assert queue.take() == ["at once"]
     queue.call("complete", claim_id=claims[0])
     assert queue.take() == ["last"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_every_end_of_a_predecessor_frees(queue: CheckedQueue, end: str, archive_days: int) -> None:
+def test_successor_resumes_however_its_predecessor_ends(
+    queue: CheckedQueue, end: str, archive_days: int
+) -> None:
     queue.call("alter_queue", archive_days=archive_days)
     [first] = queue.enqueue("first")
     if end == "complete":
@@ -137,7 +137,7 @@ def test_every_end_of_a_predecessor_frees(queue: CheckedQueue, end: str, archive
         queue.call("fail_now", claim_id=row.claim_id)
         second = send(queue, "second", first)
         assert queue.state_of(second) == "blocked"
-        assert queue.call_one("purge_queue").removed == 1, "what waits is purged, too"
+        assert queue.call_one("purge_queue").removed == 1, "the blocked message is purged"
         send(queue, "second", first)
         third = send(queue, "third")
         queue.call("cancel", message_ids=[third])
@@ -145,51 +145,49 @@ def test_every_end_of_a_predecessor_frees(queue: CheckedQueue, end: str, archive
     assert queue.finish_next() == "second"
     queue.call("archive")
     queue.call("maintain")
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P26")
 @pytest.mark.parametrize("count", [5, 2500])
-def test_many_messages_may_wait_for_one(queue: CheckedQueue, count: int) -> None:
+def test_thousands_of_successors_resume(queue: CheckedQueue, count: int) -> None:
     [first] = queue.enqueue("first")
-    queue.call(
-        "enqueue_batch", messages=[{"body": "x", "predecessor_ids": [first]} for _ in range(count)]
-    )
+    queue.call("enqueue_batch", messages=[{"body": "x", "predecessor_ids": [first]}] * count)
     queue.finish_next()
-    freed = 0
+    resumed = 0
     for _ in range(3):
         while rows := queue.dequeue(1000):
             queue.call("complete", claim_id=rows[0].claim_id)
-            freed += len(rows)
+            resumed += len(rows)
         queue.call("maintain")
-    assert freed == count
-    assert tied(queue) == NOTHING
+    assert resumed == count
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P25")
-@pytest.mark.parametrize("order", ["as they came", "backwards", "at random"])
-def test_one_message_may_wait_for_many(queue: CheckedQueue, order: str) -> None:
+@pytest.mark.parametrize("order", ["ascending", "descending", "random"])
+def test_message_waits_for_hundreds_of_predecessors(queue: CheckedQueue, order: str) -> None:
     count = 500
     rows = queue.call("enqueue_batch", messages=[{"body": "x"}] * count)
     ids = [row.message_id for row in rows]
     last = send(queue, "last", *ids)
     claim = queue.dequeue(count)[0].claim_id
-    if order == "backwards":
+    if order == "descending":
         ids.reverse()
-    elif order == "at random":
+    elif order == "random":
         random.Random(7).shuffle(ids)
     for number in range(0, count, 100):
         assert queue.state_of(last) == "blocked"
         for message_id in ids[number : number + 100]:
             queue.call("complete", claim_id=claim, message_ids=[message_id])
     assert queue.take() == ["last"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P25", "P26")
-def test_a_workflow_goes_in_by_one_call(queue: CheckedQueue) -> None:
+def test_enqueue_batch_stores_a_workflow(queue: CheckedQueue) -> None:
     messages = [
         {"body": "begin"},
         {"body": "left", "predecessor_positions": [1]},
@@ -201,11 +199,11 @@ def test_a_workflow_goes_in_by_one_call(queue: CheckedQueue) -> None:
     assert [row.outcome for row in rows] == ["enqueued"] * 5
     assert queue.call_one("queue_stats").blocked == 3
     assert finish_all(queue) == ["begin", "left", "right", "end", "beside"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P25")
-def test_positions_and_ids_add_up_and_a_duplicate_stands_for_its_message(
+def test_predecessor_positions_and_ids_add_up(
     queue: CheckedQueue,
 ) -> None:
     [there] = queue.enqueue("there", dedup_key="key")
@@ -223,11 +221,11 @@ def test_positions_and_ids_add_up_and_a_duplicate_stands_for_its_message(
     ]  # fmt: skip
     assert rows[0].message_id == there
     assert finish_all(queue) == ["there", "before", "mine", "last"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P26", "P27")
-def test_a_batch_has_its_callback(queue: CheckedQueue) -> None:
+def test_batch_callback_runs_after_its_messages(queue: CheckedQueue) -> None:
     steps = [{"body": str(number)} for number in (1, 2, 3)]
     callback = {
         "body": "all done", "predecessor_positions": [1, 2, 3], "on_predecessor_dead": "continue",
@@ -237,13 +235,13 @@ def test_a_batch_has_its_callback(queue: CheckedQueue) -> None:
     assert queue.finish_next("fail_now", error="broken") == "2"
     assert queue.finish_next() == "3"
     assert queue.take() == ["all done"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P27")
 @pytest.mark.parametrize("death", ["fail_now", "retry_later", "reap"])
 @pytest.mark.parametrize("asked", ["hold", "continue", "fail", None])
-def test_a_dead_predecessor_does_what_was_asked_for(
+def test_successor_follows_on_predecessor_dead(
     queue: CheckedQueue, death: str, asked: str | None
 ) -> None:
     queue.call("alter_queue", max_attempts=1)
@@ -261,7 +259,7 @@ def test_a_dead_predecessor_does_what_was_asked_for(
     if expected == "dead":
         row = queue.message(second)
         assert (row.last_error, row.attempt) == (f"predecessor {first} is dead", 0)
-        assert tied(queue) == NOTHING
+        assert link_rows(queue) == NOTHING
         queue.call("reset", message_ids=[second])
         assert queue.finish_next() == "second"
     elif expected == "blocked":
@@ -271,11 +269,11 @@ def test_a_dead_predecessor_does_what_was_asked_for(
         assert finish_all(queue) == ["first", "second", "late"]
     else:
         assert finish_all(queue) == ["second", "late"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 def waiting(queue: CheckedQueue) -> tuple[str, float]:
-    """Return what health says of messages that wait for dead ones."""
+    """Return the status and value of the health check waits_for_dead."""
     [row] = [
         row
         for row in call(queue.connection, "health")
@@ -285,31 +283,15 @@ def waiting(queue: CheckedQueue) -> tuple[str, float]:
 
 
 @pytest.mark.promise("P27")
-@pytest.mark.parametrize("end", ["cancel", "purge_queue"])
-def test_who_waits_for_a_dead_message_goes_on_when_it_is_removed(
-    queue: CheckedQueue, end: str
-) -> None:
-    [first] = queue.enqueue("first")
-    queue.finish_next("fail_now")
-    send(queue, "second", first)
-    if end == "cancel":
-        queue.call("cancel", message_ids=[first])
-        assert queue.finish_next() == "second"
-    else:
-        assert queue.call_one("purge_queue", include_dead=True).removed == 2
-    assert tied(queue) == NOTHING
-
-
-@pytest.mark.promise("P27")
-def test_a_death_goes_down_the_tree_and_ends_where_it_is_not_followed(queue: CheckedQueue) -> None:
+def test_death_propagates_down_the_tree_until_hold_or_continue(queue: CheckedQueue) -> None:
     messages: list[dict[str, object]] = [{"body": "0"}]
     messages += [
-        {"body": str(place), "predecessor_positions": [place], "on_predecessor_dead": "fail"}
-        for place in range(1, 50)
+        {"body": str(position), "predecessor_positions": [position], "on_predecessor_dead": "fail"}
+        for position in range(1, 50)
     ]
     messages.append({"body": "held", "predecessor_positions": [50]})
     messages.append(
-        {"body": "goes on", "predecessor_positions": [50], "on_predecessor_dead": "continue"}
+        {"body": "continues", "predecessor_positions": [50], "on_predecessor_dead": "continue"}
     )
     rows = queue.call("enqueue_batch", messages=messages)
     queue.finish_next("fail_now", error="broken")
@@ -318,39 +300,39 @@ def test_a_death_goes_down_the_tree_and_ends_where_it_is_not_followed(queue: Che
     assert queue.message(rows[49].message_id).last_error == (
         f"predecessor {rows[48].message_id} is dead"
     )
-    assert tied(queue) == {"blocked": 1, "successor": 1, "deferred": 0}
+    assert link_rows(queue) == {"blocked": 1, "successor": 1, "deferred": 0}
 
 
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P27")
-def test_a_tree_of_thousands_dies_in_steps(queue: CheckedQueue) -> None:
+def test_maintain_propagates_a_death_to_thousands(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     wide = [{"predecessor_ids": [first], "on_predecessor_dead": "fail"}] * 1500
     deep = [
-        {"predecessor_positions": [place], "on_predecessor_dead": "fail"}
-        for place in range(1, 1501)
+        {"predecessor_positions": [position], "on_predecessor_dead": "fail"}
+        for position in range(1, 1501)
     ]
     queue.call("enqueue_batch", messages=[*wide, *deep])
     queue.finish_next("fail_now")
     for _ in range(6):
         queue.call("maintain", batch_size=10000)
     assert queue.call_one("queue_stats").dead == 3001
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P26")
-def test_a_message_that_waits_can_be_cancelled(queue: CheckedQueue) -> None:
+def test_cancel_removes_a_blocked_message_and_resumes_its_own(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     second = send(queue, "second", first)
     third = send(queue, "third", second)
     assert outcomes(queue.call("cancel", message_ids=[second])) == {second: "cancelled"}
     assert queue.state_of(third) == "ready"
     assert sorted(finish_all(queue)) == ["first", "third"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P11", "P25")
-def test_a_delayed_message_waits_for_its_time_and_its_predecessor(queue: CheckedQueue) -> None:
+def test_delayed_message_waits_for_its_time_and_predecessor(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     late = send(queue, "late", first, delay_seconds=60)
     row = queue.message(late)
@@ -369,7 +351,7 @@ def test_a_delayed_message_waits_for_its_time_and_its_predecessor(queue: Checked
 
 @pytest.mark.requires("groups")
 @pytest.mark.promise("P21", "P22", "P25")
-def test_a_message_joins_its_group_when_its_predecessors_have_ended(queue: CheckedQueue) -> None:
+def test_blocked_message_joins_its_group_when_it_resumes(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     waits = send(queue, "waits", first, group_key="a")
     queue.enqueue("a1", "a2", group_key="a")
@@ -377,17 +359,17 @@ def test_a_message_joins_its_group_when_its_predecessors_have_ended(queue: Check
     assert bodies(rows) == ["first", "a1"]
     queue.call("complete", claim_id=rows[0].claim_id, message_ids=[first])
     row = queue.message(waits)
-    assert (row.state, row.waits_for) == ("blocked", None), "the next one of its group"
+    assert (row.state, row.waits_for) == ("blocked", None), "it waits for its slot"
     queue.call("complete", claim_id=rows[0].claim_id)
     assert finish_all(queue) == ["waits", "a2"]
     stored = queue.stored()
     assert (stored["group_slot"], stored["group_waiting"]) == (0, 0)
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.requires("groups")
 @pytest.mark.promise("P22", "P27")
-def test_a_message_that_fails_before_it_joined_its_group_has_no_slot(queue: CheckedQueue) -> None:
+def test_message_that_fails_while_blocked_has_no_slot(queue: CheckedQueue) -> None:
     queue.call("alter_queue", group_after_dead="hold")
     [first] = queue.enqueue("first")
     failed = send(queue, "failed", first, group_key="a", on_predecessor_dead="fail")
@@ -401,7 +383,7 @@ def test_a_message_that_fails_before_it_joined_its_group_has_no_slot(queue: Chec
 
 
 @pytest.mark.promise("P12")
-def test_a_key_is_held_while_its_message_waits(queue: CheckedQueue) -> None:
+def test_blocked_message_holds_its_dedup_key(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     second = send(queue, "second", first, dedup_key="key")
     row = queue.call_one("enqueue", body="again", dedup_key="key", predecessor_ids=[first])
@@ -411,7 +393,7 @@ def test_a_key_is_held_while_its_message_waits(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P07", "P25")
-def test_a_rolled_back_end_frees_nobody(queue: CheckedQueue) -> None:
+def test_rolled_back_end_resumes_no_successor(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     second = send(queue, "second", first)
     before = queue.stored()
@@ -425,7 +407,7 @@ def test_a_rolled_back_end_frees_nobody(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
-    ("asked", "fault"),
+    ("options", "error"),
     [
         ({"predecessor_ids": [2**62]}, "predecessor_ids must name existing messages"),
         ({"predecessor_ids": list(range(10001))}, "predecessor_ids must be a list of at most"),
@@ -433,19 +415,19 @@ def test_a_rolled_back_end_frees_nobody(queue: CheckedQueue) -> None:
         ({"on_predecessor_dead": ""}, "on_predecessor_dead must be hold, continue or fail"),
     ],
 )
-def test_bad_predecessors_are_refused(
-    queue: CheckedQueue, asked: dict[str, object], fault: str
+def test_enqueue_refuses_invalid_predecessors(
+    queue: CheckedQueue, options: dict[str, object], error: str
 ) -> None:
-    assert fault in queue.refused("RQ711", "enqueue", body="x", **asked)
-    text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x"}, asked])
-    assert fault in text
+    assert error in queue.refused("RQ711", "enqueue", body="x", **options)
+    text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x"}, options])
+    assert error in text
     assert "(message 2)" in text
     assert queue.stored()["message"] == 0
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
-    ("asked", "fault"),
+    ("options", "error"),
     [
         ({"predecessor_positions": [2]}, "earlier positions in the batch"),
         ({"predecessor_positions": [0]}, "earlier positions in the batch"),
@@ -460,17 +442,17 @@ def test_bad_predecessors_are_refused(
         ({"on_predecessor_dead": 1}, "on_predecessor_dead must be a"),
     ],
 )
-def test_bad_predecessors_in_a_batch_are_refused(
-    queue: CheckedQueue, asked: dict[str, object], fault: str
+def test_enqueue_batch_refuses_invalid_predecessors(
+    queue: CheckedQueue, options: dict[str, object], error: str
 ) -> None:
-    text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x"}, asked, {"body": "x"}])
-    assert fault in text
+    text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x"}, options, {"body": "x"}])
+    assert error in text
     assert "(message 2)" in text
     assert queue.stored()["message"] == 0
 
 
 @pytest.mark.promise("P02")
-def test_a_queue_whose_messages_wait_can_be_dropped_whole(queue: CheckedQueue) -> None:
+def test_drop_queue_with_force_removes_blocked_messages(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
     send(queue, "second", first)
     queue.refused("RQ704", "drop_queue")
@@ -479,7 +461,7 @@ def test_a_queue_whose_messages_wait_can_be_dropped_whole(queue: CheckedQueue) -
     assert set(queue.stored().values()) == {0}
 
 
-def test_a_purge_takes_what_waits_and_frees_who_waits_for_a_leased_one(queue: CheckedQueue) -> None:
+def test_purge_removes_messages_blocked_by_a_leased_one(queue: CheckedQueue) -> None:
     [first, leased] = queue.enqueue("first", "leased")
     send(queue, "second", first)
     third = send(queue, "third", leased)
@@ -490,11 +472,11 @@ def test_a_purge_takes_what_waits_and_frees_who_waits_for_a_leased_one(queue: Ch
     assert queue.call("get_message", message_id=third) == []
     queue.call("complete", claim_id=rows[0].claim_id)
     assert queue.stored()["message"] == 0
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P27")
-def test_a_message_of_a_batch_that_fails_at_once_is_followed_by_those_that_name_it(
+def test_failed_batch_message_propagates_within_the_batch(
     queue: CheckedQueue,
 ) -> None:
     [dead] = queue.make_dead("dead")
@@ -509,11 +491,11 @@ def test_a_message_of_a_batch_that_fails_at_once_is_followed_by_those_that_name_
     assert states == ["dead", "dead", "ready", "blocked"]
     queue.call("cancel", message_ids=[rows[0].message_id])
     assert sorted(finish_all(queue)) == ["3", "4"]
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P27")
-def test_health_does_not_count_what_waited_for_a_dead_message_and_was_cancelled(
+def test_health_ignores_cancelled_successors_of_a_dead_message(
     queue: CheckedQueue,
 ) -> None:
     [dead] = queue.make_dead("dead")
@@ -526,10 +508,10 @@ def test_health_does_not_count_what_waited_for_a_dead_message_and_was_cancelled(
 @pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize("finish", ["complete", "fail_now"])
-def test_messages_that_name_thousands_that_are_gone_delay_no_other_message(
+def test_thousands_of_ended_predecessors_delay_no_other_message(
     queue: CheckedQueue, finish: str
 ) -> None:
-    """One call looks for a limited number of predecessors, and maintain for the others."""
+    """A call checks a limited number of predecessors; maintain checks the rest."""
     waiting, named = 60, 3000
     rows = queue.call("enqueue_batch", messages=[{"delay_seconds": 1000}] * named)
     gone = [row.message_id for row in rows]
@@ -552,12 +534,12 @@ def test_messages_that_name_thousands_that_are_gone_delay_no_other_message(
     assert finish_all(queue) == ["slow"] * waiting
     queue.tick()
     queue.call("maintain")
-    assert tied(queue) == NOTHING
+    assert link_rows(queue) == NOTHING
 
 
 @pytest.mark.promise("P26")
-def test_one_call_frees_a_thousand_messages_of_all_that_end_in_it(queue: CheckedQueue) -> None:
-    ids = queue.enqueue(*(f"first {place}" for place in range(3)))
+def test_complete_resumes_1000_successors_per_call(queue: CheckedQueue) -> None:
+    ids = queue.enqueue(*(f"first {number}" for number in range(3)))
     for first in ids:
         waiting = [{"body": "next", "predecessor_ids": [first]}] * 500
         queue.call("enqueue_batch", messages=waiting)

@@ -1,16 +1,14 @@
 """reset."""
 
-from typing import Any
-
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import bodies, outcomes, rolled_back, transaction
+from tests.helpers.calls import outcomes, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P10")
-def test_a_dead_message_is_ready_again_with_fresh_attempts(queue: CheckedQueue) -> None:
+def test_reset_makes_a_dead_message_ready_with_fresh_attempts(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a", max_attempts=2)
     for _ in range(2):
         queue.finish_one("retry_later", delay_seconds=0, error="broken")
@@ -24,49 +22,45 @@ def test_a_dead_message_is_ready_again_with_fresh_attempts(queue: CheckedQueue) 
 
 
 @pytest.mark.promise("P05", "P10")
-def test_it_goes_to_the_tail_of_its_priority(queue: CheckedQueue) -> None:
+def test_reset_message_goes_to_the_tail_of_its_priority(queue: CheckedQueue) -> None:
     queue.make_dead("urgent", priority=0)
     queue.make_dead("first dead", "second dead")
     queue.enqueue("alive")
     queue.call("reset")
-    assert bodies(queue.dequeue(10)) == [
-        "urgent",
-        "alive",
-        "first dead",
-        "second dead",
-    ]
+    assert queue.take() == ["urgent", "alive", "first dead", "second dead"]
 
 
 @pytest.mark.promise("P05", "P10")
-def test_a_message_that_died_at_the_front_goes_to_the_tail(queue: CheckedQueue) -> None:
+def test_message_that_died_at_the_front_is_reset_to_the_tail(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     queue.finish_one("release")
     queue.finish_one("fail_now")
     queue.enqueue("b")
     queue.call("reset")
-    assert bodies(queue.dequeue(10)) == ["b", "a"]
+    assert queue.take() == ["b", "a"]
 
 
 @pytest.mark.promise("P10")
-def test_null_takes_the_oldest(queue: CheckedQueue) -> None:
+def test_reset_without_ids_resets_the_oldest(queue: CheckedQueue) -> None:
     ids = queue.make_dead("a", "b", "c", "d")
-    done = queue.call("reset", max_messages=3)
-    assert outcomes(done) == dict.fromkeys(ids[:3], "reset")
-    assert queue.counts() == (3, 0, 0, 1)
-    done = queue.call("reset", message_ids=None)
-    assert outcomes(done) == {ids[3]: "reset"}
+    done = queue.call("reset", max_messages=1)
+    assert outcomes(done) == {ids[0]: "reset"}
+    assert queue.counts() == (1, 0, 0, 3)
+    done = queue.call("reset", message_ids=None, max_messages=10000)
+    assert outcomes(done) == dict.fromkeys(ids[1:], "reset")
     assert queue.call("reset") == []
 
 
 @pytest.mark.promise("P10")
-def test_a_list_is_reset_whatever_max_messages_says(queue: CheckedQueue) -> None:
+def test_reset_with_ids_ignores_max_messages(queue: CheckedQueue) -> None:
     ids = queue.make_dead("a", "b")
+    assert queue.call("reset", message_ids=[]) == []
     done = queue.call("reset", message_ids=ids, max_messages=1)
     assert outcomes(done) == dict.fromkeys(ids, "reset")
 
 
 @pytest.mark.promise("P10")
-def test_only_dead_messages_are_found(queue: CheckedQueue) -> None:
+def test_reset_finds_only_dead_messages(queue: CheckedQueue) -> None:
     [leased] = queue.enqueue("leased")
     queue.dequeue_one()
     [dead] = queue.make_dead("dead")
@@ -78,7 +72,7 @@ def test_only_dead_messages_are_found(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P12")
-def test_a_key_that_a_newer_message_holds_keeps_the_dead_one_dead(queue: CheckedQueue) -> None:
+def test_reset_keeps_a_message_dead_if_its_key_is_taken(queue: CheckedQueue) -> None:
     [dead] = queue.make_dead("old", dedup_key="key")
     queue.enqueue("newer", dedup_key="key")
     done = queue.call("reset", message_ids=[dead])
@@ -89,7 +83,7 @@ def test_a_key_that_a_newer_message_holds_keeps_the_dead_one_dead(queue: Checked
 
 
 @pytest.mark.promise("P12")
-def test_a_reset_message_holds_its_key_again(queue: CheckedQueue) -> None:
+def test_reset_message_holds_its_dedup_key_again(queue: CheckedQueue) -> None:
     [dead] = queue.make_dead("a", dedup_key="key")
     queue.call("reset")
     row = queue.call_one("enqueue", dedup_key="key")
@@ -97,7 +91,7 @@ def test_a_reset_message_holds_its_key_again(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P12")
-def test_of_two_dead_messages_with_one_key_the_older_is_reset(queue: CheckedQueue) -> None:
+def test_reset_of_two_dead_messages_with_one_key_takes_the_older(queue: CheckedQueue) -> None:
     ids = queue.make_dead("a", "b", dedup_key="key")
     done = queue.call("reset", message_ids=list(reversed(ids)))
     assert outcomes(done) == {ids[0]: "reset", ids[1]: "duplicate"}
@@ -105,7 +99,7 @@ def test_of_two_dead_messages_with_one_key_the_older_is_reset(queue: CheckedQueu
 
 @pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
-def test_a_dead_message_that_another_session_resets_is_passed_over(
+def test_reset_skips_a_message_in_another_sessions_reset(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     ids = queue.make_dead("a", "b")
@@ -117,7 +111,7 @@ def test_a_dead_message_that_another_session_resets_is_passed_over(
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_reset_changes_nothing(connection: Connection, queue: CheckedQueue) -> None:
+def test_rolled_back_reset_changes_nothing(connection: Connection, queue: CheckedQueue) -> None:
     queue.make_dead("a", dedup_key="key")
     with rolled_back(connection):
         queue.call("reset")
@@ -125,44 +119,22 @@ def test_a_rolled_back_reset_changes_nothing(connection: Connection, queue: Chec
     assert queue.call_one("enqueue", dedup_key="key").outcome == "enqueued"
 
 
-@pytest.mark.promise("P10")
-def test_no_messages_are_nothing_to_do(queue: CheckedQueue) -> None:
-    queue.make_dead("a")
-    assert queue.call("reset", message_ids=[]) == []
-    assert queue.counts() == (0, 0, 0, 1)
-
-
-@pytest.mark.promise("P15")
-@pytest.mark.parametrize("max_messages", [0, -1, 10001, None, 2147483647])
-def test_a_number_out_of_range_is_refused_and_nothing_is_reset(
-    queue: CheckedQueue, max_messages: int | None
-) -> None:
-    queue.make_dead("a")
-    text = queue.refused("RQ711", "reset", max_messages=max_messages)
-    assert "max_messages" in text
-    assert queue.counts() == (0, 0, 0, 1)
-
-
-@pytest.mark.promise("P15")
-@pytest.mark.parametrize("max_messages", [1, 10000])
-def test_a_number_at_its_bounds_is_taken(queue: CheckedQueue, max_messages: int) -> None:
-    queue.make_dead("a", "b")
-    done = queue.call("reset", max_messages=max_messages)
-    assert len(done) == min(max_messages, 2)
-
-
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
-    "message_ids", [[None], [[1, 2], [3, 4]], [1] * 10001], ids=lambda ids: len(ids)
+    ("name", "value"),
+    [("max_messages", number) for number in (0, -1, 10001, None, 2147483647)]
+    + [("message_ids", ids) for ids in ([None], [[1, 2], [3, 4]], [1] * 10001)],
+    ids=lambda value: str(value)[:20],
 )
-def test_a_bad_list_is_refused(queue: CheckedQueue, message_ids: list[Any]) -> None:
-    text = queue.refused("RQ711", "reset", message_ids=message_ids)
-    assert "message_ids" in text
+def test_reset_refuses_invalid_arguments(queue: CheckedQueue, name: str, value: object) -> None:
+    queue.make_dead("a")
+    assert name in queue.refused("RQ711", "reset", **{name: value})
+    assert queue.counts() == (0, 0, 0, 1)
 
 
 @pytest.mark.promise("P10")
 @pytest.mark.requires("cancel")
-def test_only_dead_messages_of_a_type_are_reset(queue: CheckedQueue) -> None:
+def test_reset_filters_by_message_type(queue: CheckedQueue) -> None:
     ids = [
         message_id
         for message_type in ("mail", "mails", "mail", "Mail", "mail ", "mail", None)
@@ -172,12 +144,12 @@ def test_only_dead_messages_of_a_type_are_reset(queue: CheckedQueue) -> None:
     assert outcomes(done) == {ids[0]: "reset", ids[2]: "reset"}
     done = queue.call("reset", message_type="mail", max_messages=2)
     assert outcomes(done) == {ids[5]: "reset"}
-    assert queue.call("reset", message_type="none such") == []
+    assert queue.call("reset", message_type="unknown") == []
 
 
 @pytest.mark.promise("P10")
 @pytest.mark.requires("cancel")
-def test_only_messages_that_died_before_a_moment_are_reset(queue: CheckedQueue) -> None:
+def test_reset_filters_by_died_before(queue: CheckedQueue) -> None:
     old = queue.make_dead("a", "b")
     queue.pass_seconds(100)
     new = queue.make_dead("c")
@@ -190,7 +162,7 @@ def test_only_messages_that_died_before_a_moment_are_reset(queue: CheckedQueue) 
 
 @pytest.mark.promise("P10")
 @pytest.mark.requires("cancel")
-def test_type_and_time_of_death_must_both_match(queue: CheckedQueue) -> None:
+def test_reset_requires_both_filters_to_match(queue: CheckedQueue) -> None:
     [old] = queue.make_dead("a", message_type="mail")
     queue.make_dead("b")
     queue.pass_seconds(100)
@@ -203,7 +175,7 @@ def test_type_and_time_of_death_must_both_match(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P15")
 @pytest.mark.requires("cancel")
 @pytest.mark.parametrize("name", ["message_type", "died_before"])
-def test_a_filter_beside_a_list_is_refused(queue: CheckedQueue, name: str) -> None:
+def test_reset_refuses_ids_with_a_filter(queue: CheckedQueue, name: str) -> None:
     ids = queue.make_dead("a", message_type="mail")
     value = {"message_type": "mail", "died_before": queue.message(ids[0]).enqueued_at}[name]
     text = queue.refused("RQ711", "reset", message_ids=ids, **{name: value})

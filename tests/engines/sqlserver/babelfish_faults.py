@@ -66,7 +66,7 @@ FAULTS = (
         "a second call of a procedure with a table-valued argument sees the first argument",
         (
             "contract/test_reap.py::test_messages_without_an_attempt_left_are_dead",
-            "contract/test_expiry.py::test_one_that_comes_back_from_a_lease_expires_then[retry_now",
+            "contract/test_expiry.py::test_returned_message_expires[retry_now",
             "concurrency/test_against_reference.py::"
             "test_a_queue_does_step_by_step_what_the_contract_says",
         ),
