@@ -1,4 +1,4 @@
-"""Under the engine's default isolation cancel and reset lock rows, and no gaps beside them."""
+"""cancel and reset lock rows but no gaps under the default isolation level."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.helpers.queues import Connect
 @pytest.mark.promise("P06")
 @pytest.mark.parametrize("routine", ["cancel", "reset"])
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
-def test_producers_and_failures_go_on_beside_an_open_call_that_missed_messages(
+def test_open_cancel_or_reset_of_missing_ids_blocks_no_session(
     connection: Connection, connect: Connect, queue_name: str, level: str, routine: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
@@ -22,12 +22,8 @@ def test_producers_and_failures_go_on_beside_an_open_call_that_missed_messages(
     caller.execute(f"set session transaction isolation level {level}")
     connection.execute("set session innodb_lock_wait_timeout = 1")
     with transaction(caller):
-        call(
-            caller,
-            routine,
-            queue_name=queue_name,
-            message_ids=[ready, later, later + 1000, ready],
-        )
+        ids = [ready, later, later + 1000, ready]
+        call(caller, routine, queue_name=queue_name, message_ids=ids)
         enqueue(connection, queue_name, "next")
         enqueue(connection, queue_name, "next later", delay_seconds=30)
         row = dequeue_one(connection, queue_name)
@@ -39,7 +35,7 @@ def test_producers_and_failures_go_on_beside_an_open_call_that_missed_messages(
 @pytest.mark.parametrize("beside", [[], ["alive"]], ids=["dead", "dead and alive"])
 @pytest.mark.parametrize("routine", ["cancel", "discard_dead", "purge_queue"])
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
-def test_dead_messages_go_and_their_dedup_keys_are_left_to_producers(
+def test_dedup_keys_stay_free_while_dead_messages_are_removed(
     connection: Connection,
     connect: Connect,
     queue_name: str,
@@ -61,20 +57,19 @@ def test_dead_messages_go_and_their_dedup_keys_are_left_to_producers(
     caller.execute(f"set session transaction isolation level {level}")
     for key in beside:
         dead += enqueue(connection, queue_name, "x", dedup_key=key)
-    of_purge: dict[str, Any] = {"include_dead": True}
-    given = of_purge if routine == "purge_queue" else {"message_ids": dead}
+    options: dict[str, Any] = {"message_ids": dead}
+    if routine == "purge_queue":
+        options = {"include_dead": True}
     with transaction(producer):
         enqueue(producer, queue_name, "again", dedup_key="m")
         with transaction(caller):
-            call(caller, routine, queue_name=queue_name, **given)
+            call(caller, routine, queue_name=queue_name, **options)
             for key in ("a", "n", "z"):
                 enqueue(connection, queue_name, key, dedup_key=key)
             enqueue(connection, queue_name, "no key")
-    for key in ("m", "a", "n", "z"):
-        assert call_one(connection, "enqueue", queue_name=queue_name, dedup_key=key).outcome == (
-            "duplicate"
-        )
-    is_left = beside and routine == "discard_dead"
+    expected = dict.fromkeys("manz", "duplicate")
     for key in beside:
-        found = call_one(connection, "enqueue", queue_name=queue_name, dedup_key=key).outcome
-        assert found == ("duplicate" if is_left else "enqueued")
+        expected[key] = "duplicate" if routine == "discard_dead" else "enqueued"
+    for key, outcome in expected.items():
+        row = call_one(connection, "enqueue", queue_name=queue_name, dedup_key=key)
+        assert row.outcome == outcome, key

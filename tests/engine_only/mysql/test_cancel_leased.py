@@ -1,4 +1,4 @@
-"""Cancelling while running on MariaDB and MySQL: claims that have many notes."""
+"""cancel of leased messages on MariaDB and MySQL: large claims."""
 
 import pytest
 
@@ -7,9 +7,7 @@ from tests.helpers.calls import call, dequeue
 
 
 @pytest.mark.promise("P34")
-def test_all_of_a_large_claim_is_noted_and_noted_again(
-    connection: Connection, queue_name: str
-) -> None:
+def test_large_claim_records_repeated_cancels(connection: Connection, queue_name: str) -> None:
     call(connection, "create_queue", queue_name=queue_name)
     call(connection, "enqueue_batch", queue_name=queue_name, messages=[{"body": "x"}] * 1000)
     messages = dequeue(connection, queue_name, 1000)
@@ -21,7 +19,7 @@ def test_all_of_a_large_claim_is_noted_and_noted_again(
         assert [row.message_id for row in rows] == part
         assert {row.outcome for row in rows} == {"requested"}
     query = "select cancel_ids from rowq.claim where claim_id = %s"
-    ((noted,),) = connection.execute(query, [messages[0].claim_id]).fetchall()
-    assert noted.count(",") == 999
-    assert noted.startswith("[")
+    ((recorded,),) = connection.execute(query, [messages[0].claim_id]).fetchall()
+    assert recorded.count(",") == 999
+    assert recorded.startswith("[")
     call(connection, "complete", queue_name=queue_name, claim_id=messages[0].claim_id)

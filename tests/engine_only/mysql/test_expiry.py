@@ -1,4 +1,4 @@
-"""Expiry on MariaDB and MySQL: what it costs those that do not use it, and beside an old view."""
+"""Expiry on MariaDB and MySQL: cost, large calls and old read views."""
 
 import time
 
@@ -22,12 +22,12 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 
 
 def maintain(connection: Connection, queue: str) -> int:
-    """Call maintain and return how many messages it has withdrawn."""
+    """Call maintain and return how many messages expired."""
     return int(call_one(connection, "maintain", queue_name=queue).expired)
 
 
 @pytest.mark.promise("P13", "P36")
-def test_notes_that_are_gone_cost_maintain_next_to_nothing(
+def test_deleted_expiry_rows_cost_maintain_almost_nothing(
     connection: Connection, queue: str
 ) -> None:
     enqueue(connection, queue, "x")
@@ -38,12 +38,12 @@ def test_notes_that_are_gone_cost_maintain_next_to_nothing(
 
 
 @pytest.mark.promise("P36")
-def test_many_are_withdrawn_by_one_call_and_so_are_those_with_the_longest_keys(
+def test_maintain_expires_thousands_and_the_longest_keys(
     connection: Connection, queue: str
 ) -> None:
     fill(connection, queue, 9000)
     assert call_one(connection, "maintain", queue_name=queue, batch_size=10000).expired == 9000
-    for place in range(0, 700, 100):
+    for first in range(0, 700, 100):
         messages = [
             {
                 "body": "x",
@@ -51,7 +51,7 @@ def test_many_are_withdrawn_by_one_call_and_so_are_those_with_the_longest_keys(
                 "group_key": f"{number // 2:04}" + "\U0001f680" * 196,
                 "dedup_key": f"{number:04}" + "\U0001f680" * 196,
             }
-            for number in range(place, place + 100)
+            for number in range(first, first + 100)
         ]
         call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     found = [call_one(connection, "maintain", queue_name=queue, batch_size=10000) for _ in range(2)]
@@ -59,9 +59,9 @@ def test_many_are_withdrawn_by_one_call_and_so_are_those_with_the_longest_keys(
 
 
 def cost(connection: Connection, queue: str) -> int:
-    """Return the pages that maintain looks at to withdraw one message, between its rescans.
+    """Return the pages that maintain reads to expire one message, between two rescans.
 
-    It rests after a rescan that took long. A floor stays half a second behind now.
+    maintain backs off after a slow rescan. A floor stays 0.5 seconds behind.
     """
     queue_id = queue_id_of(connection, queue)
     connection.execute(
@@ -86,9 +86,7 @@ def cost(connection: Connection, queue: str) -> int:
 @pytest.mark.slow("fills large tables")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.usefixtures("old_view")
-def test_an_old_view_does_not_make_it_dearer_while_messages_expire(
-    connection: Connection, queue: str
-) -> None:
+def test_old_view_does_not_raise_the_cost_of_expiry(connection: Connection, queue: str) -> None:
     costs = []
     for rounds in (10, 30):
         for _ in range(rounds):

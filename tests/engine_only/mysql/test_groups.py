@@ -1,4 +1,4 @@
-"""What groups cost: plans and statements."""
+"""Groups: plans and number of statements."""
 
 import json
 import time
@@ -12,9 +12,9 @@ from tests.helpers.calls import call, dequeue, enqueue, transaction
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds, tick
 
-GROUPED = {"group_waiting", "group_slot", "deferred"}
-TEST_S_OWN = " - interval "
-"""Words of the statements that move stored times."""
+TABLES = {"group_waiting", "group_slot", "deferred"}
+TIME_SHIFT = " - interval "
+"""Part of statements by which the tests move stored times."""
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def queue(connection: Connection, queue_name: str) -> str:
 
 
 def cycle(connection: Connection, other: Connection, queue: str) -> None:
-    """Run everything that touches a group in every way that leads to statements of its own."""
+    """Run every statement about groups."""
     enqueue(connection, queue, "first", "second", "third", group_key="one", priority=1)
     enqueue(connection, queue, "late", group_key="late", delay_seconds=1)
     pass_seconds(other, queue, 2)
@@ -51,7 +51,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> None:
 
 
 @pytest.mark.promise("P13")
-def test_no_statement_about_groups_sorts_scans_or_leaves_the_primary_key(
+def test_statements_about_groups_use_the_primary_key(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     messages = [{"body": "x", "group_key": f"group {number % 500}"} for number in range(4000)]
@@ -62,11 +62,11 @@ def test_no_statement_about_groups_sorts_scans_or_leaves_the_primary_key(
     found = [
         access
         for statement in ran
-        if TEST_S_OWN not in statement or "rowq.deferred" in statement
+        if TIME_SHIFT not in statement or "rowq.deferred" in statement
         for access in accesses(connection, statement)
-        if access.table in GROUPED and not statement.lstrip().startswith("insert")
+        if access.table in TABLES and not statement.lstrip().startswith("insert")
     ]
-    assert {access.table for access in found} == GROUPED
+    assert {access.table for access in found} == TABLES
     for access in found:
         assert access.key == "PRIMARY", access
         assert access.type in {"const", "eq_ref", "ref", "range"}, access
@@ -75,7 +75,7 @@ def test_no_statement_about_groups_sorts_scans_or_leaves_the_primary_key(
 
 
 def statements(admin: Connection, session: Connection, queue: str, group: bool) -> list[str]:
-    """Return the statements that read or write rows as a message ends; another one waits."""
+    """Return the statements on rows when a message ends and another one waits."""
     arguments = {"group_key": "g"} if group else {"dedup_key": "k"}
     enqueue(session, queue, "ends", **arguments)
     enqueue(session, queue, "waits", **arguments)
@@ -90,7 +90,7 @@ def statements(admin: Connection, session: Connection, queue: str, group: bool) 
     ]
 
 
-def test_the_end_of_a_message_takes_six_statements_more_where_its_group_goes_on(
+def test_passing_a_slot_on_takes_at_most_6_statements(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect()
@@ -99,14 +99,14 @@ def test_the_end_of_a_message_takes_six_statements_more_where_its_group_goes_on(
     assert 0 < len(passed_on) - len(keyed) <= 6, passed_on
 
 
-def test_the_end_of_many_reads_the_list_of_their_groups_once(
+def test_releasing_thousands_of_slots_reads_their_list_once(
     connection: Connection, queue: str
 ) -> None:
-    """Element by element, MariaDB took 19 seconds for so many."""
+    """Reading element by element took MariaDB 19 seconds."""
     links = json.dumps([[number, None, "6b6579", 0] for number in range(5000)])
-    began_at = time.monotonic()
+    started_at = time.monotonic()
     connection.execute(
         "call rowq.internal_release_group_slots(%s, %s, true)",
         [queue_id_of(connection, queue), links],
     )
-    assert time.monotonic() - began_at < 3
+    assert time.monotonic() - started_at < 3

@@ -1,4 +1,4 @@
-"""What messages that wait for others cost: plans, statements and locks."""
+"""Predecessors: plans, number of statements and locks."""
 
 import time
 
@@ -21,8 +21,8 @@ from tests.stored_times import tick
 
 LINKED = {"blocked", "successor", "deferred"}
 BY_KEY = LINKED | {"message", "finished", "dead"}
-TEST_S_OWN = " - interval "
-"""Words of the statements that move stored times."""
+TIME_SHIFT = " - interval "
+"""Part of statements by which the tests move stored times."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def complete_next(session: Connection, queue: str, routine: str = "complete") ->
 
 
 def cycle(connection: Connection, other: Connection, queue: str) -> None:
-    """Name messages as predecessors, and end these, in every way that has statements of its own."""
+    """Run every statement about predecessors."""
     first, second, third = enqueue(connection, queue, "1", "2", "3", priority=0)
     for asked in ("hold", "continue", "fail"):
         enqueue(connection, queue, asked, predecessor_ids=[first, third], on_predecessor_dead=asked)
@@ -74,7 +74,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> None:
 
 
 @pytest.mark.promise("P13")
-def test_no_statement_about_predecessors_sorts_scans_or_leaves_the_primary_key(
+def test_statements_about_predecessors_use_the_primary_key(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     [first] = enqueue(connection, queue, "first", priority=9)
@@ -87,7 +87,7 @@ def test_no_statement_about_predecessors_sorts_scans_or_leaves_the_primary_key(
     found = [
         access
         for statement in ran
-        if TEST_S_OWN not in statement or "rowq.deferred" in statement
+        if TIME_SHIFT not in statement or "rowq.deferred" in statement
         for access in accesses(connection, statement)
         if access.table in BY_KEY
         and not statement.lstrip().startswith("insert")
@@ -102,7 +102,7 @@ def test_no_statement_about_predecessors_sorts_scans_or_leaves_the_primary_key(
 
 
 def statements(admin: Connection, session: Connection, queue: str, waiting: int) -> list[str]:
-    """Return the statements that read or write rows as a message ends for which others wait."""
+    """Return the statements on rows when a predecessor ends."""
     [ends] = enqueue(session, queue, "ends")
     for _ in range(waiting):
         enqueue(session, queue, "waits", predecessor_ids=[ends])
@@ -117,7 +117,7 @@ def statements(admin: Connection, session: Connection, queue: str, waiting: int)
     ]
 
 
-def test_the_end_of_a_message_takes_as_many_statements_however_many_wait_for_it(
+def test_end_of_a_predecessor_takes_constant_statements(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect()
@@ -130,22 +130,22 @@ def test_the_end_of_a_message_takes_as_many_statements_however_many_wait_for_it(
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
-def test_a_guest_that_names_what_has_ended_lets_others_go_on(
+def test_naming_an_ended_message_blocks_no_session(
     connection: Connection, connect: Connect, queue: str, level: str
 ) -> None:
-    guest, other = connect(), connect()
+    caller, other = connect(), connect()
     [waits] = enqueue(connection, queue, "waits")
     [ended] = enqueue(connection, queue, "ended")
     call(connection, "cancel", queue_name=queue, message_ids=[ended])
     other.execute("set session innodb_lock_wait_timeout = 1")
-    guest.execute(f"set transaction isolation level {level}")
-    with transaction(guest):
-        [named] = enqueue(guest, queue, "after what has ended", predecessor_ids=[ended])
-        enqueue(guest, queue, "after what is there", predecessor_ids=[waits])
+    caller.execute(f"set transaction isolation level {level}")
+    with transaction(caller):
+        [named] = enqueue(caller, queue, "after ended", predecessor_ids=[ended])
+        enqueue(caller, queue, "after waiting", predecessor_ids=[waits])
         [beside] = enqueue(other, queue, "beside")
-        enqueue(other, queue, "waits, too", predecessor_ids=[waits])
-        enqueue(other, queue, "waits as well", predecessor_ids=[beside])
-        assert call(guest, "get_message", queue_name=queue, message_id=named)[0].state == "blocked"
+        enqueue(other, queue, "waits 2", predecessor_ids=[waits])
+        enqueue(other, queue, "waits 3", predecessor_ids=[beside])
+        assert call(caller, "get_message", queue_name=queue, message_id=named)[0].state == "blocked"
     tick(other, queue)
     call(other, "maintain", queue_name=queue)
     assert call(other, "get_message", queue_name=queue, message_id=named)[0].state == "ready"
@@ -153,7 +153,7 @@ def test_a_guest_that_names_what_has_ended_lets_others_go_on(
 
 @pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13")
-def test_ends_of_predecessors_cost_as_many_pages_beside_an_old_read_view(
+def test_old_read_view_does_not_raise_the_cost_of_resuming(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     viewer = connect()
@@ -162,20 +162,15 @@ def test_ends_of_predecessors_cost_as_many_pages_beside_an_old_read_view(
     viewer.execute("select count(*) from rowq.message")
 
     def step() -> int:
-        """Return the pages of ten ends, each of which lets a message go on."""
+        """Return the pages read to end 10 predecessors, each with a successor."""
         for _ in range(10):
             [ends] = enqueue(connection, queue, "ends")
             enqueue(connection, queue, "waits", predecessor_ids=[ends])
 
         def work() -> None:
             for row in dequeue(connection, queue, 10):
-                call(
-                    connection,
-                    "complete",
-                    queue_name=queue,
-                    claim_id=row.claim_id,
-                    message_ids=[row.message_id],
-                )
+                own = {"claim_id": row.claim_id, "message_ids": [row.message_id]}
+                call(connection, "complete", queue_name=queue, **own)
 
         until_quiet(connection)
         cost = pages(connection, work)
@@ -194,16 +189,16 @@ def test_ends_of_predecessors_cost_as_many_pages_beside_an_old_read_view(
 
 
 def step_of_load(connection: Connection, queue: str) -> None:
-    """Send twenty messages for each of which another one waits, and finish all."""
+    """Enqueue 20 messages with a successor each, and complete all."""
     messages: list[dict[str, object]] = [{"body": "x"}] * 20
-    messages += [{"body": "x", "predecessor_positions": [place]} for place in range(1, 21)]
+    messages += [{"body": "x", "predecessor_positions": [number]} for number in range(1, 21)]
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     while rows := dequeue(connection, queue, 50):
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
 
 
 @pytest.mark.promise("P10", "P26")
-def test_what_gives_a_message_back_beside_a_producer_that_has_named_it_leaves_its_error_out(
+def test_return_of_a_message_a_producer_names_drops_its_error(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, other = connect(), connect()
@@ -212,14 +207,8 @@ def test_what_gives_a_message_back_beside_a_producer_that_has_named_it_leaves_it
     other.execute("set session innodb_lock_wait_timeout = 1")
     with transaction(producer):
         enqueue(producer, queue, "after", predecessor_ids=[leased])
-        done = call_one(
-            other,
-            "retry_later",
-            queue_name=queue,
-            claim_id=claim,
-            delay_seconds=0.5,
-            error="broken",
-        )
+        options = {"claim_id": claim, "delay_seconds": 0.5, "error": "broken"}
+        done = call_one(other, "retry_later", queue_name=queue, **options)
         assert done.outcome == "retrying"
         assert dequeue(connection, queue) == []
         time.sleep(0.6)
@@ -233,7 +222,7 @@ def test_what_gives_a_message_back_beside_a_producer_that_has_named_it_leaves_it
 
 @pytest.mark.promise("P10", "P27")
 @pytest.mark.parametrize("end", ["fail_now", "retry_later", "reap"])
-def test_a_death_waits_for_no_producer_and_keeps_its_error(
+def test_death_does_not_wait_for_a_producer_and_keeps_its_error(
     connection: Connection, connect: Connect, queue: str, end: str
 ) -> None:
     producer, other = connect(), connect()
@@ -266,13 +255,11 @@ def test_a_death_waits_for_no_producer_and_keeps_its_error(
 
 
 @pytest.mark.promise("P13")
-def test_health_looks_at_the_newest_ten_thousand_of_the_dead(
-    connection: Connection, queue: str
-) -> None:
+def test_health_checks_the_newest_10000_dead_messages(connection: Connection, queue: str) -> None:
     [first] = enqueue(connection, queue, "first")
     enqueue(connection, queue, "second", predecessor_ids=[first])
     complete_next(connection, queue, "fail_now")
-    ((part,),) = connection.execute(
+    ((queue_id,),) = connection.execute(
         "select queue_id from rowq.queue where queue_name = %s", [queue]
     ).fetchall()
 
@@ -290,10 +277,10 @@ def test_health_looks_at_the_newest_ten_thousand_of_the_dead(
         " select %s, %s + j.place, 11, 1, utc_timestamp(6)"
         " from json_table(concat('[0', repeat(',0', 9999), ']'),"
         " '$[*]' columns (place for ordinality)) j",
-        [part, first + 10],
+        [queue_id, first + 10],
     )
     assert waiting() == 0
     connection.execute(
-        "delete from rowq.dead where queue_id = %s and message_id = %s", [part, first + 11]
+        "delete from rowq.dead where queue_id = %s and message_id = %s", [queue_id, first + 11]
     )
     assert waiting() == 1

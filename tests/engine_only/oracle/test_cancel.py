@@ -1,4 +1,4 @@
-"""Cancelling on Oracle: settings of sessions, what it reads, long headers, and old snapshots."""
+"""cancel on Oracle: session settings, reads, long headers and old snapshots."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,19 +28,19 @@ from tests.helpers.queues import Connect
 CANNOT_SERIALIZE = 8177
 ENDS = ("complete", "retry_later", "release", "fail_now", "extend_lease")
 LONG = "\N{SNAKE} é" * 12_000
-"""A header whose text no varchar2 holds."""
+"""A header value that is too long for a varchar2."""
 
 
 def cancel(connection: Connection, queue: str, ids: list[int]) -> list[str]:
-    """Cancel messages that a worker may hold."""
-    given = {"queue_name": queue, "message_ids": ids, "include_leased": True}
-    return [row.outcome for row in call(connection, "cancel", **given)]
+    """Cancel messages, leased ones included; return the outcomes."""
+    arguments = {"queue_name": queue, "message_ids": ids, "include_leased": True}
+    return [row.outcome for row in call(connection, "cancel", **arguments)]
 
 
 @pytest.mark.pitfall("oracle 34")
 @pytest.mark.promise("P10", "P15")
 @pytest.mark.parametrize("setting", STRANGE)
-def test_filters_compare_bytes_whatever_the_session_has_set(
+def test_filters_compare_bytes_under_any_session_settings(
     connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
     words = ("ii-I", "II-i", "iiI", "ii_I", "\N{LATIN SMALL LETTER DOTLESS I}i-I", "íi-I")
@@ -49,8 +49,12 @@ def test_filters_compare_bytes_whatever_the_session_has_set(
         dialect_of(strange).execute(strange, f"alter session set {change}")
     dead = {word: make_dead(connection, queue, "x", message_type=word)[0] for word in words}
     later, sooner = (datetime.now(UTC) + timedelta(days=days) for days in (1, -1))
-    given: dict[str, Any] = {"queue_name": queue, "message_type": words[0], "died_before": later}
-    assert outcomes(call(strange, "reset", **given)) == {dead[words[0]]: "reset"}
+    arguments: dict[str, Any] = {
+        "queue_name": queue,
+        "message_type": words[0],
+        "died_before": later,
+    }
+    assert outcomes(call(strange, "reset", **arguments)) == {dead[words[0]]: "reset"}
     for word in words:
         enqueue(connection, queue, "x", group_key=word, headers={"tint-é": 1, word[1:]: word})
     found = call_one(strange, "cancel_many", queue_name=queue, group_key=words[0])
@@ -73,32 +77,32 @@ def test_filters_compare_bytes_whatever_the_session_has_set(
     ],
     ids=["long", "empty", "38 digits", "below 0"],
 )
-def test_a_header_that_no_varchar2_or_integer_holds_is_found_by_its_text(
+def test_cancel_many_matches_very_long_and_large_header_values(
     connection: Connection, queue: str, value: Any, text: str, other: str
 ) -> None:
     enqueue(connection, queue, "x", headers={"tint": value})
     for tried, count in ((other, 0), (text, 1)):
-        given = {"queue_name": queue, "header_name": "tint", "header_value": tried}
-        assert call_one(connection, "cancel_many", **given).cancelled == count
+        arguments = {"queue_name": queue, "header_name": "tint", "header_value": tried}
+        assert call_one(connection, "cancel_many", **arguments).cancelled == count
     assert counts(connection, queue) == (0, 0, 0, 0)
 
 
 @pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P34")
 @pytest.mark.parametrize("routine", ENDS)
-@pytest.mark.parametrize("is_noted_before", [False, True])
-def test_a_serializable_end_does_not_miss_what_was_cancelled_since_it_began(
+@pytest.mark.parametrize("has_cancels", [False, True])
+def test_serializable_end_fails_if_a_message_was_cancelled_since(
     connection: Connection,
     connect: Connect,
     queue: str,
     routine: str,
     *,
-    is_noted_before: bool,
+    has_cancels: bool,
 ) -> None:
-    """The note of another message is there already, and to write it again is a change."""
+    """Recording another message's cancel again counts as a change."""
     first, second = enqueue(connection, queue, "first", "second")
     claim = dequeue(connection, queue, 2)[0].claim_id
-    if is_noted_before:
+    if has_cancels:
         assert cancel(connection, queue, [first]) == ["requested"]
     strict = connect()
     dialect = dialect_of(strict)
@@ -109,39 +113,39 @@ def test_a_serializable_end_does_not_miss_what_was_cancelled_since_it_began(
         call(strict, routine, queue_name=queue, claim_id=claim)
     assert number_of(caught.value) == CANNOT_SERIALIZE
     dialect.rollback(strict)
-    told = call_one(connection, "extend_lease", queue_name=queue, claim_id=claim).cancel_ids
-    assert sorted(told) == ([first, second] if is_noted_before else [second])
+    ids = call_one(connection, "extend_lease", queue_name=queue, claim_id=claim).cancel_ids
+    assert sorted(ids) == ([first, second] if has_cancels else [second])
 
 
-def walks(server: OracleServer, connection: Connection, *words: str) -> list[Plan]:
-    """Return the plans of the statements with these words."""
+def plans_of(server: OracleServer, connection: Connection, *words: str) -> list[Plan]:
+    """Return the plans of statements that contain these words."""
     return [plan for plan in plans(server, connection) if all(word in plan.text for word in words)]
 
 
 @pytest.mark.pitfall("oracle 36")
 @pytest.mark.promise("P13", "P34")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_cancelling_goes_by_keys_and_walks_what_is_leased_once(
+def test_cancel_uses_keys_and_scans_leased_once(
     server: OracleServer, connection: Connection, queue: str, *, is_planned_while_empty: bool
 ) -> None:
-    def every_look() -> None:
+    def cycle() -> None:
         ids = enqueue(connection, queue, "first", message_type="mail", priority=0)
         claim = dequeue_one(connection, queue).claim_id
         assert cancel(connection, queue, ids) == ["requested"]
         call(connection, "extend_lease", queue_name=queue, claim_id=claim)
         call(connection, "fail_now", queue_name=queue, claim_id=claim)
         make_dead(connection, queue, "dead", message_type="mail", priority=0)
-        given = {"queue_name": queue, "message_type": "mail", "max_messages": 100}
-        call(connection, "reset", **given, died_before=datetime.now(UTC))
-        call(connection, "cancel_many", **given)
+        arguments = {"queue_name": queue, "message_type": "mail", "max_messages": 100}
+        call(connection, "reset", **arguments, died_before=datetime.now(UTC))
+        call(connection, "cancel_many", **arguments)
 
     if is_planned_while_empty:
-        every_look()
+        cycle()
     fill(connection, queue, LARGE)
-    every_look()
+    cycle()
     wrong = [plan.shown for plan in plans(server, connection) if list(plan.faults())]
     assert wrong == []
-    found = walks(server, connection, "rowq_leased l", "from table(:")
+    found = plans_of(server, connection, "rowq_leased l", "from table(:")
     assert found
     for plan in found:
         steps = [step for step in plan.steps if step.table == "ROWQ_LEASED_PK"]
@@ -151,7 +155,7 @@ def test_cancelling_goes_by_keys_and_walks_what_is_leased_once(
 
 @pytest.mark.pitfall("oracle 19")
 @pytest.mark.promise("P13", "P34")
-def test_cancelling_what_a_worker_holds_reads_few_blocks_beside_a_large_backlog(
+def test_cancel_of_leased_reads_few_blocks_of_a_large_queue(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
     fill(connection, queue, LARGE)
@@ -163,5 +167,5 @@ def test_cancelling_what_a_worker_holds_reads_few_blocks_beside_a_large_backlog(
         assert cancel(connection, queue, ids) == ["requested"]
         found.append(reads(server, connection) - before)
         call(connection, "release", queue_name=queue, claim_id=claim)
-    # The tables have hundreds of blocks each, and a call walks a few indexes.
+    # The tables have hundreds of blocks each, and a call scans a few indexes.
     assert min(found) < 100

@@ -1,4 +1,4 @@
-"""Predecessors on Oracle: what stands there for shared locks of rows, and for old snapshots."""
+"""Predecessors on Oracle: replacements for shared row locks, and old snapshots."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine_only.oracle.test_groups import (
     OF_QUEUE,
-    PATIENCE_MS,
+    TIMEOUT_MS,
     finish,
     maintain_later,
     work_off,
@@ -22,11 +22,11 @@ from tests.helpers.queues import Connect
 
 CANNOT_SERIALIZE = 8177
 FAILURES: dict[str, dict[str, Any]] = {"fail_now": {}, "retry_later": {"delay_seconds": 60}}
-"""What writes an error to the row of a message, with its other arguments."""
+"""Routines that write an error to the message row, and their arguments."""
 
 
-def notes(connection: Connection, queue: str) -> int:
-    """Return how many blocked messages are committed that are to be looked at again."""
+def deferred_checks(connection: Connection, queue: str) -> int:
+    """Return the number of committed deferred checks of messages."""
     query = f"select count(*) from rowq_deferred where message_id is not null and {OF_QUEUE}"
     ((count,),) = dialect_of(connection).execute(connection, query, [queue]).fetchall()
     return int(count)
@@ -34,42 +34,42 @@ def notes(connection: Connection, queue: str) -> int:
 
 @pytest.mark.pitfall("oracle 30")
 @pytest.mark.promise("P25", "P26")
-def test_the_second_producer_that_names_a_message_leaves_a_note_and_waits_for_nobody(
+def test_second_producer_naming_a_message_defers_without_waiting(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     first, second = connect(), connect()
-    second.call_timeout = PATIENCE_MS
+    second.call_timeout = TIMEOUT_MS
     [named] = enqueue(connection, queue, "named")
     with transaction(first):
         enqueue(first, queue, "a", predecessor_ids=[named])
         enqueue(second, queue, "b", predecessor_ids=[named])
-        assert notes(connection, queue) == 1
+        assert deferred_checks(connection, queue) == 1
         maintain_later(connection, queue)
-        assert notes(connection, queue) == 1, "the row is held"
+        assert deferred_checks(connection, queue) == 1, "the row is locked"
     maintain_later(connection, queue)
-    assert notes(connection, queue) == 0
+    assert deferred_checks(connection, queue) == 0
     assert sorted(work_off(connection, queue)) == ["a", "b", "named"]
 
 
 @pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P26")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
-def test_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
+def test_complete_defers_a_row_that_a_producer_has_locked(
     connection: Connection, connect: Connect, queue: str, ending: str
 ) -> None:
     producer, worker = connect(), connect()
-    worker.call_timeout = PATIENCE_MS
+    worker.call_timeout = TIMEOUT_MS
     [named] = enqueue(connection, queue, "named")
     row = dequeue_one(connection, queue)
     dialect_of(producer).begin(producer)
     enqueue(producer, queue, "waits", predecessor_ids=[named])
     finish(worker, queue, row)
-    assert notes(connection, queue) == 1
+    assert deferred_checks(connection, queue) == 1
     maintain_later(worker, queue)
-    assert notes(connection, queue) == 1, "the row is held"
+    assert deferred_checks(connection, queue) == 1, "the row is locked"
     getattr(dialect_of(producer), ending)(producer)
     maintain_later(worker, queue)
-    assert notes(connection, queue) == 0
+    assert deferred_checks(connection, queue) == 0
     assert not call(connection, "get_message", queue_name=queue, message_id=named)
     assert work_off(connection, queue) == (["waits"] if ending == "commit" else [])
 
@@ -78,7 +78,7 @@ def test_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
 @pytest.mark.promise("P10", "P27")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 @pytest.mark.parametrize("routine", FAILURES)
-def test_a_failure_waits_for_a_producer_and_reads_the_flag_as_it_is_then(
+def test_failure_waits_for_a_producer_and_sees_its_successor(
     server: OracleServer,
     connection: Connection,
     connect: Connect,
@@ -86,32 +86,32 @@ def test_a_failure_waits_for_a_producer_and_reads_the_flag_as_it_is_then(
     routine: str,
     ending: str,
 ) -> None:
-    """Only the row has the error, so it is not passed over."""
+    """The error is stored in the row only, so the row is not skipped."""
     producer, worker = connect(), connect()
     [named] = enqueue(connection, queue, "named")
     claim = dequeue_one(connection, queue).claim_id
-    given = {"queue_name": queue, "claim_id": claim, "error": "broken", **FAILURES[routine]}
+    arguments = {"queue_name": queue, "claim_id": claim, "error": "broken", **FAILURES[routine]}
     dialect_of(producer).begin(producer)
     enqueue(producer, queue, "waits", predecessor_ids=[named], on_predecessor_dead="continue")
     with ThreadPoolExecutor(1) as thread:
-        running = thread.submit(lambda: call(worker, routine, **given))
+        running = thread.submit(lambda: call(worker, routine, **arguments))
         wait_until_blocked(server, server.session_id(worker))
         getattr(dialect_of(producer), ending)(producer)
         running.result(20)
     row = call_one(connection, "get_message", queue_name=queue, message_id=named)
     is_dead = routine == "fail_now"
     assert (row.state, row.last_error) == ("dead" if is_dead else "delayed", "broken")
-    goes_on = is_dead and ending == "commit"
-    assert work_off(connection, queue) == (["waits"] if goes_on else [])
+    resumes = is_dead and ending == "commit"
+    assert work_off(connection, queue) == (["waits"] if resumes else [])
 
 
 @pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P25", "P26")
-@pytest.mark.parametrize("shown", [[], ["shown"]], ids=["nobody waits", "one waits"])
-def test_a_serializable_completion_leaves_who_came_to_wait_since_it_began_to_maintain(
+@pytest.mark.parametrize("shown", [[], ["shown"]], ids=["no successor", "one successor"])
+def test_serializable_complete_defers_successors_added_since(
     connection: Connection, connect: Connect, queue: str, shown: list[str]
 ) -> None:
-    """It cannot lock the row, which was named again since, and takes it for one that is held."""
+    """It cannot lock the row, which was named again since, and treats it as locked."""
     strict = connect()
     dialect = dialect_of(strict)
     [named] = enqueue(connection, queue, "named")
@@ -123,18 +123,18 @@ def test_a_serializable_completion_leaves_who_came_to_wait_since_it_began_to_mai
     enqueue(connection, queue, "not shown", predecessor_ids=[named])
     finish(strict, queue, row)
     dialect.commit(strict)
-    assert notes(connection, queue) == 1
+    assert deferred_checks(connection, queue) == 1
     assert work_off(connection, queue) == shown
     maintain_later(connection, queue)
-    assert notes(connection, queue) == 0
+    assert deferred_checks(connection, queue) == 0
     assert work_off(connection, queue) == ["not shown"]
 
 
 @pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P25")
 @pytest.mark.parametrize("routine", FAILURES)
-@pytest.mark.parametrize("shown", [[], ["shown"]], ids=["nobody waits", "one waits"])
-def test_a_serializable_failure_does_not_miss_who_came_to_wait_since_it_began(
+@pytest.mark.parametrize("shown", [[], ["shown"]], ids=["no successor", "one successor"])
+def test_serializable_end_fails_if_a_successor_was_added_since(
     connection: Connection, connect: Connect, queue: str, shown: list[str], routine: str
 ) -> None:
     strict = connect()
@@ -156,10 +156,10 @@ def test_a_serializable_failure_does_not_miss_who_came_to_wait_since_it_began(
 
 @pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P25")
-def test_no_serializable_transaction_locks_a_message_that_was_named_again_since_it_began(
+def test_serializable_transaction_locks_no_message_named_since(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """The flag is set already, and an update to the same value is a change all the same."""
+    """The flag is already set, but an update to the same value is a change."""
     strict = connect()
     dialect = dialect_of(strict)
     [named] = enqueue(connection, queue, "named")
@@ -179,19 +179,16 @@ def test_no_serializable_transaction_locks_a_message_that_was_named_again_since_
 
 
 @pytest.mark.promise("P25", "P26")
-def test_a_list_of_predecessors_that_no_varchar2_holds_is_kept_and_read(
-    connection: Connection, queue: str
-) -> None:
+def test_list_of_5000_predecessors_is_stored_and_read(connection: Connection, queue: str) -> None:
     rows = call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 5000)
     ids = [row.message_id for row in rows]
     [last] = enqueue(connection, queue, "last", predecessor_ids=ids)
     claims = {
         row.message_id: row.claim_id for _ in range(5) for row in dequeue(connection, queue, 1000)
     }
-    for one in reversed(ids[-3:]):
-        call(
-            connection, "complete", queue_name=queue, claim_id=claims[one], message_ids=[one]
-        )  # fmt: skip
+    for message_id in reversed(ids[-3:]):
+        own = {"claim_id": claims[message_id], "message_ids": [message_id]}
+        call(connection, "complete", queue_name=queue, **own)
     row = call_one(connection, "get_message", queue_name=queue, message_id=last)
     assert (row.state, row.waits_for) == ("blocked", ids[-4])
     for claim in set(claims.values()):

@@ -1,4 +1,4 @@
-"""What cancelling reads: claims by one walk, and messages by their keys."""
+"""cancel scans the claims once, and finds messages by key."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +14,8 @@ from tests.helpers.calls import call
 from tests.helpers.queues import CheckedQueue
 
 
-def walks(plans: list[Any], table: str) -> list[Any]:
-    """Return the nodes that read a table, with how often each ran."""
+def scans(plans: list[Any], table: str) -> list[Any]:
+    """Return the plan nodes that scan a table."""
     return [
         node
         for plan in plans
@@ -35,13 +35,13 @@ def cancel_many(session: Connection) -> int:
 
 
 def reset(session: Connection) -> int:
-    given = {"message_type": "mail", "died_before": datetime.now(UTC), "max_messages": 10}
-    return len(call(session, "reset", queue_name="q", **given))
+    filters = {"message_type": "mail", "died_before": datetime.now(UTC), "max_messages": 10}
+    return len(call(session, "reset", queue_name="q", **filters))
 
 
 @pytest.mark.promise("P13", "P34")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_every_look_of_a_cancel_goes_by_the_key(
+def test_cancel_cancel_many_and_reset_use_indexes(
     open_owner: Open, own_queue: CheckedQueue, *, is_planned_while_empty: bool
 ) -> None:
     watched = Watched(open_owner())
@@ -61,11 +61,10 @@ def test_every_look_of_a_cancel_goes_by_the_key(
     plans = watched.run(lambda session: outcomes.extend(cancel(session, ids[1000:3000])))
     assert outcomes == ["requested"] * 2000
     assert faults(plans) == set()
-    looks = [node for node in walks(plans, "claim") if node["Actual Rows"] > 1]
-    assert [node["Actual Loops"] for node in looks] == [1]
-    assert all(node["Actual Rows"] == 0 for node in walks(plans, "ready"))
-    told = own_queue.call_one("extend_lease", claim_id=claims[0]).cancel_ids
-    assert len(told) == 10
+    of_claims = [node for node in scans(plans, "claim") if node["Actual Rows"] > 1]
+    assert [node["Actual Loops"] for node in of_claims] == [1]
+    assert all(node["Actual Rows"] == 0 for node in scans(plans, "ready"))
+    assert len(own_queue.call_one("extend_lease", claim_id=claims[0]).cancel_ids) == 10
 
     counts: list[int] = []
     plans = watched.run(lambda session: counts.append(cancel_many(session)))
@@ -77,20 +76,20 @@ def test_every_look_of_a_cancel_goes_by_the_key(
 
 
 @pytest.mark.promise("P08", "P34")
-def test_a_heartbeat_that_waited_holds_for_its_whole_lease_from_then_on(
+def test_heartbeat_that_waited_gets_its_full_lease(
     server: Server, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     holder, worker = open_owner(), open_owner()
     own_queue.call("enqueue_batch", messages=[{}])
     [row] = own_queue.dequeue(1)
-    given = {"queue_name": "q", "claim_id": row.claim_id, "lease_seconds": 1000}
+    arguments = {"queue_name": "q", "claim_id": row.claim_id, "lease_seconds": 1000}
     with ThreadPoolExecutor(1) as pool:
         with holder.transaction():
             assert cancel(holder, [row.message_id]) == ["requested"]
-            beating = pool.submit(call, worker, "extend_lease", **given)
+            beating = pool.submit(call, worker, "extend_lease", **arguments)
             wait_until_blocked(server, server.session_id(worker), by=server.session_id(holder))
             time.sleep(0.2)
             [(before,)] = holder.execute("select clock_timestamp()").fetchall()
-        [told] = beating.result(20)
-    assert told.cancel_ids == [row.message_id]
-    assert told.lease_until - before >= timedelta(seconds=1000)
+        [extended] = beating.result(20)
+    assert extended.cancel_ids == [row.message_id]
+    assert extended.lease_until - before >= timedelta(seconds=1000)

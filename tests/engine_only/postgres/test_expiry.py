@@ -1,4 +1,4 @@
-"""Expiry on PostgreSQL: what it costs those that do not use it, its plans, and old snapshots."""
+"""Expiry on PostgreSQL: plans, cost and old snapshots."""
 
 from typing import Any
 
@@ -13,22 +13,22 @@ from tests.stored_times import pass_seconds
 QUEUE = "expiring"
 
 LAG = 25
-"""Buffers of the dead rows, up to 2,000, that the safe floor may be behind the first live one."""
+"""Buffers of up to 2,000 dead rows between the safe floor and the first live row."""
 
 
 def fill(connection: Connection, count: int, **options: Any) -> None:
-    """Enqueue messages that expire after a minute unless another time is given."""
+    """Enqueue messages that expire, after 60 seconds by default."""
     messages = [{"body": "x", "expire_seconds": 60, **options}] * count
     call(connection, "enqueue_batch", queue_name=QUEUE, messages=messages)
 
 
 def maintain(connection: Connection) -> int:
-    """Call maintain and return how many messages it has withdrawn."""
+    """Call maintain and return how many messages expired."""
     return int(call_one(connection, "maintain", queue_name=QUEUE).expired)
 
 
 def cycle(connection: Connection) -> None:
-    """Let messages expire in each place, and look for one that is leased."""
+    """Let messages expire in each state, and check a leased one."""
     fill(connection, 3)
     fill(connection, 3, delay_seconds=1000)
     fill(connection, 3, group_key="a")
@@ -44,12 +44,12 @@ def cycle(connection: Connection) -> None:
 @pytest.mark.slow("100,000 messages")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
+def test_expiry_uses_indexes_with_plans_of_empty_tables(
     owner: Connection, open_owner: Open, archive_days: int
 ) -> None:
     call(owner, "create_queue", queue_name=QUEUE, archive_days=archive_days)
     early = Watched(open_owner())
-    for _ in range(7):  # The first five calls may each be planned anew.
+    for _ in range(7):  # The first 5 calls may get a custom plan each.
         early.run(cycle)
     for _ in range(5):
         messages = [{"body": "x", "expire_seconds": 9000}] * 10000
@@ -63,21 +63,19 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
 
 
 @pytest.mark.promise("P13", "P32", "P36")
-def test_many_of_one_moment_are_not_compared_with_each_other(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_expiry_does_not_compare_rows_of_the_same_time(owner: Connection, open_owner: Open) -> None:
     call(owner, "create_queue", queue_name=QUEUE, result_seconds=60)
     watched = Watched(open_owner())
     fill(owner, 5000)
     pass_seconds(owner, QUEUE, 61)
-    withdrawn = watched.run(maintain)
+    plans = watched.run(maintain)
     pass_seconds(owner, QUEUE, 61)
-    removed = max(thrown_away(plan) for plan in [*withdrawn, *watched.run(maintain)])
+    removed = max(thrown_away(plan) for plan in [*plans, *watched.run(maintain)])
     assert removed <= 1000
 
 
 def thrown_away(plan: Plan) -> int:
-    """Return how many rows, or pairs of rows, the nodes of a plan looked at for nothing."""
+    """Return the number of rows that a plan's filters removed."""
     kinds = ("Rows Removed by Filter", "Rows Removed by Join Filter")
     return sum(
         int(node.get(kind, 0) * node["Actual Loops"])
@@ -87,12 +85,12 @@ def thrown_away(plan: Plan) -> int:
 
 
 def only_of_expiry(plans: list[Plan]) -> list[Plan]:
-    """Leave out what the test itself runs to let time pass."""
+    """Leave out the statements that let time pass."""
     return [plan for plan in plans if "interval '61' second" not in plan["Query Text"]]
 
 
 def cost(watched: Watched) -> int:
-    """Return the buffers of the notes that maintain touches to withdraw one of three messages."""
+    """Return the buffers of expiry that maintain reads to expire one message: the least of 3."""
     costs: list[int] = []
     for _ in range(3):
         fill(watched.connection, 1, expire_seconds=0.001)
@@ -108,7 +106,7 @@ def cost(watched: Watched) -> int:
 @pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.parametrize("leased", [False, True])
-def test_a_held_snapshot_does_not_make_it_dearer_while_messages_expire(
+def test_held_snapshot_does_not_raise_the_cost_of_expiry(
     owner: Connection, open_owner: Open, leased: bool
 ) -> None:
     call(owner, "create_queue", queue_name=QUEUE)

@@ -1,4 +1,4 @@
-"""What groups cost: plans, statements and buffers."""
+"""Groups: plans, number of statements and buffers."""
 
 import pytest
 
@@ -20,7 +20,7 @@ TABLES = {"group_waiting", "group_slot", "deferred"}
 
 
 def cycle(connection: Connection, other: Connection) -> None:
-    """Run everything that touches a group in every way that leads to statements of its own."""
+    """Run every statement about groups whose plan is cached."""
     keyed = [{"body": "x", "group_key": f"new {number % 3}"} for number in range(9)]
     call(connection, "enqueue_batch", queue_name="hot", messages=keyed)
     enqueue(connection, "hot", "first", "second", "third", group_key="one", priority=1)
@@ -42,7 +42,7 @@ def cycle(connection: Connection, other: Connection) -> None:
 
 
 def rare(connection: Connection) -> None:
-    """Run what plans each call anew, by the sizes that the tables have then."""
+    """Run statements that get a custom plan each time."""
     call(connection, "reset", queue_name="hot")
     ids = enqueue(connection, "hot", "a", "b", "c", group_key="cancelled")
     call(connection, "cancel", queue_name="hot", message_ids=ids[1:])
@@ -50,7 +50,7 @@ def rare(connection: Connection) -> None:
 
 
 def fill(connection: Connection) -> None:
-    """Put 100,000 messages that wait, 10,000 groups and 10,000 slots into the tables."""
+    """Enqueue 100,000 messages that wait in 10,000 groups."""
     for turn in range(10):
         messages = [
             {"body": "x" * 50, "group_key": f"group {number}", "priority": 9 - turn % 2}
@@ -63,12 +63,10 @@ def fill(connection: Connection) -> None:
 
 @pytest.mark.slow("100,000 messages")
 @pytest.mark.promise("P13")
-def test_a_session_that_planned_on_empty_tables_finds_groups_by_indexes(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_groups_use_indexes_with_plans_of_empty_tables(owner: Connection, open_owner: Open) -> None:
     call(owner, "create_queue", queue_name="hot")
     early, other = Watched(open_owner()), open_owner()
-    for _ in range(7):  # The first five calls may each be planned anew.
+    for _ in range(7):  # The first 5 calls may get a custom plan each.
         early.run(lambda own: cycle(own, other))
     early.run(rare)
     fill(owner)
@@ -85,7 +83,7 @@ def test_a_session_that_planned_on_empty_tables_finds_groups_by_indexes(
 
 
 def of_groups(found: set[str]) -> set[str]:
-    """Return those of the faults that are about a table of groups."""
+    """Return the faults about tables of groups."""
     return {fault for fault in found if any(table in fault.split(":")[0] for table in TABLES)}
 
 
@@ -106,14 +104,14 @@ def sorts(plans: list[Plan]) -> set[str]:
 
 
 def statements(plans: list[Plan]) -> int:
-    """Return how many statements have read or written a table."""
+    """Return the number of statements that read or write a table."""
     return sum(
         any(node.get("Relation Name") in STORED for node in nodes(plan["Plan"])) for plan in plans
     )
 
 
 def cost_of_complete(watched: Watched, count: int, group: bool, behind: bool) -> int:
-    """Return how many statements it takes to complete `count` messages of groups, or of none."""
+    """Return the number of statements to complete `count` messages, in groups or without."""
     messages = [{"group_key": f"g {number}"} if group else {} for number in range(count)]
     call(watched.connection, "enqueue_batch", queue_name="hot", messages=messages)
     if behind:
@@ -127,32 +125,21 @@ def cost_of_complete(watched: Watched, count: int, group: bool, behind: bool) ->
     return found
 
 
-@pytest.mark.parametrize("behind", [True, False], ids=["passed on", "given back"])
-def test_the_end_of_a_message_takes_four_statements_more_where_it_has_a_group(
-    owner: Connection, behind: bool
+@pytest.mark.parametrize(("count", "most"), [(1, 4), (50, 50 + 5)])
+@pytest.mark.parametrize("behind", [True, False], ids=["passed", "deleted"])
+def test_complete_takes_few_statements_more_in_groups(
+    owner: Connection, behind: bool, count: int, most: int
 ) -> None:
     call(owner, "create_queue", queue_name="hot")
     watched = Watched(owner)
     for _ in range(3):
-        cost_of_complete(watched, 1, True, behind)
-    plain = cost_of_complete(watched, 1, False, False)
-    assert 0 < cost_of_complete(watched, 1, True, behind) - plain <= 4
-
-
-@pytest.mark.parametrize("behind", [True, False], ids=["passed on", "given back"])
-def test_a_batch_of_groups_takes_one_statement_a_message_and_five_more(
-    owner: Connection, behind: bool
-) -> None:
-    call(owner, "create_queue", queue_name="hot")
-    watched = Watched(owner)
-    for _ in range(3):
-        cost_of_complete(watched, 50, True, behind)
-    plain = cost_of_complete(watched, 50, False, False)
-    assert cost_of_complete(watched, 50, True, behind) - plain <= 50 + 5
+        cost_of_complete(watched, count, True, behind)
+    plain = cost_of_complete(watched, count, False, False)
+    assert 0 < cost_of_complete(watched, count, True, behind) - plain <= most
 
 
 def end_cost(connection: Connection) -> int:
-    """Return the buffers that it takes to complete a message and to pass its group on."""
+    """Return the buffers to complete a message and pass its slot on: the least of 5."""
     costs: list[int] = []
     for _ in range(5):
         [row] = dequeue(connection, "hot", 1)
@@ -167,7 +154,7 @@ def end_cost(connection: Connection) -> int:
 
 @pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
-def test_a_held_snapshot_does_not_make_dequeue_dearer_while_groups_take_turns(
+def test_held_snapshot_does_not_raise_the_cost_of_groups(
     owner: Connection, open_owner: Open
 ) -> None:
     call(owner, "create_queue", queue_name="hot")
@@ -190,13 +177,13 @@ def test_a_held_snapshot_does_not_make_dequeue_dearer_while_groups_take_turns(
             call_one(owner, "maintain", queue_name="hot")
     dequeue_after, end_after = dequeue_cost_of(session), end_cost(session)
     assert dequeue_after <= 1.5 * dequeue_before + FLOOR_LAG, (dequeue_before, dequeue_after)
-    # The end of a message walks the dead rows of its own group, and of no other.
+    # Ending a message scans the dead rows of its own group only.
     assert end_after <= end_before + turns + FLOOR_LAG, (end_before, end_after)
     holder.execute("rollback")
 
 
 def dequeue_cost_of(connection: Connection) -> int:
-    """Return the buffers that the cheapest of six dequeues touches; each is rolled back."""
+    """Return the buffers of a dequeue that is rolled back: the least of 6."""
     costs: list[int] = []
     for _ in range(6):
         connection.execute("begin")

@@ -1,4 +1,4 @@
-"""What messages that wait for others cost: plans, statements, buffers, rows written."""
+"""Predecessors: plans, number of statements, buffers and rows written."""
 
 import random
 
@@ -17,7 +17,7 @@ TABLES = {"blocked", "successor", "deferred"}
 
 
 def cycle(connection: Connection, other: Connection) -> None:
-    """Let messages wait, go on, and fail in every way that leads to statements of its own."""
+    """Run every statement about predecessors."""
     steps = [{"priority": 0}, {"predecessor_positions": [1]}, {"predecessor_positions": [1, 2]}]
     call(connection, "enqueue_batch", queue_name="hot", messages=steps)
     for dead in ("hold", "continue", "fail"):
@@ -29,7 +29,7 @@ def cycle(connection: Connection, other: Connection) -> None:
             connection, "hot", "third", predecessor_ids=[first, second], on_predecessor_dead=dead
         )
         enqueue(connection, "hot", "late", predecessor_ids=[second], delay_seconds=1000)
-        enqueue(connection, "hot", "tied", predecessor_ids=[first], group_key="a")
+        enqueue(connection, "hot", "in a group", predecessor_ids=[first], group_key="a")
         for routine in ("complete", "fail_now", "complete", "complete"):
             for row in dequeue(connection, "hot", 1):
                 call(connection, routine, queue_name="hot", claim_id=row.claim_id)
@@ -43,7 +43,7 @@ def cycle(connection: Connection, other: Connection) -> None:
 
 
 def fill(connection: Connection) -> None:
-    """Let 50,000 messages wait for 10,000, and 10,000 for one."""
+    """Enqueue 50,000 successors of 10,000 messages, and 10,000 of one."""
     for _ in range(5):
         rows = call(connection, "enqueue_batch", queue_name="hot", messages=[{}] * 2000)
         messages = [{"predecessor_ids": [row.message_id]} for row in rows] * 5
@@ -54,12 +54,12 @@ def fill(connection: Connection) -> None:
 
 
 @pytest.mark.promise("P13")
-def test_a_session_that_planned_on_empty_tables_finds_what_waits_by_indexes(
+def test_predecessors_use_indexes_with_plans_of_empty_tables(
     owner: Connection, open_owner: Open
 ) -> None:
     call(owner, "create_queue", queue_name="hot")
     early, other = Watched(open_owner()), open_owner()
-    for _ in range(7):  # The first five calls may each be planned anew.
+    for _ in range(7):  # The first 5 calls may get a custom plan each.
         early.run(lambda own: cycle(own, other))
     fill(owner)
     assert faults(early.run(lambda own: cycle(own, other))) == set(), "before analyze"
@@ -72,7 +72,7 @@ def test_a_session_that_planned_on_empty_tables_finds_what_waits_by_indexes(
 
 
 def cost_of_complete(watched: Watched, successors: int) -> int:
-    """Return how many statements it takes to complete a message that others wait for."""
+    """Return the number of statements to complete a message with successors."""
     own = watched.connection
     [first] = enqueue(own, "hot", "first", priority=0)
     for _ in range(successors):
@@ -87,7 +87,7 @@ def cost_of_complete(watched: Watched, successors: int) -> int:
 
 
 @pytest.mark.parametrize(("successors", "most"), [(1, 4), (10, 22)])
-def test_the_end_of_a_predecessor_takes_few_statements(
+def test_end_of_a_predecessor_takes_few_statements(
     owner: Connection, successors: int, most: int
 ) -> None:
     call(owner, "create_queue", queue_name="hot")
@@ -98,7 +98,7 @@ def test_the_end_of_a_predecessor_takes_few_statements(
     assert 0 < cost_of_complete(watched, successors) - plain <= most
 
 
-def test_a_message_that_waits_for_ten_thousand_is_touched_a_few_times_only(
+def test_message_with_10000_predecessors_is_rarely_updated(
     owner: Connection,
 ) -> None:
     call(owner, "create_queue", queue_name="hot", lease_seconds=3600)
@@ -124,18 +124,18 @@ def test_a_message_that_waits_for_ten_thousand_is_touched_a_few_times_only(
     [updates] = owner.execute(
         "select n_tup_upd from pg_stat_user_tables where relname = 'blocked'"
     ).fetchone()
-    assert updates <= 40, "about as often as there are new records in a random order: ln 10000"
+    assert updates <= 40, "about ln(10000), the number of new maxima in a random order"
 
 
 @pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
-def test_a_held_snapshot_does_not_make_dequeue_dearer_while_chains_go_on(
+def test_held_snapshot_does_not_raise_the_cost_of_chains(
     owner: Connection, open_owner: Open
 ) -> None:
     call(owner, "create_queue", queue_name="hot")
     chains, length = 200, 40
     for _ in range(chains):
-        steps = [{"predecessor_positions": [place]} if place else {} for place in range(length)]
+        steps = [{"predecessor_positions": [step]} if step else {} for step in range(length)]
         call(owner, "enqueue_batch", queue_name="hot", messages=steps)
     session, holder = open_owner(), open_owner()
     for _ in range(2):
@@ -150,18 +150,18 @@ def test_a_held_snapshot_does_not_make_dequeue_dearer_while_chains_go_on(
             tick(owner, "hot")
             call_one(owner, "maintain", queue_name="hot")
 
-    def is_no_dearer() -> bool:
+    def is_as_cheap() -> bool:
         tick(owner, "hot")
         call_one(owner, "maintain", queue_name="hot")
         return dequeue_cost_of(session) <= 1.5 * before + FLOOR_LAG
 
-    # Any transaction that writes keeps floors where they are, and an analyze by autovacuum is one.
-    wait_until(is_no_dearer, f"dequeue costs little more than {before} buffers", 30)
+    # A writing transaction keeps floors in place, and autovacuum's analyze is one.
+    wait_until(is_as_cheap, f"dequeue costs little more than {before} buffers", 30)
     holder.execute("rollback")
 
 
 @pytest.mark.promise("P06", "P21", "P26")
-def test_a_batch_that_waits_for_a_group_holds_no_predecessor_yet(
+def test_batch_waiting_for_a_group_has_locked_no_predecessor(
     server: Server, database_url: str, queue: str
 ) -> None:
     with opening(server, database_url) as sessions:
@@ -193,7 +193,7 @@ def test_a_batch_that_waits_for_a_group_holds_no_predecessor_yet(
 
 @pytest.mark.promise("P21", "P25")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_message_whose_predecessor_has_ended_keeps_its_place_in_a_batch(
+def test_message_with_ended_predecessor_keeps_its_batch_position(
     connection: Connection, queue: str, archive_days: int
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
@@ -209,7 +209,7 @@ def test_a_message_whose_predecessor_has_ended_keeps_its_place_in_a_batch(
 
 
 @pytest.mark.promise("P19", "P26")
-def test_the_very_first_producer_of_what_waits_delays_the_archive_and_nothing_else(
+def test_first_producer_of_a_successor_delays_only_the_archive(
     owner: Connection, open_owner: Open
 ) -> None:
     call(owner, "create_queue", queue_name="hot", archive_days=1)

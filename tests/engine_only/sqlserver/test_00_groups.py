@@ -1,6 +1,6 @@
-"""What only a server can decide about groups; sql/sqlserver/README.md says what follows.
+"""Decisions about groups that need a SQL Server; sql/sqlserver/README.md explains them.
 
-Sessions in which every wait for a lock is an error show that nobody waits.
+In an impatient session every wait for a lock is an error.
 """
 
 import time
@@ -21,18 +21,18 @@ pytestmark = [pytest.mark.requires("genuine"), pytest.mark.pitfall("sqlserver 21
 
 
 def stored(connection: Connection, queue: str, table: str) -> int:
-    """Return how many rows a table has for a queue."""
+    """Return the number of rows that a table has for a queue."""
     return dialect_of(connection).stored(connection, queue)[table]
 
 
 def claim_of(connection: Connection, queue: str, *texts: str) -> int:
-    """Enqueue messages of one group and lease what may be in work; return the claim."""
+    """Enqueue messages of one group and lease as many as allowed; return the claim."""
     enqueue(connection, queue, *texts, group_key="a")
     return int(dequeue(connection, queue, 10)[0].claim_id)
 
 
 @pytest.mark.promise("P21", "P24")
-def test_first_a_slot_that_a_producer_holds_shared_is_passed_over_by_who_wants_it_exclusively(
+def test_exclusive_lock_skips_a_slot_locked_shared(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, worker = connect(), impatient(connect())
@@ -47,26 +47,24 @@ def test_first_a_slot_that_a_producer_holds_shared_is_passed_over_by_who_wants_i
 
 
 @pytest.mark.promise("P21", "P24")
-def test_first_a_producer_waits_for_a_slot_that_was_locked_exclusively_and_not_changed(
+def test_producer_waits_for_an_exclusively_locked_slot(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """A read under read committed may take no lock on a page without changes."""
-    closing_it, producer = connect(), connect()
+    """A READ COMMITTED read may skip locks on a page without changes."""
+    closer, producer = connect(), connect()
     enqueue(connection, queue, "1", group_key="a")
     with ThreadPoolExecutor(1) as pool:
-        with rolled_back(closing_it):
+        with rolled_back(closer):
             query = "select count(*) from rowq.group_slot with (rowlock, xlock)"
-            assert value(closing_it, query) > 0
+            assert value(closer, query) > 0
             running = pool.submit(lambda: enqueue(producer, queue, "2", group_key="a"))
-            wait_until_blocked(
-                server, server.session_id(producer), by=server.session_id(closing_it)
-            )
+            wait_until_blocked(server, server.session_id(producer), by=server.session_id(closer))
         assert len(running.result(20)) == 1
     assert stored(connection, queue, "group_waiting") == 1
 
 
 @pytest.mark.promise("P21")
-def test_first_an_update_lock_on_a_slot_is_had_beside_the_shared_one_of_a_producer(
+def test_update_lock_is_compatible_with_a_shared_slot(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, worker = connect(), impatient(connect())
@@ -79,7 +77,7 @@ def test_first_an_update_lock_on_a_slot_is_had_beside_the_shared_one_of_a_produc
 
 
 @pytest.mark.promise("P21")
-def test_first_a_message_that_is_not_committed_is_passed_over_and_one_withdrawn_is_not(
+def test_complete_skips_uncommitted_but_not_cancelled_messages(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     late, other, worker = connect(), connect(), impatient(connect())
@@ -97,23 +95,23 @@ def test_first_a_message_that_is_not_committed_is_passed_over_and_one_withdrawn_
 
 @pytest.mark.pitfall("sqlserver 22")
 @pytest.mark.promise("P24")
-def test_first_a_producer_waits_for_no_transaction_of_a_caller_s_that_has_ended_the_group(
+def test_producer_does_not_wait_for_a_callers_transaction(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    guest, producer = connect(), impatient(connect())
+    caller, producer = connect(), impatient(connect())
     claim = claim_of(connection, queue, "1")
-    with transaction(guest):
-        call(guest, "complete", queue_name=queue, claim_id=claim)
+    with transaction(caller):
+        call(caller, "complete", queue_name=queue, claim_id=claim)
         enqueue(producer, queue, "2", group_key="a")
     call(connection, "maintain", queue_name=queue)
     assert bodies(dequeue(connection, queue)) == ["2"]
 
 
 @pytest.mark.promise("P21")
-def test_first_a_shared_lock_that_would_have_to_be_converted_is_passed_over_too(
+def test_conversion_of_a_shared_slot_lock_is_skipped(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """A handler sends the next message of its group and ends its own, in one transaction."""
+    """A handler enqueues the next message of its group and ends its own in one transaction."""
     other, worker = connect(), impatient(connect())
     enqueue(connection, queue, "1", group_key="a")
     [second] = enqueue(connection, queue, "2", group_key="a")
@@ -128,10 +126,10 @@ def test_first_a_shared_lock_that_would_have_to_be_converted_is_passed_over_too(
 
 
 @pytest.mark.promise("P22", "P24")
-def test_first_an_update_lock_that_would_have_to_be_converted_is_passed_over_too(
+def test_conversion_of_an_update_slot_lock_is_skipped(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """Two messages of one group end in one call while a producer holds all slots shared."""
+    """Two messages of one group end in one call while a producer has locked all slots shared."""
     producer, worker = connect(), impatient(connect())
     call(connection, "alter_queue", queue_name=queue, group_limit=2)
     claim = claim_of(connection, queue, "1", "2", "3")
@@ -144,13 +142,13 @@ def test_first_an_update_lock_that_would_have_to_be_converted_is_passed_over_too
     assert bodies(dequeue(worker, queue, 10)) == ["4"]
 
 
-def starting(session: Connection, queue: str) -> Callable[[], int]:
-    """Return a call that promotes and says how many messages."""
+def promoting(session: Connection, queue: str) -> Callable[[], int]:
+    """Return a call that returns how many messages it promotes."""
     return lambda: int(call_one(session, "promote", queue_name=queue).promoted)
 
 
 @pytest.mark.promise("P11")
-def test_first_a_promotion_sees_the_slot_of_an_open_producer_and_does_not_wait(
+def test_promote_sees_an_open_producers_slot_without_waiting(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, worker = connect(), impatient(connect())
@@ -158,38 +156,36 @@ def test_first_a_promotion_sees_the_slot_of_an_open_producer_and_does_not_wait(
     dialect_of(connection).pass_seconds(connection, queue, 10)
     with rolled_back(producer):
         enqueue(producer, queue, "new", group_key="a")
-        assert starting(worker, queue)() == 0
+        assert promoting(worker, queue)() == 0
         assert stored(connection, queue, "delayed") == 1
     dialect_of(connection).pass_seconds(connection, queue, 1)
-    assert starting(worker, queue)() == 1
+    assert promoting(worker, queue)() == 1
 
 
 @pytest.mark.promise("P11", "P16")
-def test_first_a_promotion_that_had_to_wait_for_a_slot_starts_again(
+def test_promote_retries_after_a_lock_timeout_on_a_slot(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """Error 1222 dooms its transaction, and error_procedure says where that came from."""
-    holder, keeper = connect(), connect()
+    """Error 1222 makes the transaction uncommittable, and error_procedure names its origin."""
+    holder, maintainer = connect(), connect()
     enqueue(connection, queue, "1", group_key="a")
     enqueue(connection, queue, "delayed", group_key="a", delay_seconds=5)
     dialect_of(connection).pass_seconds(connection, queue, 10)
     with ThreadPoolExecutor(1) as pool:
         with rolled_back(holder):
-            # As a session does that is just closing the group; a rollback puts the slot back.
+            # Like a session that deletes the last slot; a rollback restores it.
             dialect_of(holder).execute(holder, "delete from rowq.group_slot with (rowlock)")
-            running = pool.submit(starting(keeper, queue))
-            wait_until_blocked(server, server.session_id(keeper), by=server.session_id(holder))
-            time.sleep(0.15)  # More than the tenth of a second that one try waits.
+            running = pool.submit(promoting(maintainer, queue))
+            wait_until_blocked(server, server.session_id(maintainer), by=server.session_id(holder))
+            time.sleep(0.15)  # Longer than the 0.1 seconds that one attempt waits.
         assert running.result(20) == 1
-    assert value(keeper, "select @@trancount") == 0
+    assert value(maintainer, "select @@trancount") == 0
     assert stored(connection, queue, "group_waiting") == 1
 
 
 @pytest.mark.promise("P21", "P24")
-def test_first_a_group_goes_on_beside_its_open_producer_where_locking_is_optimized(
-    server: Server, optimized: str
-) -> None:
-    """A new row has no lock of its own there, and slots are locked by hints only."""
+def test_group_continues_with_optimized_locking(server: Server, optimized: str) -> None:
+    """With optimized locking a new row has no lock, and slots are locked by hints only."""
     with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
         rowq.Queue(one).create_queue("q")
         impatient(other)

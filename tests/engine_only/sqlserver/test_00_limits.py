@@ -1,4 +1,4 @@
-"""What only a server can decide about limits; sql/sqlserver/README.md says what follows."""
+"""Decisions about limits that need a SQL Server; sql/sqlserver/README.md explains them."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,13 +20,13 @@ SESSIONS = 4
 
 
 def limited(connection: Connection, queue: str, **settings: float) -> None:
-    """Give a queue limits and nine messages."""
+    """Set limits of a queue, and enqueue 9 messages."""
     call(connection, "alter_queue", queue_name=queue, **settings)
     enqueue(connection, queue, *"123456789")
 
 
 @pytest.mark.promise("P28")
-def test_first_a_limit_lock_that_is_held_is_passed_over_and_not_waited_for(
+def test_dequeue_skips_a_held_limit_lock(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder, other = connect(), impatient(connect())
@@ -39,10 +39,10 @@ def test_first_a_limit_lock_that_is_held_is_passed_over_and_not_waited_for(
 
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_first_a_count_that_begins_after_the_limit_lock_was_had_sees_what_its_last_holder_committed(
+def test_count_under_the_limit_lock_sees_earlier_commits(
     connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
-    """Whoever has the lock reads row versions: are those of who gave it back there by then?"""
+    """The new holder reads row versions, which must include the previous holder's."""
     sessions = [connect() for _ in range(SESSIONS)]
     limited(connection, queue, max_attempts=10000, rate_seconds=1000, **{setting: 5})
     start = Barrier(SESSIONS)
@@ -60,7 +60,7 @@ def test_first_a_count_that_begins_after_the_limit_lock_was_had_sees_what_its_la
 
 @pytest.mark.promise("P28")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
-def test_first_a_count_waits_for_no_transaction_that_is_ending_a_lease_and_counts_it(
+def test_count_includes_a_lease_that_is_being_ended(
     connection: Connection, connect: Connect, queue: str, ending: str
 ) -> None:
     worker, other = connect(), impatient(connect())
@@ -75,10 +75,10 @@ def test_first_a_count_waits_for_no_transaction_that_is_ending_a_lease_and_count
 
 @pytest.mark.promise("P28")
 @pytest.mark.parametrize("isolation", ["snapshot", "serializable", "repeatable read"])
-def test_first_a_transaction_of_any_level_counts_what_others_have_leased_since(
+def test_count_at_any_isolation_level_includes_newer_leases(
     connection: Connection, connect: Connect, queue: str, isolation: str
 ) -> None:
-    """A routine reads under read committed, in a snapshot transaction, too."""
+    """A routine reads at READ COMMITTED even in a snapshot transaction."""
     strict, other = connect(), connect()
     limited(connection, queue, max_leased=5)
     dialect_of(strict).begin(strict, isolation)
@@ -90,11 +90,11 @@ def test_first_a_transaction_of_any_level_counts_what_others_have_leased_since(
 
 
 @pytest.mark.promise("P28")
-@pytest.mark.parametrize("is_guest", [False, True])
-def test_first_without_row_versions_a_limited_queue_gives_nothing_while_a_lease_is_being_ended(
-    server: Server, unversioned: str, is_guest: bool
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_without_row_versions_an_open_complete_stops_dequeues(
+    server: Server, unversioned: str, in_transaction: bool
 ) -> None:
-    """Error 1222 comes out of the count, in a transaction of rowq's or of the caller's."""
+    """The count raises error 1222, in rowq's own or the caller's transaction."""
     with (
         closing(server.connect(unversioned)) as worker,
         closing(server.connect(unversioned)) as other,
@@ -104,7 +104,7 @@ def test_first_without_row_versions_a_limited_queue_gives_nothing_while_a_lease_
         claim = dequeue(worker, "q", 3)[0].claim_id
         with rolled_back(worker):
             call(worker, "complete", queue_name="q", claim_id=claim)
-            if is_guest:
+            if in_transaction:
                 with transaction(other):
                     enqueue(other, "q", "first of all", priority=0)
                     assert dequeue(other, "q", 9) == []
@@ -114,4 +114,4 @@ def test_first_without_row_versions_a_limited_queue_gives_nothing_while_a_lease_
                 assert value(other, "select @@trancount") == 0
         found = bodies(dequeue(other, "q", 9))
         assert len(found) == 2
-        assert ("first of all" in found) == is_guest
+        assert ("first of all" in found) == in_transaction

@@ -1,6 +1,6 @@
-"""What only a server can decide about predecessors; sql/sqlserver/README.md says what follows.
+"""Decisions about predecessors that need a SQL Server; sql/sqlserver/README.md explains them.
 
-Sessions in which every wait for a lock is an error show that nobody waits.
+In an impatient session every wait for a lock is an error.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +18,11 @@ from tests.helpers.queues import Connect
 pytestmark = [pytest.mark.requires("genuine"), pytest.mark.pitfall("sqlserver 24")]
 
 FAILURES: dict[str, dict[str, object]] = {"fail_now": {}, "retry_later": {"delay_seconds": 60}}
-"""What writes an error to the row of a message, with its other arguments."""
+"""Routines that write an error to the message row, and their arguments."""
 
 
 def stored(connection: Connection, queue: str, table: str) -> int:
-    """Return how many rows a table has for a queue; other tables may be locked."""
+    """Return the number of rows of a queue in one table; other tables may be locked."""
     dialect = dialect_of(connection)
     ((count,),) = dialect.rows_of(connection, dialect.counts[table], queue)
     return int(count)
@@ -35,16 +35,16 @@ def leased(connection: Connection, queue: str, body: str) -> tuple[int, int]:
 
 
 @pytest.mark.promise("P15", "P25", "P26")
-@pytest.mark.parametrize("is_guest", [False, True])
-def test_first_a_producer_that_meets_an_open_completion_goes_on_and_keeps_its_transaction(
-    connection: Connection, connect: Connect, queue: str, is_guest: bool
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_producer_naming_an_open_complete_keeps_its_transaction(
+    connection: Connection, connect: Connect, queue: str, in_transaction: bool
 ) -> None:
-    """Error 1222 of a hint, caught with xact_abort off, must end no transaction."""
+    """Error 1222 by nowait, caught with xact_abort off, must not end the transaction."""
     worker, producer = connect(), connect()
     first, claim = leased(worker, queue, "first")
     with transaction(worker):
         call(worker, "complete", queue_name=queue, claim_id=claim)
-        if is_guest:
+        if in_transaction:
             with transaction(producer):
                 enqueue(producer, queue, "before")
                 enqueue(producer, queue, "second", predecessor_ids=[first])
@@ -56,14 +56,14 @@ def test_first_a_producer_that_meets_an_open_completion_goes_on_and_keeps_its_tr
         assert stored(connection, queue, "deferred") == 1
     call(connection, "maintain", queue_name=queue)
     found = sorted(str(body) for body in bodies(dequeue(connection, queue, 9)))
-    assert found == (["after", "before", "second"] if is_guest else ["second"])
+    assert found == (["after", "before", "second"] if in_transaction else ["second"])
 
 
 @pytest.mark.promise("P25")
-def test_first_a_completion_that_is_taken_back_is_no_end(
+def test_rolled_back_complete_does_not_end_a_predecessor(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """A row that is deleted and not committed must not look like one that is not there."""
+    """An uncommitted delete must not look like a missing row."""
     worker, producer = connect(), connect()
     first, claim = leased(worker, queue, "first")
     with rolled_back(worker):
@@ -77,10 +77,10 @@ def test_first_a_completion_that_is_taken_back_is_no_end(
 
 
 @pytest.mark.promise("P26")
-def test_first_a_completion_locks_a_message_before_it_looks_for_who_waits(
+def test_complete_locks_the_message_before_reading_successors(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """In the other order a producer that comes between the two would wait forever."""
+    """In the other order a producer could add a successor that is never resumed."""
     holder, worker, producer = connect(), connect(), impatient(connect())
     first, claim = leased(worker, queue, "first")
     enqueue(connection, queue, "second", predecessor_ids=[first])
@@ -91,7 +91,7 @@ def test_first_a_completion_locks_a_message_before_it_looks_for_who_waits(
             running = pool.submit(call, worker, "complete", queue_name=queue, claim_id=claim)
             wait_until_blocked(server, server.session_id(worker), by=server.session_id(holder))
             enqueue(producer, queue, "third", predecessor_ids=[first])
-            assert stored(producer, queue, "deferred") == 1, "the producer finds the row locked"
+            assert stored(producer, queue, "deferred") == 1, "the row is locked"
         running.result(20)
     call(connection, "maintain", queue_name=queue)
     found = sorted(str(body) for body in bodies(dequeue(connection, queue, 9)))
@@ -100,10 +100,10 @@ def test_first_a_completion_locks_a_message_before_it_looks_for_who_waits(
 
 @pytest.mark.promise("P26")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
-def test_first_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
+def test_complete_defers_a_row_that_a_producer_has_locked(
     connection: Connection, connect: Connect, queue: str, ending: str
 ) -> None:
-    """The delete passes over a shared lock; maintain deletes the row, and looks for who waits."""
+    """The delete skips the locked row; maintain deletes it and resumes successors."""
     producer, worker = connect(), impatient(connect())
     first, claim = leased(worker, queue, "first")
     dialect_of(producer).begin(producer)
@@ -112,7 +112,7 @@ def test_first_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
     assert stored(worker, queue, "deferred") == 1
     call(worker, "maintain", queue_name=queue)
     assert dequeue(worker, queue) == []
-    assert stored(worker, queue, "deferred") == 1, "the row is held"
+    assert stored(worker, queue, "deferred") == 1, "the row is still locked"
     getattr(dialect_of(producer), ending)(producer)
     call(worker, "maintain", queue_name=queue)
     assert bodies(dequeue(connection, queue)) == (["second"] if ending == "commit" else [])
@@ -123,32 +123,32 @@ def test_first_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
 @pytest.mark.promise("P10", "P27")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 @pytest.mark.parametrize("routine", FAILURES)
-def test_first_a_failure_waits_for_a_producer_and_sees_what_that_has_added(
+def test_failure_waits_for_a_producer_and_sees_its_successor(
     server: Server, connection: Connection, connect: Connect, queue: str, routine: str, ending: str
 ) -> None:
-    """Only the row has the error, so it is not passed over."""
+    """The error is stored in the row only, so the row is not skipped."""
     producer, worker = connect(), connect()
     first, claim = leased(worker, queue, "first")
-    given = {"queue_name": queue, "claim_id": claim, "error": "broken", **FAILURES[routine]}
+    arguments = {"queue_name": queue, "claim_id": claim, "error": "broken", **FAILURES[routine]}
     dialect_of(producer).begin(producer)
     enqueue(producer, queue, "second", predecessor_ids=[first], on_predecessor_dead="continue")
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(lambda: call(worker, routine, **given))
+        running = pool.submit(lambda: call(worker, routine, **arguments))
         wait_until_blocked(server, server.session_id(worker), by=server.session_id(producer))
         getattr(dialect_of(producer), ending)(producer)
         running.result(20)
     row = call_one(connection, "get_message", queue_name=queue, message_id=first)
     is_dead = routine == "fail_now"
     assert (row.state, row.last_error) == ("dead" if is_dead else "delayed", "broken")
-    goes_on = is_dead and ending == "commit"
-    assert bodies(dequeue(connection, queue)) == (["second"] if goes_on else [])
+    resumes = is_dead and ending == "commit"
+    assert bodies(dequeue(connection, queue)) == (["second"] if resumes else [])
 
 
 @pytest.mark.promise("P06")
-def test_first_without_row_versions_nobody_who_reads_a_message_waits_for_who_has_just_named_it(
+def test_without_row_versions_readers_do_not_wait_for_a_producer(
     server: Server, unversioned: str
 ) -> None:
-    """Shared locks go together, and nothing is changed that readers could wait for."""
+    """Shared locks are compatible, and no row that readers need is changed."""
     with (
         closing(server.connect(unversioned)) as producer,
         closing(server.connect(unversioned)) as worker,
@@ -166,7 +166,7 @@ def test_first_without_row_versions_nobody_who_reads_a_message_waits_for_who_has
 
 
 @pytest.mark.promise("P26")
-def test_first_a_message_that_is_being_cancelled_is_passed_over_and_looked_at_again(
+def test_complete_defers_a_successor_that_is_being_cancelled(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, worker = connect(), impatient(connect())
@@ -182,7 +182,7 @@ def test_first_a_message_that_is_being_cancelled_is_passed_over_and_looked_at_ag
 
 
 @pytest.mark.promise("P27")
-def test_first_a_lease_that_runs_out_beside_a_producer_makes_its_message_dead_at_once(
+def test_expired_lease_ends_in_death_despite_an_open_producer(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, worker = connect(), impatient(connect())
@@ -197,7 +197,7 @@ def test_first_a_lease_that_runs_out_beside_a_producer_makes_its_message_dead_at
 
 
 @pytest.mark.promise("P19", "P26")
-def test_first_the_archive_leaves_alone_what_a_producer_has_just_named(
+def test_archive_skips_a_message_that_a_producer_has_named(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, worker = connect(), impatient(connect())
@@ -212,10 +212,8 @@ def test_first_the_archive_leaves_alone_what_a_producer_has_just_named(
 
 
 @pytest.mark.promise("P25", "P26")
-def test_first_a_producer_meets_an_open_completion_where_locking_is_optimized(
-    server: Server, optimized: str
-) -> None:
-    """A row that is deleted there has no lock of its own: the hint must see its transaction's."""
+def test_producer_defers_with_optimized_locking(server: Server, optimized: str) -> None:
+    """With optimized locking a deleted row has no lock: nowait must see its transaction's."""
     with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
         rowq.Queue(one).create_queue("q")
         impatient(other)
@@ -228,6 +226,6 @@ def test_first_a_producer_meets_an_open_completion_where_locking_is_optimized(
             enqueue(other, "q", "third", predecessor_ids=[first])
             impatient(one)
             call(one, "complete", queue_name="q", claim_id=claim)
-            assert stored(one, "q", "deferred") == 2, "the row of the first is left, too"
+            assert stored(one, "q", "deferred") == 2, "the first message's row is deferred as well"
         call(one, "maintain", queue_name="q")
         assert bodies(dequeue(one, "q")) == ["second"]

@@ -1,4 +1,4 @@
-"""What cancelling costs on SQL Server while a worker has the message, and for whom it waits."""
+"""cancel of leased messages on SQL Server: plans, statements and locks."""
 
 import pytest
 
@@ -14,20 +14,20 @@ pytestmark = pytest.mark.requires("genuine")
 ENDS = ("RetryLater", "FailNow", "Release", "Complete")
 
 
-def note(connection: Connection, queue: str, *ids: int) -> list[str]:
-    """Cancel messages that a worker may hold; return the outcomes."""
+def cancel(connection: Connection, queue: str, *ids: int) -> list[str]:
+    """Cancel messages, leased ones included; return the outcomes."""
     rows = call(connection, "cancel", queue_name=queue, message_ids=list(ids), include_leased=True)
     return [row.outcome for row in rows]
 
 
 def many(connection: Connection, queue: str, count: int, **keys: str) -> None:
-    """Enqueue so many messages."""
+    """Enqueue messages."""
     messages = [{"body": "x", **keys}] * count
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
 
 
 def cycle(connection: Connection, queue: str) -> list[Plan]:
-    """Cancel in claims, and end these in every way that has statements of its own."""
+    """Cancel in claims, end the claims by every routine, and return the plans."""
     plans: list[Plan] = []
     for routine in (*ENDS, "Reap"):
         ids = enqueue(connection, queue, *"abc", priority=0)
@@ -45,7 +45,7 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
 
 @pytest.mark.pitfall("sqlserver 33")
 @pytest.mark.promise("P13", "P34")
-def test_cancelling_in_claims_finds_rows_by_seeks_with_the_plans_of_empty_tables_too(
+def test_cancel_of_leased_seeks_with_plans_of_empty_tables(
     connection: Connection, queue: str
 ) -> None:
     plans = cycle(connection, queue)
@@ -54,7 +54,7 @@ def test_cancelling_in_claims_finds_rows_by_seeks_with_the_plans_of_empty_tables
         dequeue(connection, queue, 1000)
     plans += cycle(connection, queue)
     assert {"claim", "leased"} <= tables(plans)
-    # What is leased is read once, and hashed, because no key leads from a message to its claim.
+    # leased is read once and hashed, because no key leads from a message to its claim.
     keyed = [plan for plan in plans if "Hash Match" not in plan.operators]
     assert not [fault for fault in faults(keyed, small=STEPS) if " on " in fault]
     assert not [plan for plan in plans if plan.is_parallel or plan.conversions]
@@ -63,17 +63,17 @@ def test_cancelling_in_claims_finds_rows_by_seeks_with_the_plans_of_empty_tables
 @pytest.mark.pitfall("sqlserver 33")
 @pytest.mark.promise("P34")
 @pytest.mark.parametrize("routine", ["ExtendLease", *ENDS])
-def test_a_claim_in_which_nothing_is_noted_pays_no_statement(
+def test_claim_without_cancels_needs_no_extra_statement(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    """What is noted costs a heartbeat one statement, and completing none."""
+    """A recorded cancel costs a heartbeat one statement, and complete none."""
     counts = []
-    for is_noted in (False, True, False):
+    for is_cancelled in (False, True, False):
         enqueue(connection, queue, *"ab")
         rows = dequeue(connection, queue, 2)
         claim_id = rows[0].claim_id
-        if is_noted:
-            assert note(connection, queue, rows[0].message_id) == ["requested"]
+        if is_cancelled:
+            assert cancel(connection, queue, rows[0].message_id) == ["requested"]
         counts.append(len(called(connection, routine, queue_name=queue, claim_id=claim_id)))
         if routine == "ExtendLease":
             call(connection, "complete", queue_name=queue, claim_id=claim_id)
@@ -88,7 +88,7 @@ def test_a_claim_in_which_nothing_is_noted_pays_no_statement(
 
 @pytest.mark.pitfall("sqlserver 34")
 @pytest.mark.promise("P06", "P34")
-def test_a_cancel_waits_for_no_session_that_is_at_work(
+def test_cancel_does_not_wait_for_open_calls_of_workers(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = impatient(connect())
@@ -101,15 +101,15 @@ def test_a_cancel_waits_for_no_session_that_is_at_work(
         ):
             call(connection, routine, queue_name=queue, claim_id=claim_id)
         dequeue(connection, queue, 2)
-        assert note(other, queue, *ids[:7]) == ["leased"] * 7
+        assert cancel(other, queue, *ids[:7]) == ["leased"] * 7
         row = call(other, "cancel_many", queue_name=queue, message_type="mail")[0]
         assert row.cancelled == 1
-    assert note(other, queue, *ids) == [*["requested"] * 5, "cancelled", "cancelled", "not_found"]
+    assert cancel(other, queue, *ids) == [*["requested"] * 5, "cancelled", "cancelled", "not_found"]
 
 
 @pytest.mark.pitfall("sqlserver 34")
 @pytest.mark.promise("P06", "P34")
-def test_an_open_cancel_holds_up_no_other_claim(
+def test_open_cancel_blocks_no_other_claim(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = impatient(connect())
@@ -117,8 +117,8 @@ def test_an_open_cancel_holds_up_no_other_claim(
     first, second = (dequeue(connection, queue, 2)[0].claim_id for _ in range(2))
     enqueue(connection, queue, "e")
     with transaction(connection):
-        assert note(connection, queue, ids[0]) == ["requested"]
-        assert note(other, queue, *ids[1:]) == ["leased", "requested", "requested"]
+        assert cancel(connection, queue, ids[0]) == ["requested"]
+        assert cancel(other, queue, *ids[1:]) == ["leased", "requested", "requested"]
         call(other, "extend_lease", queue_name=queue, claim_id=second)
         call(other, "release", queue_name=queue, claim_id=second)
         assert dequeue(other, queue)
@@ -130,10 +130,10 @@ def test_an_open_cancel_holds_up_no_other_claim(
 @pytest.mark.pitfall("sqlserver 34")
 @pytest.mark.promise("P17", "P34")
 @pytest.mark.parametrize("setting", ["on", "off"])
-def test_a_caller_s_transaction_goes_on_after_a_message_was_found_locked(
+def test_callers_transaction_survives_a_locked_message(
     connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
-    """Whether a row is gone or locked is learned by an error, which must end no transaction."""
+    """Only an error distinguishes a locked row from a deleted one. It must not end the transaction."""
     other = connect()
     [held] = enqueue(connection, queue, "held")
     claim_id = dequeue(connection, queue)[0].claim_id
@@ -142,22 +142,22 @@ def test_a_caller_s_transaction_goes_on_after_a_message_was_found_locked(
         call(connection, "complete", queue_name=queue, claim_id=claim_id)
         with transaction(other):
             [kept] = enqueue(other, queue, "kept")
-            assert note(other, queue, held, -1) == ["leased", "not_found"]
+            assert cancel(other, queue, held, -1) == ["leased", "not_found"]
             assert value(other, "select xact_state()") == 1
     other.execute("set xact_abort off")
     assert [row.message_id for row in dequeue(other, queue, 9)] == [kept]
-    assert note(other, queue, held) == ["not_found"]
+    assert cancel(other, queue, held) == ["not_found"]
 
 
 @pytest.mark.pitfall("sqlserver 43")
 @pytest.mark.promise("P06", "P10")
-def test_a_filter_of_reset_locks_only_what_it_resets(
+def test_reset_with_a_filter_locks_only_matching_messages(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = impatient(connect())
     ids: dict[str, int] = {}
-    for word in ("mail", "news"):
-        [ids[word]] = enqueue(connection, queue, word, message_type=word)
+    for kind in ("mail", "news"):
+        [ids[kind]] = enqueue(connection, queue, kind, message_type=kind)
         claim_id = dequeue(connection, queue)[0].claim_id
         call(connection, "fail_now", queue_name=queue, claim_id=claim_id)
     with transaction(connection):

@@ -1,4 +1,4 @@
-"""What expiry costs on SQL Server, and for whom maintain waits while it withdraws messages."""
+"""Expiry on SQL Server: plans, cost and locks."""
 
 import pytest
 
@@ -13,27 +13,27 @@ from tests.stored_times import pass_seconds
 pytestmark = pytest.mark.requires("genuine")
 
 MOST_LOCKED = 20
-"""Messages that others hold, of which one call learns one by one that they do."""
+"""Locked messages that one call checks one by one."""
 
 
 def fill(connection: Connection, queue: str, count: int, seconds: float = 0.001) -> None:
-    """Enqueue so many messages that expire."""
+    """Enqueue messages that expire."""
     messages = [{"body": "x", "expire_seconds": seconds}] * count
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
 
 
 def expired(connection: Connection, queue: str) -> int:
-    """Call maintain and return how many messages it has withdrawn."""
+    """Call maintain and return how many messages expired."""
     return int(call_one(connection, "maintain", queue_name=queue).expired)
 
 
-def notes(connection: Connection, queue: str) -> int:
-    """Return how many notes there are of when messages expire."""
+def expiry_rows(connection: Connection, queue: str) -> int:
+    """Return the number of rows of expiry."""
     return dialect_of(connection).stored(connection, queue)["expiry"]
 
 
 def cycle(connection: Connection, queue: str) -> list[Plan]:
-    """Let messages expire wherever they wait, and some that have ended or are leased by then."""
+    """Let messages expire in every state, ended and leased ones too; return the plans."""
     name = {"queue_name": queue}
     arguments = {"body": "x", "expire_seconds": 60}
     plans: list[Plan] = []
@@ -52,17 +52,11 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
 
 @pytest.mark.pitfall("sqlserver 35")
 @pytest.mark.promise("P13", "P36")
-def test_what_expires_is_found_by_seeks_with_the_plans_of_empty_tables_too(
-    connection: Connection, queue: str
-) -> None:
+def test_expiry_seeks_with_plans_of_empty_tables(connection: Connection, queue: str) -> None:
     plans = cycle(connection, queue)
     fill(connection, queue, 5000, 9000)
-    call(
-        connection,
-        "enqueue_batch",
-        queue_name=queue,
-        messages=[{"body": "x", "delay_seconds": 900}] * 5000,
-    )
+    delayed = [{"body": "x", "delay_seconds": 900}] * 5000
+    call(connection, "enqueue_batch", queue_name=queue, messages=delayed)
     plans += cycle(connection, queue)
     assert "expiry" in tables(plans)
     assert not [fault for fault in faults(plans, small=STEPS) if " on " in fault]
@@ -71,7 +65,7 @@ def test_what_expires_is_found_by_seeks_with_the_plans_of_empty_tables_too(
 
 @pytest.mark.pitfall("sqlserver 35")
 @pytest.mark.promise("P13")
-def test_who_does_not_use_it_makes_a_look_where_messages_come_back_and_no_other(
+def test_only_returning_a_message_reads_expiry_if_it_is_unused(
     connection: Connection, queue: str
 ) -> None:
     name = {"queue_name": queue}
@@ -90,10 +84,10 @@ def test_who_does_not_use_it_makes_a_look_where_messages_come_back_and_no_other(
 
 @pytest.mark.pitfall("sqlserver 36")
 @pytest.mark.promise("P06", "P36")
-def test_maintain_waits_for_nobody_who_holds_what_expires(
+def test_maintain_does_not_wait_for_sessions_with_due_messages(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    keeper = impatient(connect())
+    maintainer = impatient(connect())
     enqueue(connection, queue, *"ab", priority=0, expire_seconds=60)
     claim_id = dequeue(connection, queue, lease_seconds=9000)[0].claim_id
     [cancelled] = enqueue(connection, queue, "c", expire_seconds=60)
@@ -109,47 +103,47 @@ def test_maintain_waits_for_nobody_who_holds_what_expires(
         call(connection, "promote", queue_name=queue)
         enqueue(connection, queue, "next", predecessor_ids=[named])
         assert [row.body for row in dequeue(connection, queue)] == ["b"]
-        assert expired(keeper, queue) == 5
-    assert expired(keeper, queue) == 4
+        assert expired(maintainer, queue) == 5
+    assert expired(maintainer, queue) == 4
 
 
 @pytest.mark.pitfall("sqlserver 36")
 @pytest.mark.promise("P36")
-def test_more_that_others_hold_than_one_call_asks_for_are_left_and_hold_up_nothing(
+def test_locked_messages_above_the_limit_do_not_delay_others(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    keeper = connect()
+    maintainer = connect()
     fill(connection, queue, MOST_LOCKED + 10, 50)
     enqueue(connection, queue, "late", expire_seconds=60)
     pass_seconds(connection, queue, 61)
     with rolled_back(connection):
         assert len(dequeue(connection, queue, MOST_LOCKED + 10)) == MOST_LOCKED + 10
-        assert expired(keeper, queue) == 1
-        assert expired(keeper, queue) == 0
-    assert expired(keeper, queue) == MOST_LOCKED + 10
-    assert notes(keeper, queue) == 0
+        assert expired(maintainer, queue) == 1
+        assert expired(maintainer, queue) == 0
+    assert expired(maintainer, queue) == MOST_LOCKED + 10
+    assert expiry_rows(maintainer, queue) == 0
 
 
 @pytest.mark.pitfall("sqlserver 36")
 @pytest.mark.promise("P17", "P36")
-def test_a_caller_s_transaction_withdraws_nothing_and_forgets_nothing(
+def test_maintain_in_a_callers_transaction_expires_nothing(
     connection: Connection, queue: str
 ) -> None:
     fill(connection, queue, 3, 50)
     pass_seconds(connection, queue, 51)
     with rolled_back(connection):
         assert expired(connection, queue) == 0
-        assert notes(connection, queue) == 3
+        assert expiry_rows(connection, queue) == 3
     assert expired(connection, queue) == 3
 
 
 @pytest.mark.pitfall("sqlserver 41")
 @pytest.mark.promise("P36")
-def test_one_that_others_hold_among_thousands_is_found_in_few_looks(
+def test_one_locked_message_among_thousands_costs_few_statements(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """Thousands have ended before their time, and one is in an open dequeue."""
-    keeper = connect()
+    """Thousands have ended before their expiry, and one is in an open dequeue."""
+    maintainer = connect()
     fill(connection, queue, 4000, 50)
     for _ in range(4):
         claim_id = dequeue(connection, queue, 1000)[0].claim_id
@@ -158,15 +152,15 @@ def test_one_that_others_hold_among_thousands_is_found_in_few_looks(
     pass_seconds(connection, queue, 51)
     with rolled_back(connection):
         dequeue(connection, queue)
-        plans = called(keeper, "Maintain", queue_name=queue, batch_size=1000)
+        plans = called(maintainer, "Maintain", queue_name=queue, batch_size=1000)
         assert len(plans) < 1000
-        assert notes(keeper, queue) == 1
-    assert expired(keeper, queue) == 1
+        assert expiry_rows(maintainer, queue) == 1
+    assert expired(maintainer, queue) == 1
 
 
 @pytest.mark.pitfall("sqlserver 42")
 @pytest.mark.promise("P16")
-def test_a_caller_s_last_identity_stays_its_own(connection: Connection, queue: str) -> None:
+def test_callers_scope_identity_is_unchanged(connection: Connection, queue: str) -> None:
     name = f"[own {queue}]"
     connection.execute(f"create table {name} (own_id int identity (1000, 1) primary key)")
     connection.execute(f"insert into {name} default values")

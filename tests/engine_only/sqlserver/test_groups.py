@@ -10,7 +10,7 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds, tick
 
-GROUPED = {"group_waiting", "group_slot", "deferred"}
+TABLES = {"group_waiting", "group_slot", "deferred"}
 MODES = """
     select distinct l.request_mode from sys.dm_tran_locks l
     where l.request_session_id = @@spid and l.resource_type = 'KEY'
@@ -19,13 +19,13 @@ genuine = pytest.mark.requires("genuine")
 
 
 def stored(connection: Connection, queue: str) -> dict[str, int]:
-    """Return how many rows the tables of groups have for a queue."""
+    """Return the number of rows in each table of groups."""
     found = dialect_of(connection).stored(connection, queue)
-    return {table: found[table] for table in GROUPED}
+    return {table: found[table] for table in TABLES}
 
 
 def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
-    """Run everything that touches a group, and return the plans."""
+    """Run every statement about groups and return the plans."""
     name = {"queue_name": queue}
     plans = called(connection, "Enqueue", **name, body="1", priority=1, group_key="one")
     plans += called(connection, "Enqueue", **name, body="2", priority=1, group_key="one")
@@ -57,7 +57,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
 @pytest.mark.pitfall("sqlserver 23")
 @genuine
 @pytest.mark.promise("P13")
-def test_every_statement_about_groups_seeks_with_the_plans_of_empty_tables_too(
+def test_groups_seek_with_plans_of_empty_tables(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session, other = connect(), connect()
@@ -65,13 +65,13 @@ def test_every_statement_about_groups_seeks_with_the_plans_of_empty_tables_too(
     messages = [{"body": "x", "group_key": f"group {number % 500}"} for number in range(4000)]
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     plans += cycle(session, other, queue)
-    assert tables(plans) >= GROUPED
-    about = [plan for plan in plans if GROUPED & {access.table for access in plan.accesses}]
+    assert tables(plans) >= TABLES
+    about = [plan for plan in plans if TABLES & {access.table for access in plan.accesses}]
     assert not [fault for fault in faults(about, small=STEPS) if " on " in fault]
 
 
 def statements(connection: Connection, queue: str, *, group: bool) -> int:
-    """Return how many statements read or write tables as a message ends; another one waits."""
+    """Return the number of statements on tables when a message ends and another one waits."""
     key = {"group_key": "g"} if group else {"dedup_key": "k"}
     enqueue(connection, queue, "ends", "waits", **key)
     claim = dequeue(connection, queue)[0].claim_id
@@ -82,9 +82,7 @@ def statements(connection: Connection, queue: str, *, group: bool) -> int:
 
 
 @genuine
-def test_the_end_of_a_message_takes_six_statements_on_tables_more_where_its_group_goes_on(
-    connection: Connection, queue: str
-) -> None:
+def test_passing_a_slot_on_takes_at_most_6_statements(connection: Connection, queue: str) -> None:
     keyed = statements(connection, queue, group=False)
     assert 0 < statements(connection, queue, group=True) - keyed <= 6
 
@@ -92,7 +90,7 @@ def test_the_end_of_a_message_takes_six_statements_on_tables_more_where_its_grou
 @pytest.mark.pitfall("sqlserver 21")
 @genuine
 @pytest.mark.promise("P21")
-def test_a_group_that_is_open_holds_up_neither_its_neighbours_nor_a_range(
+def test_open_group_locks_no_neighbour_and_no_range(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = impatient(connect())
@@ -112,10 +110,10 @@ def test_a_group_that_is_open_holds_up_neither_its_neighbours_nor_a_range(
 @pytest.mark.promise("P01", "P02", "P22")
 @pytest.mark.parametrize("routine", ["complete", "fail_now", "enqueue", "cancel"])
 @pytest.mark.parametrize("table", ["group_slot", "group_waiting"])
-def test_a_call_about_a_group_that_its_client_gives_up_leaves_no_half_to_commit(
+def test_aborted_call_about_a_group_leaves_nothing_to_commit(
     connection: Connection, connect: Connect, queue: str, routine: str, table: str
 ) -> None:
-    guest = connect()
+    caller = connect()
     dialect = dialect_of(connection)
     ids = enqueue(connection, queue, "1", "2", "3", group_key="a")
     claim = dequeue(connection, queue)[0].claim_id
@@ -123,24 +121,22 @@ def test_a_call_about_a_group_that_its_client_gives_up_leaves_no_half_to_commit(
         "enqueue": {"body": "4", "group_key": "a"},
         "cancel": {"message_ids": ids[1:]},
     }
-    given = arguments.get(routine, {"claim_id": claim})
+    options = arguments.get(routine, {"claim_id": claim})
     before = dialect.stored(connection, queue)
-    dialect.begin(guest)
+    dialect.begin(caller)
     with rolled_back(connection):
         dialect.execute(connection, f"select count(*) from rowq.{table} with (tablockx)")
-        guest.timeout = 1
+        caller.timeout = 1
         with pytest.raises(dialect.database_error):
-            call(guest, routine, queue_name=queue, **given)
-        guest.timeout = 0
-    assert dialect.execute(guest, "select @@trancount").fetchone() == (0,)
+            call(caller, routine, queue_name=queue, **options)
+        caller.timeout = 0
+    assert dialect.execute(caller, "select @@trancount").fetchone() == (0,)
     assert dialect.stored(connection, queue) == before
 
 
 @pytest.mark.pitfall("sqlserver 22")
 @pytest.mark.promise("P24")
-def test_a_call_in_the_caller_s_transaction_passes_a_group_on_and_never_closes_it(
-    connection: Connection, queue: str
-) -> None:
+def test_call_in_a_callers_transaction_deletes_no_slot(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, "1", "2", group_key="a")
     for body in ("1", "2"):
         with transaction(connection):
@@ -153,7 +149,7 @@ def test_a_call_in_the_caller_s_transaction_passes_a_group_on_and_never_closes_i
         call(connection, "maintain", queue_name=queue)
     assert bodies(dequeue(connection, queue)) == ["3"]
     call(connection, "complete", queue_name=queue, claim_id=claim_of(connection))
-    assert stored(connection, queue) == dict.fromkeys(GROUPED, 0)
+    assert stored(connection, queue) == dict.fromkeys(TABLES, 0)
 
 
 def claim_of(connection: Connection) -> int:

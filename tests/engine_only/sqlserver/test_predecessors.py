@@ -1,4 +1,4 @@
-"""What predecessors cost on SQL Server, and what a call in the caller's transaction leaves."""
+"""Predecessors on SQL Server: plans, cost and the caller's transaction."""
 
 import pytest
 
@@ -14,19 +14,19 @@ genuine = pytest.mark.requires("genuine")
 
 
 def stored(connection: Connection, queue: str) -> dict[str, int]:
-    """Return how many rows the tables of messages that wait have for a queue."""
+    """Return the number of rows in each table of blocked messages."""
     found = dialect_of(connection).stored(connection, queue)
     return {table: found[table] for table in LINKED}
 
 
 def end_next(connection: Connection, queue: str, routine: str = "Complete") -> list[Plan]:
-    """Dequeue one message and end it; return the plans of the end."""
+    """Dequeue one message and end it; return the plans of the ending call."""
     [row] = dequeue(connection, queue)
     return called(connection, routine, queue_name=queue, claim_id=row.claim_id)
 
 
 def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
-    """Name messages as predecessors, and end these, in every way that has statements of its own."""
+    """Run every statement about predecessors and return the plans."""
     name = {"queue_name": queue}
     first, second, third = enqueue(connection, queue, "1", "2", "3", priority=0)
     plans: list[Plan] = []
@@ -70,7 +70,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
 @pytest.mark.pitfall("sqlserver 25")
 @genuine
 @pytest.mark.promise("P13")
-def test_every_statement_about_predecessors_seeks_with_the_plans_of_empty_tables_too(
+def test_predecessors_seek_with_plans_of_empty_tables(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session, other = connect(), connect()
@@ -87,35 +87,33 @@ def test_every_statement_about_predecessors_seeks_with_the_plans_of_empty_tables
 
 @pytest.mark.pitfall("sqlserver 25")
 @genuine
-def test_a_queue_without_predecessors_looks_once_whether_somebody_waits(
+def test_queue_without_predecessors_checks_successors_once(
     connection: Connection, queue: str
 ) -> None:
-    """The look is part of a delete or of a read that is there anyway."""
+    """The check is part of a delete or a read that is needed anyway."""
     plans = called(connection, "Enqueue", queue_name=queue, body="a")
     plans += called(connection, "EnqueueBatch", queue_name=queue, messages='[{"body": "b"}, {}]')
     assert not tables(plans) & LINKED
     for routine in ("Complete", "RetryLater", "FailNow"):
         found, taken = run(connection, "exec rowq.DequeueFast @queue_name = ?", queue)
         assert not tables(taken) & LINKED
-        plans = called(
-            connection, routine, queue_name=queue, claim_id=found[0][0]
-        )  # fmt: skip
+        plans = called(connection, routine, queue_name=queue, claim_id=found[0][0])
         about = [plan for plan in plans if LINKED & {access.table for access in plan.accesses}]
         assert len(about) == (0 if routine == "RetryLater" else 1)
         for plan in about:
             assert {access.table for access in plan.accesses} == {"message", "successor"}
-            [look] = [access for access in plan.accesses if access.table == "successor"]
-            assert (look.seek, look.rows_read) == (("queue_id", "predecessor_id"), 0)
+            [check] = [access for access in plan.accesses if access.table == "successor"]
+            assert (check.seek, check.rows_read) == (("queue_id", "predecessor_id"), 0)
 
 
 @genuine
 @pytest.mark.promise("P01", "P02", "P25")
 @pytest.mark.parametrize("routine", ["complete", "fail_now", "enqueue", "cancel"])
 @pytest.mark.parametrize("table", ["successor", "blocked"])
-def test_a_call_about_predecessors_that_its_client_gives_up_leaves_no_half_to_commit(
+def test_aborted_call_with_predecessors_leaves_nothing_to_commit(
     connection: Connection, connect: Connect, queue: str, routine: str, table: str
 ) -> None:
-    guest = connect()
+    caller = connect()
     dialect = dialect_of(connection)
     [first] = enqueue(connection, queue, "first")
     [second] = enqueue(
@@ -127,22 +125,22 @@ def test_a_call_about_predecessors_that_its_client_gives_up_leaves_no_half_to_co
         "enqueue": {"body": "fourth", "predecessor_ids": [first]},
         "cancel": {"message_ids": [second]},
     }
-    given = arguments.get(routine, {"claim_id": claim})
+    options = arguments.get(routine, {"claim_id": claim})
     before = dialect.stored(connection, queue)
-    dialect.begin(guest)
+    dialect.begin(caller)
     with rolled_back(connection):
         dialect.execute(connection, f"select count(*) from rowq.{table} with (tablockx)")
-        guest.timeout = 1
+        caller.timeout = 1
         with pytest.raises(dialect.database_error):
-            call(guest, routine, queue_name=queue, **given)
-        guest.timeout = 0
-    assert dialect.execute(guest, "select @@trancount").fetchone() == (0,)
+            call(caller, routine, queue_name=queue, **options)
+        caller.timeout = 0
+    assert dialect.execute(caller, "select @@trancount").fetchone() == (0,)
     assert dialect.stored(connection, queue) == before
 
 
 @pytest.mark.pitfall("sqlserver 26")
 @pytest.mark.promise("P26")
-def test_a_call_in_the_caller_s_transaction_frees_what_waits_and_leaves_groups_to_maintain(
+def test_call_in_a_callers_transaction_resumes_but_defers_groups(
     connection: Connection, queue: str
 ) -> None:
     first, second = enqueue(connection, queue, "first", "second")

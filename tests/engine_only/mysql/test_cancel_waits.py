@@ -1,4 +1,4 @@
-"""What withdraws a message beside a transaction that has named it, or has locked its result."""
+"""Calls that remove a message while a transaction has named it, or has locked its result."""
 
 import contextlib
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ def queue(connection: Connection, queue_name: str) -> str:
     return queue_name
 
 
-def dead_one(connection: Connection, queue: str) -> int:
-    """Return a message that is dead."""
+def new_dead(connection: Connection, queue: str) -> int:
+    """Return the id of a new dead message."""
     [dead] = enqueue(connection, queue, "dead", priority=0, message_type="dead")
     claim = dequeue_one(connection, queue).claim_id
     call(connection, "fail_now", queue_name=queue, claim_id=claim)
@@ -39,7 +39,7 @@ def dead_one(connection: Connection, queue: str) -> int:
 @pytest.mark.promise("P22", "P26")
 @pytest.mark.parametrize("routine", ["cancel", "cancel_many"])
 @pytest.mark.parametrize("group_key", [None, "group"])
-def test_what_the_archive_keeps_is_withdrawn_at_once_and_who_named_it_goes_on(
+def test_cancel_with_an_archive_does_not_wait_for_a_producer(
     connection: Connection, connect: Connect, queue: str, routine: str, group_key: str | None
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
@@ -60,7 +60,7 @@ def test_what_the_archive_keeps_is_withdrawn_at_once_and_who_named_it_goes_on(
     assert dequeue_one(other, queue).message_id == waits
 
 
-WITHDRAW: dict[str, dict[str, Any]] = {
+REMOVE: dict[str, dict[str, Any]] = {
     "cancel": {},
     "cancel_many": {"message_type": "dead"},
     "purge_queue": {"include_dead": True},
@@ -69,37 +69,37 @@ WITHDRAW: dict[str, dict[str, Any]] = {
 
 
 def lock_result(holder: Connection, dead: int) -> None:
-    """Lock the result of a dead message, as an open maintain does that has just purged it."""
+    """Lock the result of a dead message, as an open maintain that purges it does."""
     query = "select state from rowq.result where message_id = %s for update"
     assert holder.execute(query, [dead]).fetchall()
 
 
 @pytest.mark.promise("P15", "P26")
-@pytest.mark.parametrize("routine", WITHDRAW)
-def test_a_wait_for_a_result_that_ends_says_so(
+@pytest.mark.parametrize("routine", REMOVE)
+def test_wait_for_a_locked_result_ends_in_queue_busy(
     connection: Connection, connect: Connect, queue: str, routine: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, result_seconds=600)
     holder, other = connect(), connect()
-    dead = dead_one(connection, queue)
+    dead = new_dead(connection, queue)
     other.execute("set session innodb_lock_wait_timeout = 1")
-    given = {"queue_name": queue, **WITHDRAW[routine]}
+    arguments = {"queue_name": queue, **REMOVE[routine]}
     if routine in {"cancel", "discard_dead"}:
-        given["message_ids"] = [dead]
+        arguments["message_ids"] = [dead]
     with transaction(holder):
         lock_result(holder, dead)
-        assert "try again" in refused(other, "RQ705", routine, **given)
+        assert "retry" in refused(other, "RQ705", routine, **arguments)
         with transaction(other):
             enqueue(other, queue, "the caller's own", delay_seconds=600)
-            assert "try again" in refused(other, "RQ705", routine, **given)
+            assert "retry" in refused(other, "RQ705", routine, **arguments)
     assert call_one(connection, "queue_stats", queue_name=queue).delayed == 1
-    call(other, routine, **given)
+    call(other, routine, **arguments)
     assert call_one(connection, "queue_stats", queue_name=queue).dead == 0
 
 
 @pytest.fixture
 def rolling_back(server: MysqlServer) -> Iterator[Connect]:
-    """Return what connects to a server with rowq where a timeout ends the whole transaction."""
+    """Return a function that connects to a server with innodb_rollback_on_timeout."""
     series = server.name.removeprefix(server.product)
     try:
         local = (
@@ -118,23 +118,23 @@ def rolling_back(server: MysqlServer) -> Iterator[Connect]:
 
 
 @pytest.mark.promise("P15")
-def test_a_caller_whose_transaction_ends_with_the_wait_gets_the_engines_own_error(
+def test_caller_rolled_back_by_a_timeout_gets_the_servers_error(
     rolling_back: Connect, queue_name: str
 ) -> None:
     admin, producer, other = rolling_back(), rolling_back(), rolling_back()
     call(admin, "create_queue", queue_name=queue_name, result_seconds=600)
-    dead = dead_one(admin, queue_name)
+    dead = new_dead(admin, queue_name)
     other.execute("set session innodb_lock_wait_timeout = 1")
     with transaction(producer):
         lock_result(producer, dead)
-        for routine, more in WITHDRAW.items():
-            given = {"queue_name": queue_name, **more}
+        for routine, more in REMOVE.items():
+            arguments = {"queue_name": queue_name, **more}
             if routine in {"cancel", "discard_dead"}:
-                given["message_ids"] = [dead]
-            assert "try again" in refused(other, "RQ705", routine, **given)
+                arguments["message_ids"] = [dead]
+            assert "retry" in refused(other, "RQ705", routine, **arguments)
             other.execute("begin")
             enqueue(other, queue_name, "the caller's own")
             with pytest.raises(pymysql.err.OperationalError, match=str(LOCK_WAIT_TIMEOUT)):
-                call(other, routine, **given)
+                call(other, routine, **arguments)
             other.execute("commit")
             assert call_one(admin, "queue_stats", queue_name=queue_name).ready == 0
