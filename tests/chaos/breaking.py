@@ -1,7 +1,7 @@
-"""Stops every routine of the contract at one table, to be broken off there.
+"""Stop every routine at one locked table, to abort it there.
 
-A table is held, so that each call stops when it comes to it, after whatever it did before. Then all
-of them are broken off at once; broken_call.py judges what they leave.
+Each call stops when it reaches the locked table. Then all are aborted at once, and
+broken_call.py judges the result.
 """
 
 import subprocess
@@ -31,39 +31,39 @@ _numbers = count()
 
 
 class Stand:
-    """A server, its database, and one picture of what each routine does when it is left alone."""
+    """A server, its database, and a picture of the full effect of each routine."""
 
-    def __init__(self, killable: KillableServer, url: str, room: Path) -> None:
+    def __init__(self, killable: KillableServer, url: str, folder: Path) -> None:
         self.killable = killable
         self.url = url
-        self.room = room
+        self.folder = folder
         self.routines = load_contract().of(killable.server.engine)
         self._after: dict[str, Picture] = {}
 
     def tables(self) -> list[str]:
-        """Return the names of rowq's tables, as far as they are what files say they are."""
+        """Return the names of rowq's tables that exist."""
         files = sql_units(self.killable.server.engine, "tables")
         with closing(self.killable.server.connect(self.url)) as connection:
             there = dialect_of(connection).tables(connection)
         return sorted(there & {unit.stem for unit in files})
 
     def tables_of_messages(self) -> list[str]:
-        """Return those which a call comes to after it has begun."""
+        """Return the tables that a call reaches after it has begun."""
         return [table for table in self.tables() if table not in {"meta", "queue"}]
 
     def readers_wait(self) -> bool:
-        """Return whether a call that only reads stops at a table."""
+        """Return whether a read-only call waits for a locked table."""
         with closing(self.killable.server.connect(self.url)) as connection:
             return dialect_of(connection).readers_wait
 
     def readers(self) -> set[str]:
-        """Return the routines that write nothing."""
+        """Return the read-only routines."""
         return {
             routine.name for routine in self.routines.values() if routine.group == "inspect"
         } | {"peek"}
 
     def prepare(self, names: Iterable[str], seeded_random: Random) -> list[BrokenCall]:
-        """Return a call of each of these routines, some in a transaction of the caller's."""
+        """Return a call of each of these routines, some in a caller's transaction."""
         with closing(self.killable.server.connect(self.url)) as connection:
             return [
                 self._broken_call(connection, self.routines[name], seeded_random) for name in names
@@ -72,7 +72,7 @@ class Stand:
     def _broken_call(
         self, connection: Connection, routine: Routine, seeded_random: Random
     ) -> BrokenCall:
-        # The queues of all other routines keep the day that housekeeping may purge.
+        # Other routines' queues keep the day that maintenance would purge.
         days = 1 if routine.group == MAINTENANCE else 30
         prepared = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
         before = Picture.of(connection, prepared)
@@ -86,14 +86,14 @@ class Stand:
 
     @contextmanager
     def stopped_at(self, table: str, calls: list[BrokenCall]) -> Iterator[set[str]]:
-        """Hold a table, begin every call, and return the names of those that wait for it.
+        """Lock a table, start every call, and yield the routines that wait for it.
 
-        The table is free again when the block ends, and the calls have come back.
+        When the block ends, the table is unlocked and the calls have returned.
         """
         callers = [broken.caller for broken in calls]
         for caller in callers:
             caller.connect()
-            # Ask for the session's number now: some drivers cannot while a call is on its way.
+            # Read the session's id now: some drivers cannot during a call.
             caller.session = self.killable.server.session_id(caller.connection)
         with self._held(table):
             for broken in calls:
@@ -119,23 +119,23 @@ class Stand:
 
     @contextmanager
     def in_a_program(self, table: str, calls: list[BrokenCall]) -> Iterator[subprocess.Popen[str]]:
-        """Do as stopped_at with the calls in a process of their own, which is killed in the end."""
-        path = self.room / "calls.json"
+        """Do the same as stopped_at in a separate process, which is killed at the end."""
+        path = self.folder / "calls.json"
         path.write_text(program.as_text([broken.caller for broken in calls]))
         pipe = subprocess.PIPE
         command = [sys.executable, "-m", program.__name__, self.url, str(path)]
         with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
-            said, told = process.stdout, process.stdin
-            assert said is not None
-            assert told is not None
-            assert said.readline() == "connected\n"
+            stdout, stdin = process.stdout, process.stdin
+            assert stdout is not None
+            assert stdin is not None
+            assert stdout.readline() == "connected\n"
             ended: list[str] = []
             with ThreadPoolExecutor(1) as reader, self._held(table):
-                told.write("go\n")
-                told.flush()
+                stdin.write("go\n")
+                stdin.flush()
                 for broken in calls:
                     broken.began_at = broken.prepared.recorder.clock()
-                reader.submit(lambda: ended.extend(iter(said.readline, "")))
+                reader.submit(lambda: ended.extend(iter(stdout.readline, "")))
                 wait_until(
                     lambda: len(ended) + len(self.killable.server.waiting_sessions()) >= len(calls),
                     f"every call ends or waits for {table}",
@@ -143,8 +143,8 @@ class Stand:
                 )
                 yield process
                 process.kill()
-        for place in map(int, ended):
-            calls[place].caller.rows = []
+        for position in map(int, ended):
+            calls[position].caller.rows = []
         for broken in calls:
             broken.caller.error = ConnectionAbortedError()
 
@@ -152,24 +152,24 @@ class Stand:
     def _held(self, table: str) -> Iterator[None]:
         holder = self.killable.server.connect(self.url)
         dialect = dialect_of(holder)
-        dialect.lock_table(holder, table)
+        dialect.hold_table(holder, table)
         try:
             yield
         finally:
-            with suppress(dialect.database_error):  # A dead server has no lock to give back.
-                dialect.unlock_table(holder)
+            with suppress(dialect.database_error):  # A dead server has no locks.
+                dialect.give_table(holder)
             holder.close()
 
     def judge(self, calls: list[BrokenCall], where: str) -> None:
-        """Let every call say what is wrong with what is left; nobody else may be connected."""
+        """Judge every call; no other session may be connected."""
         wait_until(lambda: accepts(self.url), "the server is back", SECONDS)
         with closing(self.killable.server.connect(self.url)) as connection:
             wait_until(
                 lambda: dialect_of(connection).other_sessions(connection) == 0,
-                "nobody else is connected",
+                "no other session is connected",
                 SECONDS,
             )
             for broken in calls:
                 faults = list(broken.faults(connection))
                 name, error = broken.caller.routine.name, broken.caller.error
-                assert not faults, f"{name}, {where}, {AGAIN}: {faults}; it said {error!r}"
+                assert not faults, f"{name}, {where}, {AGAIN}: {faults}; it raised {error!r}"

@@ -1,4 +1,4 @@
-"""Judges a call that was broken off: it has done all that a call does, or nothing."""
+"""Judge an aborted call: it has done all of its work, or nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
 MAINTENANCE = "maintenance"
-"""The group of routines that may stop halfway: each message is then where it was, or done."""
+"""Routines that may stop halfway: each message is then unchanged or done."""
 _TAKES = frozenset({"dequeue_fast", "dequeue_wait"})
 _SENDS = frozenset({"enqueue", "enqueue_batch", "publish", "publish_batch", "put", "run_schedule"})
 _PRIORITY = 5
@@ -22,9 +22,9 @@ _PRIORITY = 5
 
 @dataclass
 class BrokenCall:
-    """One call, the queue that it is about, and what it may leave behind.
+    """One call, its queue, and its possible results.
 
-    before: the queue without the call. after: the queue with all that the call does.
+    before: the queue without the call. after: the queue with the full effect of the call.
     """
 
     prepared: Prepared
@@ -34,7 +34,7 @@ class BrokenCall:
     began_at: float = 0.0
 
     def faults(self, connection: Connection) -> Iterator[str]:
-        """Say what is wrong: with the error, with what is stored, and with what comes of it."""
+        """Yield what is wrong with the error, the stored data and later deliveries."""
         self.prepared.use(connection)
         yield from self._strange_error()
         now = Picture.of(connection, self.prepared)
@@ -48,13 +48,13 @@ class BrokenCall:
         yield from check(self.prepared.recorder.history())
 
     def _strange_error(self) -> Iterator[str]:
-        """A caller who was broken off is told so by an error that says: try again."""
+        """An aborted caller gets a retryable error."""
         error, engine = self.caller.error, engine_for_url(self.caller.url)
         if error is None or isinstance(error, ConnectionAbortedError):
             return
         refusal = engine.refusal(error)
         if not (refusal.retryable if refusal else engine.is_transient(error)):
-            yield f"nobody would try again after {error!r}"
+            yield f"no caller would retry after {error!r}"
 
     def _may_be(self, now: Picture) -> bool:
         if self.caller.in_transaction:
@@ -67,7 +67,7 @@ class BrokenCall:
         return maintains and now.is_between(self.before, self.after)
 
     def _record_call(self) -> None:
-        """Write down what the call did, or would have done."""
+        """Record what the call did, or would have done."""
         caller, own = self.caller, self.prepared
         action, known = caller.routine.name, caller.error is None
         if caller.in_transaction or caller.routine.group == MAINTENANCE:
@@ -98,12 +98,12 @@ class BrokenCall:
         return (int(leased[0]["claim_id"]) if leased else None), found
 
     def _changes(self) -> Iterator[tuple[int, str]]:
-        """Yield each message that the call moves, with the outcome that says where to."""
+        """Yield each message that the call moves, with its outcome."""
         words = {"gone": "purged", "delayed": "retrying", "ready": "reset"}
         if self.caller.routine.name in FINISHES:
             words["ready"] = "released"
-        places = zip(self.prepared.ids, self.before.states, self.after.states, strict=False)
-        for message_id, then, later in places:
+        states = zip(self.prepared.ids, self.before.states, self.after.states, strict=False)
+        for message_id, then, later in states:
             if later != then and then not in {"completed", "cancelled"}:
                 yield message_id, words.get(later, later)
             elif later == "leased" and self.caller.routine.name == "cancel":
@@ -111,14 +111,14 @@ class BrokenCall:
 
 
 def _drain(connection: Connection, prepared: Prepared) -> None:
-    """Let everything come due and run out, and complete all that is left, the dead too."""
+    """Let delays and leases end, and complete all messages, dead ones included."""
     queue, recorder, name = Queue(connection), prepared.recorder, prepared.name
     queue.resume_queue(name)
     for schedule in queue.list_schedules(name):
         queue.drop_schedule(name, schedule.schedule_name)
     start = recorder.clock()
-    told = queue.reset(name)
-    results = [(outcome.message_id, outcome.outcome) for outcome in told]
+    reset = queue.reset(name)
+    results = [(outcome.message_id, outcome.outcome) for outcome in reset]
     recorder.record(start, "judge", "reset", None, results)
     start = recorder.clock()
     pass_seconds(connection, name, 3 * DAYS_AGO)
@@ -133,12 +133,12 @@ def _drain(connection: Connection, prepared: Prepared) -> None:
 
 
 def _leftovers(connection: Connection, prepared: Prepared) -> Iterator[str]:
-    """Say what a drained queue should not have."""
+    """Yield what a drained queue must not have."""
     dialect, name = dialect_of(connection), prepared.name
     if left := dialect.census(connection, name):
         yield f"left after the drain: {left}"
     if keys := dialect.held_keys(connection, name):
-        yield f"keys are held that nobody has: {keys}"
+        yield f"dedup keys without an owner: {keys}"
     kept = {message for message, _ in dialect.finished(connection, name)}
     if bodies := dialect.bodies(connection, name) - kept:
         yield f"bodies without a message: {bodies}"

@@ -1,7 +1,7 @@
-"""Opens sessions that each call one routine of the contract at the same time.
+"""Sessions that each call one routine at the same time.
 
-As a program, `python -m tests.chaos.callers <url> <file>`, it does so in a process of its own, to
-be killed. The file says what to call; each line of output is the place of a call that has ended.
+`python -m tests.chaos.callers <url> <file>` does so in a process that can be killed. The file has
+the calls; each line of output is the position of a call that has ended.
 """
 
 import json
@@ -25,8 +25,8 @@ from tests.helpers.dialects import dialect_of
 class Caller:
     """One session and its one call.
 
-    in_transaction: it opens a transaction first, which nobody ends but whoever breaks it off.
-    session: the server's number of it, once somebody has asked. rows, error: how the call ended.
+    in_transaction: it opens a transaction first and does not end it.
+    session: the server's id of the session, once known. rows, error: how the call ended.
     """
 
     url: str
@@ -46,23 +46,23 @@ class Caller:
             dialect_of(self.connection).begin(self.connection)
 
     def start(self) -> None:
-        """Begin the call."""
+        """Start the call."""
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     @property
     def has_ended(self) -> bool:
-        """Whether the call has come back."""
+        """Return whether the call has returned."""
         return self.thread is not None and not self.thread.is_alive()
 
     def wait(self) -> None:
-        """Wait until the call has come back."""
+        """Wait until the call has returned."""
         assert self.thread is not None
         self.thread.join(60)
-        assert self.has_ended, f"{self.routine.name} does not come back"
+        assert self.has_ended, f"{self.routine.name} does not return"
 
     def close(self) -> None:
-        """Close the session, if it is still there."""
+        """Close the session if it still exists."""
         engine_for_url(self.url).close(self.connection)
 
     def _run(self) -> None:
@@ -73,7 +73,7 @@ class Caller:
 
 
 def accepts(url: str) -> bool:
-    """Return whether the server takes a session."""
+    """Return whether the server accepts connections."""
     try:
         engine_for_url(url).connect(url).close()
     except CannotConnect:
@@ -82,14 +82,14 @@ def accepts(url: str) -> bool:
 
 
 def as_text(callers: Sequence[Caller]) -> str:
-    """Return what the program reads."""
+    """Return the calls as JSON, for the program."""
     return json.dumps(
         [(caller.routine.name, caller.arguments, caller.in_transaction) for caller in callers]
     )
 
 
 def main(url: str, path: str) -> None:
-    """Call everything at once, and say what has ended."""
+    """Make all calls at once, and print the positions of those that end."""
     calls = json.loads(Path(path).read_text())
     routines = load_contract().of(engine_for_url(url).name)
     callers = [Caller(url, routines[name], arguments, held) for name, arguments, held in calls]
@@ -99,15 +99,15 @@ def main(url: str, path: str) -> None:
     sys.stdin.readline()
     for caller in callers:
         caller.start()
-    for place, caller in enumerate(callers):
-        threading.Thread(target=_tell, args=(place, caller), daemon=True).start()
+    for position, caller in enumerate(callers):
+        threading.Thread(target=_print_end, args=(position, caller), daemon=True).start()
     sys.stdin.read()
 
 
-def _tell(place: int, caller: Caller) -> None:
+def _print_end(position: int, caller: Caller) -> None:
     assert caller.thread is not None
     caller.thread.join()
-    os.write(1, f"{place}\n".encode())
+    os.write(1, f"{position}\n".encode())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A program that is killed: `client_program.py <what> <url>` works and prints what it did.
+"""Client that is killed: `client_program.py <kind> <url>` works and prints message ids.
 
-enqueue        enqueues one message after the other, until it is killed, and says each id
-hold           enqueues in a transaction, says the id and never commits
-work           handles 50 messages in a worker, says each id, and then is stuck in its handler
-transactions   as work, in transactions, with a row in the table effect for each message
+enqueue        enqueues messages one by one until it is killed, and prints each id
+hold           enqueues in a transaction, prints the id and never commits
+work           handles 50 messages in a worker, prints each id, and then hangs in its handler
+transactions   as work, in transactions, with a row in the table effect per message
 """
 
 import os
@@ -16,34 +16,34 @@ from typing import Any
 import rowq
 from rowq.engines import engine_for_url
 
-PATIENCE = 50
-"""The number of messages that are handled before the handler is stuck."""
+HANDLED = 50
+"""The number of messages handled before the handler hangs."""
 
 _handled = count(1)
 
 
-def say(message_id: int) -> None:
-    """Say an id, whole."""
+def print_id(message_id: int) -> None:
+    """Print an id in one write."""
     os.write(1, f"{message_id}\n".encode())
 
 
 def handle_some(message: rowq.Message) -> None:
-    """Say the message's id; after enough of them never return."""
-    if next(_handled) > PATIENCE:
+    """Print the message's id; after HANDLED of them never return."""
+    if next(_handled) > HANDLED:
         threading.Event().wait()
-    say(message.message_id)
+    print_id(message.message_id)
 
 
 def enqueue(url: str) -> None:
     with rowq.connect(url) as queue:
         for number in count():
-            say(queue.enqueue("orders", number).message_id)
+            print_id(queue.enqueue("orders", number).message_id)
 
 
 def hold(url: str) -> None:
     connection = engine_for_url(url).connect(url)
     with engine_for_url(url).transaction(connection):
-        say(rowq.Queue(connection).enqueue("orders", 0, dedup_key="held").message_id)
+        print_id(rowq.Queue(connection).enqueue("orders", 0, dedup_key="held").message_id)
         sys.stdin.read()
 
 
@@ -59,7 +59,7 @@ def transactions(url: str) -> None:
     rowq.Worker(url, "orders", handle, batch_size=20, threads=2, transactional=True).run()
 
 
-PARTS: dict[str, Callable[[str], None]] = {
+KINDS: dict[str, Callable[[str], None]] = {
     "enqueue": enqueue,
     "hold": hold,
     "work": work,
@@ -67,4 +67,4 @@ PARTS: dict[str, Callable[[str], None]] = {
 }
 
 if __name__ == "__main__":
-    PARTS[sys.argv[1]](sys.argv[2])
+    KINDS[sys.argv[1]](sys.argv[2])

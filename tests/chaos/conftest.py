@@ -1,4 +1,4 @@
-"""Starts a server of this directory's own for each product that is tested, or takes a given one."""
+"""A private server per product that may be killed, or a given one."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.engines.provide import SERVERS
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[KillableServer]:
-    """Return a private server of the product, which may be killed; else a given one."""
+    """Return a private server of the product that may be killed, else a given one."""
     product = request.param.rstrip("0123456789.")
     with ExitStack() as stack:
         try:
@@ -33,7 +33,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[KillableServer]:
 
 @pytest.fixture
 def killable(server: KillableServer) -> KillableServer:
-    """Return that server; its data are safe as soon as a commit returns."""
+    """Return that server; a commit makes data durable."""
     return server
 
 
@@ -48,7 +48,7 @@ def url(killable: KillableServer) -> Iterator[str]:
 
 @pytest.fixture
 def connection(killable: KillableServer, url: str) -> Iterator[Connection]:
-    """Return a session of the tables' owner, in autocommit, with the queue `orders`."""
+    """Return the owner's session in autocommit, with the queue `orders`."""
     with closing(killable.server.connect(url)) as connection:
         Queue(connection).create_queue("orders", backoff_base_seconds=0)
         yield connection

@@ -81,7 +81,7 @@ def oversleeps(_message: rowq.Message, _own: Connection) -> None:
 
 
 def extends_its_lease(message: rowq.Message, own: Connection) -> None:
-    """Lock the claim for as long as the transaction is open, in SQL that nobody refuses."""
+    """Lock the claim while the transaction is open, by SQL that is not refused."""
     calls = {
         "postgres": "select * from rowq.extend_lease(%s, %s)",
         "mysql": "call rowq.extend_lease(%s, %s, null, null)",
@@ -117,7 +117,7 @@ def holds_the_interpreter(_message: rowq.Message, _own: Connection) -> None:
 
 
 def quarrels(_message: rowq.Message, own: Connection) -> None:
-    """Lock two rows that others lock in the other order."""
+    """Lock two rows that other handlers lock in the other order."""
     for number in random.sample([1, 2], 2):
         dialect_of(own).execute(own, f"update quarrel set n = n + 1 where id = {number}")
         time.sleep(0.05)
@@ -138,7 +138,7 @@ def changes_the_isolation(_message: rowq.Message, own: Connection) -> None:
 
 
 def ends_it_unseen(message: rowq.Message, own: Connection) -> None:
-    """End the transaction where nobody can refuse it."""
+    """End the transaction in SQL, where it cannot be refused."""
     way = ("commit", "rollback")[message.message_id % 2]
     if engine_for_connection(own).name == "postgres":
         psycopg.ClientCursor(own).execute(way.encode())
@@ -162,12 +162,12 @@ DEEDS: dict[str, Deed] = {
         *(leaves_a_result, changes_the_isolation),
     )
 }
-"""Deeds that may happen to a worker at any time."""
+"""Deeds that may happen at any time."""
 
 HURTING = frozenset({"exits"})
-"""Deeds that cost others an attempt, too."""
+"""Deeds that also cost other messages an attempt."""
 
 UNSEEN: dict[str, Deed] = {
     deed.__name__: deed for deed in (ends_it_unseen, begins_another, raises, swallows_an_error)
 }
-"""Deeds that commit others' work too early: it is handed in at once, if the process lives on."""
+"""Deeds that commit other messages' work early: outcomes are reported at once."""

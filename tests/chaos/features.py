@@ -1,8 +1,8 @@
-"""Sessions that use topics, a schedule, a limited queue and long waits beside the ten of a run.
+"""Sessions that use topics, a schedule, limits and long waits beside the ten of a run.
 
-Each kind has queues of its own. `let_work` starts them, and the judge says afterwards what is
-wrong: a published message that a bound queue did not deliver once, a tick that is missing or came
-twice, a limited queue that did not hold, or whatever the checker of histories finds.
+Each kind has its own queues. `start` starts them, and `judge` returns the errors: a published
+message that a bound queue did not deliver once, a missing or repeated tick, an exceeded limit, and
+the findings of the checker of histories.
 """
 
 import time
@@ -31,11 +31,11 @@ STEP_SECONDS = 1
 Result = TypeVar("Result")
 
 
-class Patient(Actor):
-    """A session that makes a call again as long as it is told to."""
+class RetryingActor(Actor):
+    """A session that retries calls refused by a retryable error."""
 
     def until_done(self, function: Callable[[], Result]) -> Result:
-        """Make a call until it is not refused with an error that says to try again."""
+        """Make a call until it is not refused by a retryable error."""
         while True:
             with suppress(TryAgain):
                 result: Result = self.call("again", function)
@@ -43,8 +43,8 @@ class Patient(Actor):
             self.run.stop.wait(0.01)
 
 
-class Publisher(Patient):
-    """Publishes numbers, one after the other."""
+class Publisher(RetryingActor):
+    """Publishes consecutive numbers."""
 
     published = 0
 
@@ -57,8 +57,8 @@ class Publisher(Patient):
         return True
 
 
-class Subscriber(Patient):
-    """Waits at a queue for a while at a time, and completes what comes, with a result."""
+class Subscriber(RetryingActor):
+    """Waits for messages of a queue, and completes them with a result."""
 
     def __init__(self, run: Run, name: str, seed: int, queue_name: str) -> None:
         super().__init__(run, name, seed)
@@ -75,7 +75,7 @@ class Subscriber(Patient):
         return True
 
     def take(self, messages: Sequence[Message]) -> None:
-        """Complete what was delivered, and keep it."""
+        """Complete delivered messages, and remember them."""
         if not messages:
             return
         claim_id = messages[0].claim_id
@@ -87,15 +87,15 @@ class Subscriber(Patient):
         assert {outcome.outcome for outcome in done} == {"completed"}
         self.got += messages
 
-    def take_the_rest(self) -> None:
-        """Take what is left, while nobody else is at work."""
+    def take_remaining(self) -> None:
+        """Take the remaining messages; no other session is running."""
         self.connect()
         while messages := self.queue.dequeue_fast(self.queue_name, 1000):
             self.take(messages)
 
 
-class Keeper(Patient):
-    """Keeps house for all queues, and looks as a monitor would."""
+class Maintainer(RetryingActor):
+    """Maintains all queues, and reads them like a monitor."""
 
     def act(self) -> bool:
         self.until_done(self.queue.maintain)
@@ -106,7 +106,7 @@ class Keeper(Patient):
 
 
 class Features:
-    """The sessions, on queues that are made here."""
+    """The sessions, and the queues that they use."""
 
     def __init__(self, main: Run) -> None:
         self.run = Run(
@@ -116,8 +116,8 @@ class Features:
             Recorder(),
             largest_batch=2,
             stop=main.stop,
-            may_be_asked_again=True,
-            asked_again=main.asked_again,
+            may_be_retried=True,
+            retried=main.retried,
             errors=main.errors,
         )
         with self._queue() as queue:
@@ -136,18 +136,18 @@ class Features:
         self.actors: list[Actor] = [
             self.publisher,
             *self.subscribers,
-            Keeper(self.run, "keeper", SEED),
+            Maintainer(self.run, "maintainer", SEED),
             Producer(self.run, "producer at the limit", SEED, LIMITED_MESSAGES),
             *(Consumer(self.run, f"consumer {number} at the limit", SEED) for number in range(3)),
         ]
 
     def start(self) -> None:
-        """Let them work until the run stops."""
+        """Start the sessions; they work until the run stops."""
         for actor in self.actors:
             actor.thread.start()
 
     def judge(self) -> list[str]:
-        """Take what is left once all have ended, and return what is wrong, in words."""
+        """Take the remaining messages after all sessions have ended, and return the errors."""
         for actor in self.actors:
             actor.thread.join(60)
             assert not actor.thread.is_alive(), f"{actor.name} does not end"
@@ -156,7 +156,7 @@ class Features:
         with self._queue() as queue:
             queue.maintain(TICKS)
         for subscriber in self.subscribers:
-            subscriber.take_the_rest()
+            subscriber.take_remaining()
         with self._queue() as queue:
             faults = [
                 *self._faults_of_topics(queue),
@@ -168,7 +168,7 @@ class Features:
         return faults
 
     def summary(self) -> str:
-        """Say what was done, for people to read."""
+        """Return a summary to print."""
         got = {one.queue_name: len(one.got) for one in self.subscribers}
         return f"published {self.publisher.published}; delivered {got}"
 
@@ -179,7 +179,7 @@ class Features:
             found = Counter(message.data for message in subscriber.got)
             if found != wanted:
                 lost, twice = wanted - found, found - wanted
-                yield f"{subscriber.queue_name}: lost {list(lost)}, too often {list(twice)}"
+                yield f"{subscriber.queue_name}: lost {list(lost)}, repeated {list(twice)}"
             for message in subscriber.got:
                 result = queue.get_result(subscriber.queue_name, message.message_id)
                 if result is None or result.result != message.message_id:

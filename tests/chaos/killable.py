@@ -1,6 +1,6 @@
-"""Starts servers that write as in production and may be killed; one way for each product.
+"""Durable private servers that may be killed, one kind per product.
 
-Where there is no such way, a given server serves for all that kills no server.
+If a product has none, a given server is used for tests that kill no server.
 """
 
 import os
@@ -21,18 +21,18 @@ from tests.engines.oracle.providers import OracleProvider
 from tests.engines.postgres.server import PostgresServer
 from tests.engines.sqlserver.providers import SqlserverProvider
 
-# Unlike the other tests' servers these write safely, as the engines do by default.
+# These servers write durably, as the engines do by default.
 POSTGRES = {"max_prepared_transactions": "10", "timezone": "Asia/Kathmandu"}
 MARIADB = {"default-time-zone": "+05:45", "innodb-use-native-aio": "0", "log-bin": "binlog"}
 
 
 @dataclass(frozen=True)
 class KillableServer:
-    """A private server, or a given one. Both deaths bring it back under the same URLs.
+    """A private server, or a given one. It returns under the same URLs after a crash.
 
-    crash: kills it as a power failure would. stop_at_once: stops it without letting anybody finish.
-    kill, restart: the two halves of crash, for a server that stays away for a while.
-    can_die: whether it can be killed; tests that do so are marked `requires("restart")`.
+    crash: kill it like a power failure, and restart it. stop_at_once: stop it without grace.
+    kill, restart: the two halves of crash, for a longer outage.
+    can_die: whether it can be killed; such tests are marked `requires("restart")`.
     """
 
     server: Server
@@ -49,12 +49,12 @@ class KillableServer:
 
     @property
     def how(self) -> str:
-        """How the server runs, for people to read."""
+        """Description of how the server runs."""
         return self.server.how
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """The capabilities that tests may rely on."""
+        """Capabilities that tests may rely on."""
         others = self.server.capabilities - {"restart"}
         return others | {"restart"} if self.can_die else others
 
@@ -101,7 +101,7 @@ def killable_mariadb(version: str) -> Iterator[KillableServer]:
     server = MysqlServer(local.url, how, Control(stop=local.stop, log=local.log))
     try:
         with server.connect(local.url) as connection:
-            # MariaDB 11 says ON where older versions say 1.
+            # MariaDB 11 returns ON, older versions 1.
             written = "select @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite in ('1', 'ON')"
             assert connection.execute(written).fetchone() == (1, 1)
         yield KillableServer(
@@ -116,7 +116,7 @@ def killable_mariadb(version: str) -> Iterator[KillableServer]:
 
 
 def given(server: Server) -> KillableServer:
-    """Return a server that runs already and is not killed."""
+    """Return a given server, which is not killed."""
     return KillableServer(
         server,
         crash=server.crash,
@@ -151,7 +151,7 @@ def in_container(
 
 
 def no_way(_version: str) -> AbstractContextManager[KillableServer]:
-    """Raise Unavailable: nothing that the tests can start is this product."""
+    """Raise Unavailable: the tests cannot start this product."""
     raise Unavailable("none can be started")
 
 
@@ -166,4 +166,4 @@ MAY_BE_GIVEN = {
     **{product: product for product in ("postgres", "sqlserver", "oracle")},
     "babelfish": "sqlserver",
 }
-"""Products whose server may be given, as it has room for more than one rowq; and by which URL."""
+"""Products whose server may be given, and the product that names its URL."""

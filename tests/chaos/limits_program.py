@@ -1,10 +1,9 @@
-"""A program that is killed: `limits_program.py <url> <seed> <sessions> <held>` works on `orders`.
+"""Client that is killed: `limits_program.py <url> <seed> <sessions> <held>` works on `orders`.
 
-So many sessions, each in a thread of its own, take and finish messages; `held` of them do so in
-transactions of their own. Each says as lines of JSON what it did: `dequeue` with the call's
-beginning and end, the server's moment of the delivery, and the messages; `ending` before a call
-that may end the lease; `commit` after a transaction's end. Moments are of the clock that all
-processes of a machine share. First of all the program says that it is `ready`.
+Each session has a thread and takes and finishes messages; `held` of them do so in transactions.
+They print JSON lines: `dequeue` with the call's start and end, the server's time of the delivery
+and the messages; `ending` before a call that may end the lease; `commit` after a transaction's end.
+Times are of the machine's monotonic clock. The first line is `ready`.
 """
 
 import json
@@ -25,20 +24,20 @@ from rowq.engines import engine_for_url
 LEASE_SECONDS = 3
 
 
-def say(action: str, claim_id: int, **facts: Any) -> None:
-    """Write one line, whole."""
+def print_line(action: str, claim_id: int, **facts: Any) -> None:
+    """Print one line in one write."""
     line = json.dumps({"action": action, "claim_id": claim_id, **facts})
     os.write(1, line.encode() + b"\n")
 
 
 def take(queue: Queue, chance: random.Random, *, held: bool) -> list[Message]:
-    """Dequeue one message or several, and say so."""
+    """Dequeue 1 to 4 messages, and print them."""
     start = time.monotonic()
     messages = queue.dequeue_fast(
         "orders", chance.choice([1, 1, 2, 4]), lease_seconds=LEASE_SECONDS
     )
     if messages:
-        say(
+        print_line(
             "dequeue",
             messages[0].claim_id,
             start=start,
@@ -51,11 +50,11 @@ def take(queue: Queue, chance: random.Random, *, held: bool) -> list[Message]:
 
 
 def finish(queue: Queue, chance: random.Random, claim_id: int) -> None:
-    """End the claim in one of the ways, or leave it to run out."""
+    """End the claim by a random routine, or let it expire."""
     way = chance.random()
     if way < 0.03:
         return
-    say("ending", claim_id, start=time.monotonic())
+    print_line("ending", claim_id, start=time.monotonic())
     if way < 0.1:
         queue.retry_later("orders", claim_id, delay_seconds=0)
     elif way < 0.15:
@@ -65,7 +64,7 @@ def finish(queue: Queue, chance: random.Random, claim_id: int) -> None:
 
 
 def work(url: str, chance: random.Random) -> None:
-    """Take and finish, each call by itself."""
+    """Take and finish messages in autocommit."""
     with rowq.connect(url) as queue:
         while True:
             if messages := take(queue, chance, held=False):
@@ -78,7 +77,7 @@ def work(url: str, chance: random.Random) -> None:
 
 
 def work_in_transactions(url: str, chance: random.Random) -> None:
-    """Take and finish in one transaction, and roll some of them back."""
+    """Take and finish in one transaction; roll some of them back."""
     engine = engine_for_url(url)
     connection = engine.connect(url)
     queue = Queue(connection)
@@ -86,7 +85,7 @@ def work_in_transactions(url: str, chance: random.Random) -> None:
         with suppress(UnwantedError):
             messages = _work_once(engine.transaction(connection), queue, chance)
             if messages:
-                say("commit", messages[0].claim_id)
+                print_line("commit", messages[0].claim_id)
             else:
                 time.sleep(0.02)
 
@@ -95,10 +94,10 @@ class UnwantedError(Exception):
     """Rolls a transaction back."""
 
 
-def spoil(chance: random.Random, claim_id: int) -> None:
-    """Raise an error now and then, and say that this ends the claim."""
+def fail_at_random(chance: random.Random, claim_id: int) -> None:
+    """Raise an error at random, and print that this ends the claim."""
     if chance.random() < 0.2:
-        say("ending", claim_id, start=time.monotonic())
+        print_line("ending", claim_id, start=time.monotonic())
         raise UnwantedError
 
 
@@ -110,12 +109,12 @@ def _work_once(
         if messages := take(queue, chance, held=True):
             time.sleep(chance.random() * 0.03)
             finish(queue, chance, messages[0].claim_id)
-            spoil(chance, messages[0].claim_id)
+            fail_at_random(chance, messages[0].claim_id)
     return messages
 
 
 def main(url: str, seed: str, sessions: int, held: int) -> None:
-    """Run every session until killed; a session that fails ends all of them."""
+    """Run every session until killed; an error in one ends all."""
 
     def run(part: Callable[[str, random.Random], None], number: int) -> None:
         try:
@@ -125,7 +124,7 @@ def main(url: str, seed: str, sessions: int, held: int) -> None:
         finally:
             os._exit(1)
 
-    say("ready", 0)
+    print_line("ready", 0)
     for number in range(sessions):
         part = work_in_transactions if number < held else work
         threading.Thread(target=run, args=(part, number)).start()

@@ -1,8 +1,4 @@
-"""Makes queues with messages in every state, all alike, and takes pictures of them.
-
-The same call on two of them does the same: so what a call that was broken off did to one can be
-compared with what it does to another when it is left alone.
-"""
+"""Queues with messages in every state, all alike, and snapshots of their contents."""
 
 from __future__ import annotations
 
@@ -28,12 +24,11 @@ DAYS_AGO = 3 * 86_400
 
 
 class Prepared:
-    """One queue, and the history of what was done to it.
+    """One queue and its history.
 
-    topic: bound to it by a pattern that matches more, where the engine has topics.
-    archive_days: some of its finished messages are older than one day. Its schedule is paused, so
-    that it makes no message unless it is told to.
-    ids: its messages in the order of their coming. claim_id: a claim that holds some of them.
+    topic: bound to it by a wider pattern, if the engine has topics.
+    archive_days: some of its finished messages are older than one day. Its schedule is paused.
+    ids: its messages in the order of enqueueing. claim_id: a claim that holds some of them.
     """
 
     def __init__(self, connection: Connection, name: str, archive_days: int) -> None:
@@ -74,16 +69,16 @@ class Prepared:
         self.take_census(connection)
 
     def use(self, connection: Connection) -> None:
-        """Go on in another session."""
+        """Continue in another session."""
         self._queue = Queue(connection)
 
     def arguments(self, routine: Routine) -> dict[str, Any]:
-        """Return what to call a routine with: what it requires, and what makes it do more."""
+        """Return arguments for a routine: the required ones, and those that make it do more."""
         is_made = routine.name == "create_queue"
         required = plain_arguments(routine, _new(self.name) if is_made else self.name)
         inputs = {one.name for one in routine.parameters if one.direction == "in"}
         own = {name: value(self) for name, value in REQUIRED.items() if name in required}
-        more = {name: value for name, value in GIVEN.items() if name in inputs}
+        more = {name: value for name, value in PASSED.items() if name in inputs}
         match routine.name:
             case "create_schedule":
                 own["schedule_name"] = "new"
@@ -98,7 +93,7 @@ class Prepared:
         return required | own | more
 
     def take_census(self, connection: Connection) -> None:
-        """Write down where every message is."""
+        """Record the state of every message."""
         start = self.recorder.clock()
         found = dialect_of(connection).census(connection, self.name)
         self.recorder.record(start, "judge", "census", None, found)
@@ -111,7 +106,7 @@ class Prepared:
         self.ids += [message_id for message_id, _ in made]
 
     def lease(self, count: int) -> list[Message]:
-        """Lease messages, and write it down."""
+        """Lease messages and record it."""
         start = self.recorder.clock()
         messages = self._queue.dequeue_fast(self.name, count)
         if not messages:
@@ -127,8 +122,8 @@ class Prepared:
         claim_id = self.lease(count)[0].claim_id
         start = self.recorder.clock()
         rows = getattr(self._queue, how)(self.name, claim_id)
-        told = [(outcome.message_id, outcome.outcome) for outcome in rows]
-        self.recorder.record(start, "worker", how, claim_id, told)
+        results = [(outcome.message_id, outcome.outcome) for outcome in rows]
+        self.recorder.record(start, "worker", how, claim_id, results)
 
 
 REQUIRED: Mapping[str, Callable[[Prepared], Any]] = {
@@ -141,8 +136,8 @@ REQUIRED: Mapping[str, Callable[[Prepared], Any]] = {
     "schedule_name": lambda _: SCHEDULE,
     "worker_id": lambda _: "probe",
 }
-"""What is given for a parameter without a default; for any other one, a plain value of its type."""
-GIVEN: Mapping[str, Any] = {
+"""Arguments for parameters without a default; others get a plain value of their type."""
+PASSED: Mapping[str, Any] = {
     "body": "new",
     "dedup_key": "new",
     "lease_seconds": 2 * LEASE_SECONDS,
@@ -153,11 +148,11 @@ GIVEN: Mapping[str, Any] = {
     "include_leased": True,
     "enqueued_before": datetime(2100, 1, 1, tzinfo=UTC),
 }
-"""Parameters that are given although they have a default; of the others the default counts."""
+"""Arguments that are passed although the parameters have defaults."""
 
 
 SEEN = {"message", "dead", "dedup", "archive", "result", "history", "topic_binding"}
-"""Tables whose rows a picture counts, where the engine has them."""
+"""Tables whose rows a picture counts, if the engine has them."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +171,7 @@ class Picture:
 
     @staticmethod
     def of(connection: Connection, prepared: Prepared) -> Picture:
-        """Look; nobody else is at work on the queue."""
+        """Read the queue; no other session uses it."""
         dialect, name = dialect_of(connection), prepared.name
         found = [*dialect.census(connection, name), *dialect.finished(connection, name)]
         twice = [
@@ -197,7 +192,7 @@ class Picture:
         )
 
     def is_between(self, before: Picture, after: Picture) -> bool:
-        """Whether each message is where it was before or is after, and nothing else is changed."""
+        """Return whether each message is in its state before or after, and nothing else changed."""
         places = zip(self.states, before.states, after.states, strict=True)
         return (self.settings, self.schedules) == (before.settings, before.schedules) and all(
             now in {then, later} for now, then, later in places

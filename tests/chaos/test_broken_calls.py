@@ -1,7 +1,7 @@
-"""Every routine of the contract is killed in its middle: nothing is done by half, nothing is lost.
+"""Every routine is aborted in its middle: nothing is half done, nothing is lost.
 
-One thing is broken off: the session, the call, the client, the server's process for a session, or
-the server. The tables at which calls are stopped, and which calls, are drawn.
+The session, the call, the client, the session's server process, or the server is killed. The tables
+and the calls are drawn at random.
 """
 
 import os
@@ -32,7 +32,7 @@ READS_NO_TABLE = {"next_ticks"}
 
 @pytest.fixture(scope="module")
 def stand(server: KillableServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Return a database with rowq, where every routine is tried."""
+    """Return a database with rowq to try the routines on."""
     url = server.server.fresh_database()
     migrate(url)
     yield Stand(server, url, tmp_path_factory.mktemp("calls"))
@@ -40,18 +40,18 @@ def stand(server: KillableServer, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def waiting(calls: list[BrokenCall]) -> list[BrokenCall]:
-    """Return the calls that have not come back."""
+    """Return the calls that have not returned."""
     return [broken for broken in calls if not broken.caller.has_ended]
 
 
 def kill_sessions(killable: KillableServer, calls: list[BrokenCall]) -> None:
-    """End every session that waits, as an administrator would."""
+    """Kill every waiting session, as an administrator would."""
     for broken in waiting(calls):
         killable.server.kill_session(broken.caller.session)
 
 
 def interrupt_calls(killable: KillableServer, calls: list[BrokenCall]) -> None:
-    """End every call that waits, and not its session."""
+    """Cancel every waiting call, but not its session."""
     with closing(killable.server.connect(calls[0].caller.url)) as connection:
         dialect = interrupting_dialect_of(connection)
         for broken in waiting(calls):
@@ -61,21 +61,18 @@ def interrupt_calls(killable: KillableServer, calls: list[BrokenCall]) -> None:
 
 
 def kill_server(killable: KillableServer, calls: list[BrokenCall]) -> None:
-    """Kill the server, as a power failure would."""
+    """Kill the server like a power failure."""
     del calls
     killable.crash()
 
 
 def kill_backend(killable: KillableServer, calls: list[BrokenCall]) -> None:
-    """Kill the process of one session: PostgreSQL then ends all the others, and recovers."""
+    """Kill one session's process: PostgreSQL then ends all sessions and recovers."""
     left = waiting(calls)
     if killable.server.engine != "postgres" or not left:
-        pytest.skip(
-            "a session is no process of its own there, or none waits"
-            "; to run it: --engine postgres18"
-        )
+        pytest.skip("sessions share a process there, or none waits; to run it: --engine postgres18")
     os.kill(left[0].caller.session, signal.SIGKILL)
-    wait_until(lambda: not waiting(calls), "every session is told", 30)
+    wait_until(lambda: not waiting(calls), "every session gets its error", 30)
 
 
 BREAKS = [
@@ -84,11 +81,11 @@ BREAKS = [
     pytest.param(kill_server, marks=pytest.mark.requires("restart")),
 ]
 A_FEW = 10
-"""The number of routines that are tried at once in CI."""
+"""Number of routines per try in CI."""
 
 
 def drawn_tries(stand: Stand, what: str) -> Iterator[tuple[str, list[BrokenCall]]]:
-    """Yield a table to stop at, and what to try there: a few routines, or with time all of them."""
+    """Yield a table to stop at and calls to try: a few routines, or all in a long run."""
     drawn = dice("broken calls", what, stand.killable.server.engine)
     for _ in range(times(1)):
         table = drawn.choice(stand.tables_of_messages())
@@ -98,9 +95,7 @@ def drawn_tries(stand: Stand, what: str) -> Iterator[tuple[str, list[BrokenCall]
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08", "P15")
 @pytest.mark.parametrize("break_off", BREAKS, ids=lambda way: way.__name__)
-def test_a_call_that_is_broken_off_has_done_everything_or_nothing(
-    stand: Stand, break_off: Break
-) -> None:
+def test_aborted_call_has_done_everything_or_nothing(stand: Stand, break_off: Break) -> None:
     _skip_what_cannot_be(stand, break_off)
     for table, calls in drawn_tries(stand, break_off.__name__):
         with stand.stopped_at(table, calls) as stopped:
@@ -110,7 +105,7 @@ def test_a_call_that_is_broken_off_has_done_everything_or_nothing(
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
-def test_a_client_that_is_killed_in_a_call_leaves_everything_or_nothing(stand: Stand) -> None:
+def test_killed_client_has_done_everything_or_nothing(stand: Stand) -> None:
     for table, calls in drawn_tries(stand, "client"):
         with stand.in_a_program(table, calls) as process:
             process.kill()
@@ -118,18 +113,18 @@ def test_a_client_that_is_killed_in_a_call_leaves_everything_or_nothing(stand: S
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08", "P15")
-def test_every_routine_of_the_contract_is_killed_at_some_table(stand: Stand) -> None:
-    """None is left out: each is stopped somewhere and killed there, as late in it as can be."""
+def test_every_routine_is_killed_at_some_table(stand: Stand) -> None:
+    """Each routine is stopped at some table and killed there, as late as possible."""
     drawn = dice("broken calls", "all", stand.killable.server.engine)
     tables = stand.tables_of_messages()
     drawn.shuffle(tables)
-    # Every call but one begins with the table of the queues, which therefore comes last.
+    # Every call except one begins with the queue table, so try it last.
     readers = set() if stand.readers_wait() else stand.readers()
     every = LENGTH > 1 or bool(readers)
     rounds = [*(tables if every else ["message", "claim"]), "queue", "meta"]
     left = set(stand.routines) - READS_NO_TABLE
-    # A drop_queue gives up after 47 ms, on a loaded machine before all others have stopped: what is
-    # left after the other rounds has the first table for itself.
+    # drop_queue times out after 47 ms, before slow calls have stopped: try the remaining routines
+    # alone.
     for table in [*rounds, "queue"]:
         calls = stand.prepare(sorted(stand.routines if LENGTH > 1 else left), drawn)
         with stand.stopped_at(table, calls) as stopped:

@@ -1,4 +1,4 @@
-"""A client is killed with SIGKILL in the middle of its work: nothing that it confirmed is lost."""
+"""A client is killed with SIGKILL: nothing that it confirmed is lost."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ import pytest
 
 import rowq
 from rowq import NewMessage, Queue
-from tests.chaos.client_program import PATIENCE
+from tests.chaos.client_program import HANDLED
 from tests.dice import dice, limit, times
 from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of
@@ -24,7 +24,7 @@ PROGRAM = Path(__file__).with_name("client_program.py")
 
 @contextmanager
 def client(what: str, url: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a client, and kill it on leaving if it is still alive."""
+    """Run a client, and kill it at the end if it is alive."""
     pipe = subprocess.PIPE
     command = [sys.executable, str(PROGRAM), what, url]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -35,23 +35,26 @@ def client(what: str, url: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ids_until_killed(process: subprocess.Popen[str], after: int) -> list[int]:
-    """Read so many ids, kill the client, and return all ids that it could still say."""
+    """Read `after` ids, kill the client, and return all ids that it printed."""
     assert process.stdout is not None
-    said = [process.stdout.readline() for _ in range(after)]
+    printed = [process.stdout.readline() for _ in range(after)]
     process.kill()
-    said += process.stdout.readlines()
-    return [int(line) for line in said if line.endswith("\n")]
+    printed += process.stdout.readlines()
+    return [int(line) for line in printed if line.endswith("\n")]
 
 
 def wait_until_alone(connection: Connection) -> None:
-    """Wait until the server knows that a killed client is gone."""
-    wait_until(lambda: dialect_of(connection).other_sessions(connection) == 0, "the server knows")
+    """Wait until the server has closed a killed client's sessions."""
+    wait_until(
+        lambda: dialect_of(connection).other_sessions(connection) == 0,
+        "the server has closed the sessions",
+    )
 
 
-def moments(what: str) -> list[int]:
-    """Return after how many messages to kill a client: when it is stuck, in a long run earlier."""
+def kill_points(what: str) -> list[int]:
+    """Return the numbers of messages after which to kill a client."""
     drawn = dice(what)
-    return [PATIENCE, *(drawn.randint(1, PATIENCE) for _ in range(times(1) - 1))]
+    return [HANDLED, *(drawn.randint(1, HANDLED) for _ in range(times(1) - 1))]
 
 
 def fill(queue: Queue, messages: int) -> set[int]:
@@ -62,26 +65,26 @@ def fill(queue: Queue, messages: int) -> set[int]:
 
 
 def drain(url: str, handle: Callable[..., None], **options: Any) -> None:
-    """Let a second worker handle all that is left."""
+    """Let a second worker handle the remaining messages."""
     rowq.Worker(url, "orders", handle, drain=True, **options).run()
 
 
 @pytest.mark.promise("P01", "P02")
-def test_a_killed_producer_leaves_what_it_enqueued_and_at_most_one_more(
+def test_killed_producer_leaves_at_most_one_unconfirmed_message(
     url: str, connection: Connection
 ) -> None:
     drawn = dice("killed producer")
     for _ in range(times(1)):
         with client("enqueue", url) as producer:
-            said = ids_until_killed(producer, drawn.randint(1, 200))
+            printed = ids_until_killed(producer, drawn.randint(1, 200))
         wait_until_alone(connection)
         there = [message.message_id for message in Queue(connection).dequeue_fast("orders", 1000)]
-        assert there[: len(said)] == said
-        assert len(there) <= len(said) + 1
+        assert there[: len(printed)] == printed
+        assert len(there) <= len(printed) + 1
 
 
 @pytest.mark.promise("P01", "P12")
-def test_a_producer_killed_in_its_transaction_has_enqueued_nothing(
+def test_producer_killed_in_its_transaction_enqueues_nothing(
     url: str, connection: Connection
 ) -> None:
     queue = Queue(connection)
@@ -94,18 +97,18 @@ def test_a_producer_killed_in_its_transaction_has_enqueued_nothing(
 
 
 @pytest.mark.promise("P02", "P03", "P09")
-def test_what_a_killed_worker_held_is_handled_by_another_when_the_lease_has_run_out(
+def test_killed_workers_messages_go_to_another_after_the_lease(
     url: str, connection: Connection
 ) -> None:
     queue = Queue(connection)
-    for after in moments("killed worker"):
+    for after in kill_points("killed worker"):
         sent = fill(queue, 200)
         with client("work", url) as worker:
             first = ids_until_killed(worker, after)
         wait_until_alone(connection)
         held = queue.queue_stats("orders")[0].leased
         assert held <= 40
-        assert held > 0 or after < PATIENCE
+        assert held > 0 or after < HANDLED
         pass_seconds(connection, "orders", 60)
 
         second: list[int] = []
@@ -118,14 +121,14 @@ def test_what_a_killed_worker_held_is_handled_by_another_when_the_lease_has_run_
 
 
 @pytest.mark.promise("P09", "P37")
-def test_what_a_killed_worker_held_has_an_attempt_whose_lease_ran_out(
+def test_killed_workers_messages_have_a_lease_expired_attempt(
     url: str, connection: Connection
 ) -> None:
     queue = Queue(connection)
     queue.alter_queue("orders", history_days=1)
     sent = fill(queue, 200)
     with client("work", url) as worker:
-        ids_until_killed(worker, PATIENCE)
+        ids_until_killed(worker, HANDLED)
     wait_until_alone(connection)
     held = queue.queue_stats("orders")[0].leased
     pass_seconds(connection, "orders", 60)
@@ -139,12 +142,10 @@ def test_what_a_killed_worker_held_has_an_attempt_whose_lease_ran_out(
 
 
 @pytest.mark.promise("P02", "P07")
-def test_the_effects_of_a_killed_transactional_worker_happen_exactly_once(
-    url: str, connection: Connection
-) -> None:
+def test_killed_transactional_workers_effects_happen_once(url: str, connection: Connection) -> None:
     dialect_of(connection).make_table(connection, "effect", "message_id bigint not null")
     sent: set[int] = set()
-    for after in moments("killed transactional worker"):
+    for after in kill_points("killed transactional worker"):
         sent |= fill(Queue(connection), 200)
         with client("transactions", url) as worker:
             ids_until_killed(worker, after)

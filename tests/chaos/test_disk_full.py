@@ -1,7 +1,6 @@
-"""The disk is full: calls fail or wait, and once there is room nothing is lost and work goes on.
+"""The disk is full: calls fail or wait; with free space nothing is lost and work resumes.
 
-A server that is a program here gets a small disk; elsewhere the database is limited, which ends in
-the same errors.
+A local server gets a small disk; elsewhere the database's size is limited, with the same errors.
 """
 
 import os
@@ -23,14 +22,14 @@ pytestmark = pytest.mark.chaos
 
 DISK_BYTES = 512 << 20
 FREE_BYTES = 8 << 20
-"""The room that is left on the disk when the work begins."""
+"""Free bytes on the disk when the work begins."""
 ON_LOCAL_DISKS = {"postgres", "mariadb"}
-"""Products whose servers are programs here, and write where they are told to."""
+"""Products whose servers run as local programs and write to a given folder."""
 BODY = "x" * 4000
 LARGE_BODY = "x" * 50_000
-"""Data files that grew in large steps have room inside."""
-PATIENCE_SECONDS = 90
-"""MariaDB looks once a minute whether its binary log has room again."""
+"""Larger than the free space inside data files that grow in large steps."""
+RECOVERY_SECONDS = 90
+"""MariaDB checks once per minute whether its binary log has space again."""
 
 
 class Disk:
@@ -51,13 +50,13 @@ class Disk:
         with self._ballast.open("wb") as ballast:
             os.posix_fallocate(ballast.fileno(), 0, free - FREE_BYTES)
 
-    def make_room(self) -> None:
-        """Give back what `fill` took."""
+    def free_space(self) -> None:
+        """Free the space that `fill` used."""
         self._ballast.unlink()
 
 
 class Limit:
-    """A limit on what a database may hold."""
+    """A limit on a database's size."""
 
     body = LARGE_BODY
 
@@ -66,20 +65,20 @@ class Limit:
         self.url = ""
 
     def fill(self) -> None:
-        """Leave FREE_BYTES beside what the database has."""
+        """Leave FREE_BYTES beside the database's data."""
         try:
             self._server.limit_space(self.url, FREE_BYTES)
         except Unavailable as reason:
             pytest.skip(f"{reason}; to run it: --engine postgres18")
 
-    def make_room(self) -> None:
-        """Take the limit away."""
+    def free_space(self) -> None:
+        """Remove the limit."""
         self._server.limit_space(self.url, None)
 
 
 @pytest.fixture
 def disk(server: KillableServer) -> Iterator[Disk | Limit]:
-    """Mount a small disk in memory, or return a limit where the server writes elsewhere."""
+    """Mount a small disk in memory, or return a limit if the server writes elsewhere."""
     if server.server.product in ON_LOCAL_DISKS and server.can_die:
         with small_disk() as small:
             yield small
@@ -93,7 +92,7 @@ def disk(server: KillableServer) -> Iterator[Disk | Limit]:
 
 @contextmanager
 def small_disk() -> Iterator[Disk]:
-    """Mount a small disk in memory; skips where that is not allowed."""
+    """Mount a small disk in memory; skip the test if that is not allowed."""
     mount = Path(tempfile.mkdtemp(prefix="rowq-disk-", dir="/tmp"))
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=1777", "tmpfs", str(mount)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -112,7 +111,7 @@ def small_disk() -> Iterator[Disk]:
 def killable(
     server: KillableServer, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[KillableServer]:
-    """Return a server of the same product with everything it writes on that disk."""
+    """Return a server of the same product that writes to that disk."""
     if isinstance(disk, Limit):
         yield server
         return
@@ -125,10 +124,7 @@ def killable(
 
 
 class Producer(threading.Thread):
-    """Enqueues one message after another, until told to stop or a call fails.
-
-    sent: the messages that were acknowledged. error: why a call failed.
-    """
+    """Enqueues messages one by one until it is stopped or a call fails."""
 
     def __init__(self, url: str, body: str) -> None:
         super().__init__(daemon=True)
@@ -147,19 +143,19 @@ class Producer(threading.Thread):
             self.error = error
 
     def has_failed(self) -> bool:
-        """Whether a call has failed."""
+        """Return whether a call has failed."""
         self.join(3)
         return not self.is_alive()
 
-    def is_held_up(self) -> bool:
-        """Whether a call has failed, or none has ended for three seconds."""
+    def is_blocked(self) -> bool:
+        """Return whether a call has failed, or none has ended for 3 seconds."""
         before = len(self.sent)
         self.join(3)
         return not self.is_alive() or len(self.sent) == before
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04")
-def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
+def test_full_disk_loses_nothing_and_work_resumes(
     killable: KillableServer, url: str, disk: Disk | Limit
 ) -> None:
     if isinstance(disk, Limit):
@@ -172,16 +168,16 @@ def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
     disk.fill()
     producer = Producer(url, disk.body)
     producer.start()
-    is_full = producer.is_held_up if isinstance(disk, Disk) else producer.has_failed
-    wait_until(is_full, "the disk is full", PATIENCE_SECONDS)
+    is_full = producer.is_blocked if isinstance(disk, Disk) else producer.has_failed
+    wait_until(is_full, "the disk is full", RECOVERY_SECONDS)
 
-    disk.make_room()
+    disk.free_space()
     producer.stop.set()
-    producer.join(PATIENCE_SECONDS)
+    producer.join(RECOVERY_SECONDS)
     assert not producer.is_alive()
     assert producer.sent
     if isinstance(disk, Limit):
-        # A call never waits for room in a limited database, and a slow machine is no full one.
+        # A call never waits for space in a limited database, and a slow machine is not a full disk.
         assert producer.error is not None
         assert not isinstance(producer.error, rowq.ConnectionLost)
     if not _answers(url):

@@ -1,7 +1,7 @@
-"""36 sessions at a limited queue, a third of them killed with SIGKILL again and again.
+"""Limits hold while a third of 36 sessions is killed repeatedly.
 
-Never more than max_leased messages are leased, never more than rate_limit deliveries begin within
-any rate_seconds, and all of the room is back within one lease.
+At most max_leased messages are leased, at most rate_limit deliveries begin within rate_seconds, and
+all capacity is free again within one lease.
 """
 
 import json
@@ -32,15 +32,15 @@ pytestmark = [
 PROGRAM = Path(__file__).with_name("limits_program.py")
 PROCESSES, SESSIONS = 6, 6
 MESSAGES = 10_000
-HOUSEKEEPING_SECONDS = 0.3
+MAINTENANCE_SECONDS = 0.3
 
 
 @dataclass
 class Client:
-    """One process with some sessions, and what it said until it was killed."""
+    """One process with some sessions, and the lines that it printed."""
 
     process: subprocess.Popen[str]
-    said: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
     killed_at: float = float("inf")
 
     def __post_init__(self) -> None:
@@ -51,11 +51,11 @@ class Client:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.endswith("\n"):
-                self.said.append(json.loads(line))
+                self.lines.append(json.loads(line))
 
     def kill(self) -> None:
-        """Kill it, and wait until it is gone."""
-        assert self.process.poll() is None, "it ended by itself"
+        """Kill it and wait until it has ended."""
+        assert self.process.poll() is None, "it ended early"
         self.killed_at = time.monotonic()
         self.process.kill()
         self.process.wait()
@@ -64,8 +64,8 @@ class Client:
         self.process.stdout.close()
 
     def events(self) -> Iterator[Event]:
-        """Yield what its leases did, by the clock that all processes share."""
-        for line in self.said:
+        """Yield the events of its leases, by the common clock."""
+        for line in self.lines:
             match line:
                 case {"action": "dequeue", "claim_id": claim, "held": held}:
                     ids = tuple((message, 1) for message in line["ids"])
@@ -79,19 +79,19 @@ class Client:
                     yield Event(start, start, "client", "ending", claim)
 
     def beginnings(self) -> Iterator[Event]:
-        """Yield the deliveries that are known to have been committed, by the server's clock."""
-        committed = {line["claim_id"] for line in self.said if line["action"] == "commit"}
-        for line in self.said:
+        """Yield the deliveries known to be committed, by the server's clock."""
+        committed = {line["claim_id"] for line in self.lines if line["action"] == "commit"}
+        for line in self.lines:
             if line["action"] == "dequeue" and (not line["held"] or line["claim_id"] in committed):
-                moment, ids = line["began"], tuple((message, 1) for message in line["ids"])
+                at, ids = line["began"], tuple((message, 1) for message in line["ids"])
                 yield Event(
-                    moment, moment, "client", "dequeue", line["claim_id"], ids,
+                    at, at, "client", "dequeue", line["claim_id"], ids,
                     lease_seconds=LEASE_SECONDS,
                 )  # fmt: skip
 
 
 class Attack:
-    """The processes at work, and those that were killed."""
+    """The running and the killed processes."""
 
     def __init__(self, url: str, held: int) -> None:
         self._url = url
@@ -101,7 +101,7 @@ class Attack:
         self.killed: list[Client] = []
 
     def start(self) -> None:
-        """Start processes until all of them work."""
+        """Start processes until PROCESSES are running."""
         while len(self.working) < PROCESSES:
             self._numbers += 1
             words = [self._url, f"{SEED} {self._numbers}", str(SESSIONS), str(self._held)]
@@ -111,27 +111,27 @@ class Attack:
         wait_until(self._all_work, "every process works", seconds=60)
 
     def _all_work(self) -> bool:
-        return all(client.said for client in self.working)
+        return all(client.lines for client in self.working)
 
     def kill(self, clients: list[Client]) -> None:
-        """Kill some of them."""
+        """Kill these clients."""
         for client in clients:
             self.working.remove(client)
             self.killed.append(client)
             client.kill()
 
     def events(self) -> list[Event]:
-        """Return what was leased when."""
+        """Return the events of all leases."""
         return [event for client in self.killed for event in client.events()]
 
     def beginnings(self) -> list[Event]:
-        """Return which deliveries began when."""
+        """Return the beginnings of all deliveries."""
         return [event for client in self.killed for event in client.beginnings()]
 
 
 @contextmanager
 def attacking(url: str, held: int) -> Iterator[Attack]:
-    """Run an attack, and kill everything on leaving."""
+    """Run an attack, and kill all processes at the end."""
     attack = Attack(url, held)
     try:
         attack.start()
@@ -141,7 +141,7 @@ def attacking(url: str, held: int) -> Iterator[Attack]:
             client.process.kill()
 
 
-_ALONE = pytest.mark.slow("the other cases have this one's limit, too", ci=False)
+_ALONE = pytest.mark.slow("the other cases include this limit", ci=False)
 
 
 @pytest.mark.promise("P28", "P29", "P09")
@@ -155,14 +155,14 @@ _ALONE = pytest.mark.slow("the other cases have this one's limit, too", ci=False
         pytest.param({"max_leased": 5, "rate_limit": 40, "rate_seconds": 1}, 1, None, id="both"),
     ],
 )
-def test_limits_hold_while_a_third_of_the_sessions_is_killed_again_and_again(
+def test_limits_hold_while_sessions_are_killed(
     url: str,
     connection: Connection,
     limits: dict[str, Any],
     held: int,
     lower: dict[str, Any] | None,
 ) -> None:
-    """lower: settings that take turns with the limits, several times a second."""
+    """lower: settings that alternate with the limits several times per second."""
     queue = Queue(connection)
     queue.alter_queue("orders", max_attempts=10_000, **limits)
     for _ in range(0, MESSAGES, 5000):
@@ -191,7 +191,7 @@ def test_limits_hold_while_a_third_of_the_sessions_is_killed_again_and_again(
     assert check_limits(begun, **rate) == []
 
     while queue.queue_stats("orders")[0].leased:
-        time.sleep(HOUSEKEEPING_SECONDS)
+        time.sleep(MAINTENANCE_SECONDS)
         queue.maintain("orders")
     assert time.monotonic() - quiet_since < LEASE_SECONDS + 2
     time.sleep(limits.get("rate_seconds", 0))

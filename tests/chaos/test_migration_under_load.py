@@ -1,4 +1,4 @@
-"""Rowq is upgraded, and taken back, while ten sessions work: nobody stops, nothing is lost."""
+"""rowq is upgraded and rolled back while ten sessions work; nothing is lost."""
 
 import re
 from collections import Counter
@@ -36,17 +36,17 @@ pytestmark = [
 MESSAGES = 2000
 _BUSIEST = {f"routines/{name}.sql" for name in ("enqueue_batch", "dequeue_fast", "complete")}
 _PRODUCER = "packages/rowq_produce_body.sql"
-"""The package that producers call on Oracle: it names no version, and is made anew all the same."""
+"""The package that producers call on Oracle; it names no version, but is recreated."""
 _TRIES = {"postgres": 1, "mysql": 1, "sqlserver": 20, "oracle": 20}
-"""The number of times that the server may be asked to change a table that is in use."""
+"""Maximum attempts to change a table that is in use."""
 ANNOUNCED: dict[str, tuple[str, ...]] = {
     "postgres": (),
-    # "Whose transaction": a deadlock ends the whole of a transaction that is the caller's.
+    # A deadlock rolls back the caller's whole transaction.
     "mysql": (r"\b1213\b",),
     "sqlserver": (),
     "oracle": (),
 }
-"""By engine, the errors that callers may be told meanwhile; its page for the DBA says so."""
+"""By engine, documented errors that callers may get during a migration."""
 Numbers = tuple[int, ...]
 
 
@@ -54,9 +54,9 @@ Numbers = tuple[int, ...]
 def next_release(
     killable: KillableServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> int:
-    """Make up a release with a column, a helper, and routines anew; return the one before it.
+    """Return the release before a made-up one with a column, a helper and changed routines.
 
-    The database keeps what is installed until somebody migrates.
+    The database is not migrated yet.
     """
     engine = killable.server.engine
     before = status(url).installed
@@ -66,24 +66,24 @@ def next_release(
     migration = begin_next(migrations, "next", statement=COLUMN[engine])
     if engine == "oracle":
         release(migrations)
-        _make_anew(script_of(migration), _PRODUCER, files_after(migrations, before)[_PRODUCER])
+        _recreate(script_of(migration), _PRODUCER, files_after(migrations, before)[_PRODUCER])
     return before
 
 
-def _make_anew(script: Path, name: str, text: str) -> None:
-    """Put a file into a script, before the one that looks whether all has compiled."""
+def _recreate(script: Path, name: str, text: str) -> None:
+    """Insert a file into a script before the check that all has compiled."""
     head, parts = split(read(script))
-    place = [part.name for part in parts].index("compiled.sql")
-    parts.insert(place, Section("file", name, text))
+    position = [part.name for part in parts].index("compiled.sql")
+    parts.insert(position, Section("file", name, text))
     script.write_text(joined(head, parts), encoding="utf-8")
 
 
 def _change_some_routines(folder: Path) -> None:
-    """Give some routines another purpose in their headers; Oracle's packages hold them all."""
+    """Change the headers of some routines; Oracle's packages contain them all."""
     there = [name for name in sources(folder) if name.startswith(("internal/", "routines/"))]
     drawn = set(dice("migration").sample(there, min(times(10), len(there)))) | _BUSIEST
-    for room in ("internal", "routines"):
-        for path in sorted((folder / room).glob("*.sql")):
+    for folder in ("internal", "routines"):
+        for path in sorted((folder / folder).glob("*.sql")):
             text = path.read_text(encoding="utf-8")
             relative = path.relative_to(folder).as_posix()
             made = file_units(relative, text) if has_units(relative) else {relative: text}
@@ -98,14 +98,13 @@ def _change_some_routines(folder: Path) -> None:
 def work_during(
     killable: KillableServer,
     url: str,
-    room: Path,
+    folder: Path,
     changes: Callable[[], None],
     messages: int = MESSAGES,
 ) -> None:
-    """Let sessions work while something is done to rowq; they may be told to try again.
+    """Let sessions work while `changes` runs; they may get documented retryable errors.
 
-    Ten are at one queue, with groups and results, and as many use everything else; nobody is told
-    anything that the documentation does not announce.
+    Ten use one queue with groups and results, others use all other features.
     """
     with rowq.connect(url) as queue:
         queue.create_queue(
@@ -122,24 +121,24 @@ def work_during(
         Recorder(),
         groups=10,
         keeps_results=True,
-        may_be_asked_again=True,
+        may_be_retried=True,
     )
     features = Features(run)
 
-    def meanwhile() -> None:
+    def start() -> None:
         features.start()
         changes()
 
-    history = perform(run, times(messages), room, meanwhile)
+    history = perform(run, times(messages), folder, start)
     assert features.judge() == []
-    print(features.summary(), f"failed calls: {len(run.asked_again)}", Counter(run.asked_again))
+    print(features.summary(), f"failed calls: {len(run.retried)}", Counter(run.retried))
     assert count(history, "enqueue") >= messages
     announced = re.compile("|".join(ANNOUNCED[killable.server.engine]) or r"(?!)")
-    assert [text for text in run.asked_again if not announced.search(text)] == []
+    assert [text for text in run.retried if not announced.search(text)] == []
 
 
-def patiently(killable: KillableServer, change: Callable[[], Numbers]) -> Numbers:
-    """Change something about rowq; who is told that it is in use may try again."""
+def with_retries(killable: KillableServer, change: Callable[[], Numbers]) -> Numbers:
+    """Make a change; retry while rowq is in use."""
     for left in reversed(range(_TRIES[killable.server.engine])):
         try:
             return change()
@@ -151,23 +150,23 @@ def patiently(killable: KillableServer, change: Callable[[], Numbers]) -> Number
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
-def test_ten_sessions_work_on_while_rowq_is_upgraded_and_taken_back(
+def test_ten_sessions_work_during_an_upgrade_and_rollback(
     killable: KillableServer, url: str, tmp_path: Path, next_release: int
 ) -> None:
-    """From the first release to the made-up one, with what there is between them."""
+    """From the first release to the made-up one and back."""
     if killable.server.product == "mysql":
-        pytest.skip("MySQL's callers are stopped meanwhile, as its page says; to run it: MariaDB")
+        pytest.skip("MySQL's callers are stopped start, as its page says; to run it: MariaDB")
     newest = next_release + 1
     rollback(url, to=1)
 
     def change() -> None:
         for _ in range(times(1)):
-            patiently(killable, lambda: migrate(url).applied)
+            with_retries(killable, lambda: migrate(url).applied)
             assert status(url).installed == newest
-            assert patiently(killable, lambda: migrate(url).applied) == ()
-            patiently(killable, lambda: rollback(url, to=1).rolled_back)
+            assert with_retries(killable, lambda: migrate(url).applied) == ()
+            with_retries(killable, lambda: rollback(url, to=1).rolled_back)
             assert status(url).installed == 1
-        patiently(killable, lambda: migrate(url).applied)
+        with_retries(killable, lambda: migrate(url).applied)
 
     work_during(killable, url, tmp_path, change)
     assert status(url).installed == newest
@@ -175,11 +174,11 @@ def test_ten_sessions_work_on_while_rowq_is_upgraded_and_taken_back(
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
-def test_migrating_again_under_load_disturbs_nobody(
+def test_repeated_migrate_under_load_disturbs_no_session(
     killable: KillableServer, url: str, tmp_path: Path
 ) -> None:
     def change() -> None:
         for _ in range(times(2)):
-            assert patiently(killable, lambda: migrate(url).applied) == ()
+            assert with_retries(killable, lambda: migrate(url).applied) == ()
 
     work_during(killable, url, tmp_path, change, MESSAGES // 2)

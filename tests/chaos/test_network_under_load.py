@@ -1,4 +1,4 @@
-"""Ten sessions work through a network that stalls, delays, and breaks off at any byte."""
+"""Ten sessions work through a network that stalls, delays and drops connections."""
 
 import threading
 from collections.abc import Callable
@@ -24,7 +24,7 @@ MESSAGES = 2500
 
 
 class Weather(threading.Thread):
-    """Does one thing to the network after another until the run stops, and then none.
+    """Disturbs the network until the run stops.
 
     done: how often it did each thing.
     """
@@ -53,7 +53,7 @@ class Weather(threading.Thread):
         self._network.cut_next_reply(self._seeded_random.randint(0, 2000))
 
     def stall(self) -> None:
-        """Let nothing pass for a while, and then perhaps what waits, perhaps nothing of it."""
+        """Stall the network; then deliver the stalled data, or drop it."""
         self._network.stall()
         self._ended.wait(self._seeded_random.uniform(0.01, 0.3))
         if self._seeded_random.random() < 0.5:
@@ -66,7 +66,7 @@ class Weather(threading.Thread):
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
-def test_ten_sessions_lose_nothing_and_do_nothing_twice_on_a_bad_network(
+def test_ten_sessions_lose_and_repeat_nothing_on_a_bad_network(
     killable: KillableServer, url: str, tmp_path: Path
 ) -> None:
     with rowq.connect(url) as queue:

@@ -1,4 +1,4 @@
-"""The server dies in the middle of the work: what was committed is there, and work goes on."""
+"""The server is killed: committed data survive, and work continues."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -30,12 +30,12 @@ Die = Callable[[KillableServer], None]
 
 
 def crash(killable: KillableServer) -> None:
-    """Kill the server as a power failure would, and start it again."""
+    """Kill the server like a power failure, and restart it."""
     killable.crash()
 
 
 def stop_at_once(killable: KillableServer) -> None:
-    """Stop the server without letting anybody finish, and start it again."""
+    """Stop the server without grace, and restart it."""
     killable.stop_at_once()
 
 
@@ -46,7 +46,7 @@ each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 @each_death
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
-def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_again_and_again(
+def test_ten_sessions_lose_and_repeat_nothing_if_the_server_dies(
     killable: KillableServer, url: str, tmp_path: Path, die: Die
 ) -> None:
     with rowq.connect(url) as queue:
@@ -59,13 +59,12 @@ def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_aga
 @pytest.mark.requires("predecessors")
 @pytest.mark.promise("P02", "P21", "P22", "P24", "P25", "P26", "P27")
 @pytest.mark.parametrize(("groups", "waits"), [(10, False), (0, True), (10, True)])
-def test_groups_and_predecessors_keep_their_order_when_the_server_crashes_again_and_again(
+def test_groups_and_predecessors_keep_order_if_the_server_dies(
     killable: KillableServer, url: str, tmp_path: Path, groups: int, waits: bool
 ) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0, max_attempts=10000, max_leased=300)
-    # A claim that nobody knows of, as its dequeue was lost with the server, holds up its groups and
-    # all that waits for its messages until it runs out.
+    # A claim whose dequeue was lost blocks its groups and successors until its lease expires.
     run = Run(
         killable.server,
         url,
@@ -82,7 +81,7 @@ def test_groups_and_predecessors_keep_their_order_when_the_server_crashes_again_
 def perform_while_it_dies(
     run: Run, messages: int, killable: KillableServer, die: Die, tmp_path: Path
 ) -> None:
-    """Let ten sessions work on so many messages while the server dies, three times in CI."""
+    """Let ten sessions work while the server dies, three times in CI."""
     deaths = times(3)
 
     def let_die() -> None:
@@ -98,13 +97,13 @@ def perform_while_it_dies(
 
 
 def has_done(run: Run, messages: int) -> bool:
-    """Return whether about so many messages were completed, or the run has ended early."""
+    """Return whether enough messages are completed, or the run has ended early."""
     return run.stop.is_set() or run.recorder.completed > messages
 
 
 @each_death
 @pytest.mark.promise("P01", "P02", "P04", "P09")
-def test_every_state_of_a_message_outlives_the_server(
+def test_every_message_state_survives_the_server(
     killable: KillableServer, url: str, connection: Connection, die: Die
 ) -> None:
     queue = Queue(connection)
@@ -145,7 +144,7 @@ def test_every_state_of_a_message_outlives_the_server(
 @pytest.mark.pitfall("postgres 15")
 @each_death
 @pytest.mark.promise("P01", "P14")
-def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
+def test_prepared_transaction_survives_the_server(
     killable: KillableServer, url: str, connection: Connection, die: Die
 ) -> None:
     dialect = preparing_dialect_of(connection)
@@ -168,7 +167,7 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
 
 
 @pytest.mark.promise("P02")
-def test_a_queue_with_its_own_connection_goes_on_by_itself_after_a_crash(
+def test_queue_with_its_own_connection_reconnects_after_a_crash(
     killable: KillableServer, url: str, connection: Connection
 ) -> None:
     Queue(connection).enqueue("orders", "before")

@@ -1,4 +1,4 @@
-"""One of a striped queue's two servers is killed: producers and workers go on with the other."""
+"""One of a striped queue's two servers is killed; clients continue on the other."""
 
 import threading
 import time
@@ -23,15 +23,15 @@ pytestmark = [pytest.mark.chaos, pytest.mark.requires("restart")]
 STRIPES = 2
 LEASE_SECONDS = 5
 RECONNECT_SECONDS = LEASE_SECONDS
-"""So long a consumer tries to complete on a server that is away; then its claim is over anyway.
+"""Seconds that a consumer tries to complete on an unreachable server.
 
-When all consumers hold claims of that server, nobody asks the other one until then.
+During that time it does not dequeue from the other server; after that the claim has expired anyway.
 """
 MESSAGES = times(300)
-"""How many messages each of PRODUCERS hands over at least."""
+"""Minimum number of messages per producer."""
 PRODUCERS, CONSUMERS = 3, 3
 A_CONNECTION = 25
-"""So many messages a producer hands over on one connection, which keeps to one part."""
+"""Messages per connection of a producer, which uses one stripe."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Striped:
 
 @pytest.fixture
 def striped(killable: KillableServer, url: str) -> Iterator[Striped]:
-    """Return a striped queue on the server of this directory and on another one like it."""
+    """Return a striped queue on this server and a second one."""
     product = killable.name.rstrip("0123456789.")
     with ExitStack() as stack:
         other = stack.enter_context(WAYS[product](killable.name.removeprefix(product)))
@@ -64,7 +64,7 @@ def striped(killable: KillableServer, url: str) -> Iterator[Striped]:
 
 @dataclass
 class Story:
-    """What several clients have done; ids of all parts are told apart by the part's number."""
+    """The history of several clients; ids include the stripe's number."""
 
     recorder: Recorder = field(default_factory=Recorder)
     may_end: threading.Event = field(default_factory=threading.Event)
@@ -74,11 +74,11 @@ class Story:
     failures: list[BaseException] = field(default_factory=list)
 
     def number(self, stripe: rowq.Stripe, own: int) -> int:
-        """Return a number of a message, or of a claim, that no other part has."""
+        """Return a message id or claim id that is unique among stripes."""
         return own * 2 * STRIPES + stripe.number
 
     def produce(self, name: str, striped: Striped) -> None:
-        """Hand over MESSAGES, and more until the story has gone on enough."""
+        """Enqueue MESSAGES, and more until the story may end."""
         count = 0
         while count < MESSAGES or not self.may_end.is_set():
             with striped.connect() as orders:
@@ -100,7 +100,7 @@ class Story:
         self.recorder.record(start, name, "enqueue", results=there)
 
     def consume(self, name: str, striped: Striped) -> None:
-        """Take and complete messages until the end."""
+        """Take and complete messages until the story ends."""
         with striped.connect() as orders:
             while not self.is_over.is_set():
                 self._take(name, orders)
@@ -133,7 +133,7 @@ class Story:
             pass
         done = [one for one, outcome in outcomes.items() if outcome == "completed"]
         self.completed[claim.stripe.server] += len(done)
-        # A call that was made again after its answer was lost finds nothing left to complete.
+        # A call that was retried after a lost answer finds nothing left to complete.
         for known, some in ((True, done), (False, [one for one in ids if one not in done])):
             if some:
                 self.recorder.record(
@@ -145,15 +145,15 @@ class Story:
                     known=known,
                 )
 
-    def note_death(self) -> None:
-        """Note that each consumer may have lost the answer to a dequeue."""
+    def record_death(self) -> None:
+        """Record that each consumer may have lost a dequeue's answer."""
         for _ in range(CONSUMERS):
             self.recorder.record(self.recorder.clock(), "unknown", "dequeue", known=False)
 
 
 @contextmanager
 def acting(story: Story, striped: Striped, act: str, count: int) -> Iterator[None]:
-    """Let so many clients produce or consume, each in a thread of its own."""
+    """Run `count` clients that produce or consume, in a thread each."""
 
     def run(name: str) -> None:
         try:
@@ -179,12 +179,12 @@ def acting(story: Story, striped: Striped, act: str, count: int) -> Iterator[Non
 
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
-def test_nothing_is_lost_and_nothing_done_twice_when_one_of_two_servers_is_away_for_a_while(
+def test_nothing_is_lost_or_repeated_if_one_server_is_away(
     striped: Striped,
 ) -> None:
     story = Story()
 
-    def goes_on(server: str, counter: Counter[str | None], by: int) -> None:
+    def continues(server: str, counter: Counter[str | None], by: int) -> None:
         before = counter[server]
         what = f"{by} more on {server}"
         wait_until(
@@ -195,14 +195,14 @@ def test_nothing_is_lost_and_nothing_done_twice_when_one_of_two_servers_is_away_
     with striped.connect() as judge:
         with acting(story, striped, "consume", CONSUMERS):
             with acting(story, striped, "produce", PRODUCERS):
-                goes_on("a", story.completed, MESSAGES // 10)
+                continues("a", story.completed, MESSAGES // 10)
                 striped.mortal.kill()
-                story.note_death()
+                story.record_death()
                 for counter in (story.placed, story.completed):
-                    goes_on("b", counter, MESSAGES // 2)
+                    continues("b", counter, MESSAGES // 2)
                 striped.mortal.restart()
                 for counter in (story.placed, story.completed):
-                    goes_on("a", counter, MESSAGES // 10)
+                    continues("a", counter, MESSAGES // 10)
             wait_until(lambda: is_done(judge), "all is done", seconds=limit(180))
             story.is_over.set()
         assert not story.failures
@@ -217,7 +217,7 @@ def test_nothing_is_lost_and_nothing_done_twice_when_one_of_two_servers_is_away_
 
 
 def is_done(judge: rowq.Striped) -> bool:
-    """Keep house, and return whether nothing is left anywhere."""
+    """Call maintain, and return whether all stripes are drained."""
     judge.maintain()
     return judge.undrained() == []
 
@@ -225,7 +225,7 @@ def is_done(judge: rowq.Striped) -> bool:
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P02")
 @pytest.mark.parametrize("transactional", [False, True])
-def test_a_worker_goes_on_with_the_other_server_and_comes_back_by_itself(
+def test_worker_continues_on_the_other_server_and_reconnects(
     striped: Striped, transactional: bool
 ) -> None:
     done: Counter[tuple[int, int]] = Counter()
@@ -264,20 +264,20 @@ def test_a_worker_goes_on_with_the_other_server_and_comes_back_by_itself(
             placed = orders.enqueue(number)
             assert placed.stripe.server == "b"
             sent.add((placed.stripe.number, placed.message_id))
-        wait_until(lambda: on("b") >= before + 40, "it goes on", seconds=limit(60))
+        wait_until(lambda: on("b") >= before + 40, "it continues", seconds=limit(60))
         critical = [one for one in orders.health() if one.check.check_name == "server_answers"]
         assert [(one.server, one.check.status) for one in critical] == [("a", "critical")]
         away = [stripe for stripe in orders.queue_stats() if stripe.error]
         assert {stripe.stripe.server for stripe in away} == {"a"}
         striped.mortal.restart()
         send(orders, 40)
-        wait_until(lambda: done.keys() >= sent, "it has come back", seconds=limit(120))
-        wait_until(lambda: orders.undrained() == [], "all is handed in", seconds=limit(60))
+        wait_until(lambda: done.keys() >= sent, "it has reconnected", seconds=limit(120))
+        wait_until(lambda: orders.undrained() == [], "all outcomes are reported", seconds=limit(60))
 
 
 @pytest.mark.timeout(limit(300))
 @pytest.mark.promise("P12", "P21")
-def test_a_message_with_a_key_waits_for_its_server(striped: Striped) -> None:
+def test_message_with_a_dedup_key_waits_for_its_server(striped: Striped) -> None:
     with striped.connect() as orders:
         key = next(
             str(number) for number in range(100) if orders.stripe_of_key(str(number)).server == "a"

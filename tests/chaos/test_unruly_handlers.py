@@ -1,4 +1,4 @@
-"""Handlers and programs misbehave at random, and only their own messages suffer."""
+"""Misbehaving handlers and programs harm only their own messages."""
 
 import random
 import subprocess
@@ -14,9 +14,9 @@ import pytest
 from rowq import NewMessage, Queue
 from tests.chaos import deeds as python_deeds
 from tests.chaos import unruly_program
+from tests.chaos.call_log import history
 from tests.chaos.deeds import QUEUE, UNSEEN
 from tests.chaos.killable import KillableServer
-from tests.chaos.notes import history
 from tests.chaos.unruly import IN_PYTHON
 from tests.chaos.unruly_program import LEASE_SECONDS
 from tests.cli.working import is_running
@@ -31,12 +31,12 @@ pytestmark = [pytest.mark.chaos, pytest.mark.requires("genuine"), pytest.mark.ti
 ROOT = Path(__file__).parents[2]
 MESSAGES = 60
 STARTS = 60
-"""The number of times that a worker may be started until the queue is drained."""
+"""Maximum number of worker starts until the queue is drained."""
 
 
 @pytest.fixture
 def session(killable: KillableServer, url: str) -> Iterator[Connection]:
-    """Return a session of the tables' owner, with the tables that handlers write."""
+    """Return the owner's session, with the tables that handlers write."""
     if killable.server.engine not in {"postgres", "mysql"}:
         pytest.skip(
             f"no deeds are written for {killable.server.engine}"
@@ -71,27 +71,27 @@ HURTING = python_deeds.HURTING | unruly_program.HURTING
 
 
 def numbers(path: Path) -> list[int]:
-    """Return the numbers in a file, one a line."""
+    """Return the numbers in a file, one per line."""
     return [int(line) for line in path.read_text().splitlines()]
 
 
 class UnrulyRun:
-    """One queue of messages, some of which make their handlers unruly, and what became of them.
+    """One queue of messages, some with deeds, and its history.
 
-    deeds: what each message makes its handler do, one deed for each delivery.
+    deeds: the deeds of each message, one per delivery.
     """
 
-    def __init__(self, connection: Connection, room: Path, kind: str) -> None:
+    def __init__(self, connection: Connection, folder: Path, kind: str) -> None:
         self.connection = connection
         self.queue = Queue(connection)
-        self.room = room
+        self.folder = folder
         self.kind = kind
         self.deeds: dict[int, list[str]] = {}
         self.events: list[Event] = []
         self.starts = 0
 
     def send(self, names: list[str], count: int) -> None:
-        """Enqueue messages, a third of them with deeds; a few of these never leave off."""
+        """Enqueue messages; a third have deeds, a few of them at every delivery."""
         drawn = dice(self.kind, names)
         while len(self.deeds) < count:
             drawn_deeds = [
@@ -106,7 +106,7 @@ class UnrulyRun:
             self.events.append(event)
 
     def _draw(self, drawn: random.Random, names: list[str]) -> tuple[NewMessage, list[str]]:
-        """Return a message and its deeds; a few of all have a long body, or long headers."""
+        """Return a message and its deeds; a few have a long body or long headers."""
         deeds = drawn.choices(names, k=drawn.choice([1, 1, 2])) if drawn.random() < 0.35 else []
         if drawn.random() < 0.03 and not HURTING.intersection(deeds):
             deeds *= 20
@@ -116,12 +116,12 @@ class UnrulyRun:
         return NewMessage(text="x" * length, headers=headers), deeds
 
     def work(self, url: str) -> None:
-        """Run workers, one after the other, until nothing is left to be done."""
-        command = [sys.executable, "-m", "tests.chaos.unruly", self.kind, url, str(self.room)]
+        """Run workers one after the other until the queue is drained."""
+        command = [sys.executable, "-m", "tests.chaos.unruly", self.kind, url, str(self.folder)]
         while self._is_left():
             self.starts += 1
-            assert self.starts <= times(STARTS), f"not drained; see {self.room / 'log'}"
-            with (self.room / "log").open("ab") as log:
+            assert self.starts <= times(STARTS), f"not drained; see {self.folder / 'log'}"
+            with (self.folder / "log").open("ab") as log:
                 subprocess.run(
                     command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=log, check=False
                 )
@@ -131,13 +131,13 @@ class UnrulyRun:
         return bool(stats.ready or stats.delayed or stats.leased)
 
     def judge(self) -> None:
-        """Say what is wrong with what is left."""
+        """Check the history and the remaining messages."""
         start = time.monotonic()
         left = dialect_of(self.connection).census(self.connection, QUEUE)
-        self.events += history(self.room, start)
+        self.events += history(self.folder, start)
         self.events.append(Event(start, time.monotonic(), "judge", "census", None, tuple(left)))
-        write(self.events, self.room / "history.jsonl")
-        where = f"{AGAIN}; see {self.room}"
+        write(self.events, self.folder / "history.jsonl")
+        where = f"{AGAIN}; see {self.folder}"
         assert check(self.events) == [], where
         assert {state for _, state in left} <= {"dead"}, where
         dead = {message for message, _ in left}
@@ -154,17 +154,17 @@ class UnrulyRun:
 
     def _effects(self) -> list[int]:
         if self.kind == "programs":
-            return numbers(self.room / "ledger")
+            return numbers(self.folder / "ledger")
         rows = self.connection.execute("select message_id from ledger").fetchall()
         return [int(message_id) for (message_id,) in rows]
 
     def wait_for_programs(self) -> None:
-        """Wait until no program runs any more; each was to end with its worker or its lease."""
-        pids = numbers(self.room / "programs")
+        """Wait until no program runs; each must end with its worker or lease."""
+        pids = numbers(self.folder / "programs")
         wait_until(lambda: not any(map(is_running, pids)), "no program runs")
 
     def summary(self) -> str:
-        """Say what happened, for people to read."""
+        """Return a summary to print."""
         counts = Counter(deed for deeds in self.deeds.values() for deed in deeds[:2])
         events = Counter(event.action for event in self.events)
         return f"{self.kind}: {self.starts} starts, deeds {dict(counts)}, calls {dict(events)}"
@@ -172,7 +172,7 @@ class UnrulyRun:
 
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
 @pytest.mark.parametrize("kind", [kind.__name__ for kind in IN_PYTHON])
-def test_unruly_handlers_cost_their_own_messages_and_no_others(
+def test_misbehaving_handlers_harm_only_their_own_messages(
     url: str, session: Connection, tmp_path: Path, kind: str
 ) -> None:
     run = UnrulyRun(session, tmp_path, kind)
@@ -184,7 +184,7 @@ def test_unruly_handlers_cost_their_own_messages_and_no_others(
 
 @pytest.mark.slow("starts hundreds of programs", ci=False)
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
-def test_unruly_programs_cost_their_own_messages_and_no_others(
+def test_misbehaving_programs_harm_only_their_own_messages(
     url: str, session: Connection, tmp_path: Path
 ) -> None:
     run = UnrulyRun(session, tmp_path, "programs")
@@ -196,7 +196,7 @@ def test_unruly_programs_cost_their_own_messages_and_no_others(
 
 
 @pytest.mark.promise("P02", "P04")
-def test_handlers_that_commit_unseen_double_and_lose_no_others_effect(
+def test_unseen_commits_harm_no_other_messages_effect(
     url: str, session: Connection, tmp_path: Path
 ) -> None:
     run = UnrulyRun(session, tmp_path, "threads_in_transactions")

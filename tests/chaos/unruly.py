@@ -1,9 +1,8 @@
-"""Runs a worker with unruly handlers: `python -m tests.chaos.unruly <kind> <url> <room>`.
+"""Worker with misbehaving handlers: `python -m tests.chaos.unruly <kind> <url> <folder>`.
 
-It works until the queue is drained, or until a handler has ended it. A message's headers say what
-its handler does at which delivery: {"deeds": [name, ...]}; after these it is handled as it should
-be. Each handler writes a row into the table ledger, or a program a line into the file of that name.
-Calls are noted in files in the room.
+It works until the queue is drained, or until a handler has ended it. A message's headers name the
+deed of each delivery: {"deeds": [name, ...]}; later deliveries behave. Each handler writes a row
+into the table ledger, a program a line into the file of that name. Calls are logged to files.
 """
 
 import logging
@@ -21,8 +20,8 @@ from rowq.engines import engine_for_url
 from rowq.tools.command.execute import Command
 from rowq.tools.command.programs import Programs
 from tests.chaos import unruly_program
+from tests.chaos.call_log import log_calls
 from tests.chaos.deeds import DEEDS, QUEUE, UNSEEN
-from tests.chaos.notes import note_calls
 from tests.chaos.unruly_program import LEASE_SECONDS
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
@@ -33,7 +32,7 @@ _own = threading.local()
 
 
 def handle_in_transaction(message: rowq.Message, connection: Connection) -> Any:
-    """Write a row by the worker's connection, and do the deed before it or after it."""
+    """Write a row on the worker's connection, and do the deed before or after it."""
     deeds: list[str] = (message.headers or {})["deeds"]
     deed = deeds[message.attempt - 1] if message.attempt <= len(deeds) else None
     said = None
@@ -48,7 +47,7 @@ def handle_in_transaction(message: rowq.Message, connection: Connection) -> Any:
 
 
 def handle(message: rowq.Message) -> Any:
-    """Do as handle_in_transaction, on a connection of the thread's own."""
+    """Do the same on the thread's own connection."""
     engine = engine_for_url(os.environ[URL])
     if not hasattr(_own, "connection") or not engine.is_usable(_own.connection):
         _own.connection = engine.connect(os.environ[URL])
@@ -78,7 +77,7 @@ def processes_in_transactions(url: str) -> None:
 
 
 def programs(url: str) -> None:
-    """Work as `rowq work --exec` does, with less patience for programs that do not end."""
+    """Work as `rowq work --exec` does, with shorter timeouts for programs."""
     program = Path(os.environ[ROOM]) / "program"
     text = Path(unruly_program.__file__).read_text(encoding="utf-8")
     new = program.with_name("new")
@@ -92,7 +91,7 @@ def programs(url: str) -> None:
 
 
 def release() -> None:
-    """Give the messages of the claim in the arguments back: for a program, in a process apart."""
+    """Release the claim in the arguments, in a separate process."""
     with suppress(rowq.StaleClaim), rowq.connect(os.environ[URL]) as queue:
         queue.release(QUEUE, int(sys.argv[1]))
 
@@ -107,20 +106,20 @@ KINDS: dict[str, Callable[[str], None]] = {kind.__name__: kind for kind in (*IN_
 
 
 def main() -> None:
-    """Be a worker, once."""
+    """Run a worker once."""
     logging.basicConfig(format="%(asctime)s %(process)d %(threadName)s %(message)s")
     kind, url, room = sys.argv[1:]
     os.environ |= {URL: url, ROOM: room}
-    note_calls(engine_for_url(url), Path(room))
+    log_calls(engine_for_url(url), Path(room))
     try:
         KINDS[kind](url)
     except rowq.WorkerFailed as error:
         sys.exit(f"failed: {error}")
 
 
-# This stands at the top level because the children of a worker import this module, too.
+# At the top level, because the worker's child processes import this module.
 if ROOM in os.environ:
-    note_calls(engine_for_url(os.environ[URL]), Path(os.environ[ROOM]))
+    log_calls(engine_for_url(os.environ[URL]), Path(os.environ[ROOM]))
     random.seed()
 
 if __name__ == "__main__":

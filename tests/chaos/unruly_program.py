@@ -1,8 +1,8 @@
-"""The program that a worker of `rowq work --exec` runs in these tests, which misbehaves.
+"""Misbehaving program that a worker of `rowq work --exec` runs in these tests.
 
-A copy of it in the run's directory is run, so it needs nothing but Python's own library. Its
-message's headers say what it does at which delivery: {"deeds": [name, ...], "length": of the body};
-before or after that it is handled as it should be, by a line in the file `ledger`.
+A copy in the run's directory is run, so it uses only the standard library. The message's headers
+name the deed of each delivery: {"deeds": [name, ...], "length": of the body}. Before or after the
+deed it writes a line to the file `ledger`.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Any
 
 LEASE_SECONDS = 2
 WORKER = "ROWQ_TEST_WORKER"
-"""The variable with the process id of the worker."""
+"""Variable with the worker's process id."""
 
 ROOM = Path(__file__).parent
 _NO_DATA = 65
@@ -32,14 +32,14 @@ Facts = dict[str, Any]
 Deed = Callable[[Facts], None]
 
 
-def note(name: str, number: int) -> None:
+def append(name: str, number: int) -> None:
     """Append a number to a file of the run."""
     with (ROOM / name).open("ab", buffering=0) as file:
         file.write(f"{number}\n".encode())
 
 
 def is_first(facts: Facts) -> bool:
-    """Whether a message does this for the first time, of what may be done once only."""
+    """Return whether a message does this for the first time, for deeds done only once."""
     with suppress(FileExistsError):
         (ROOM / f"done-{facts['message_id']}").touch(exist_ok=False)
         return True
@@ -47,7 +47,7 @@ def is_first(facts: Facts) -> bool:
 
 
 def apart(*command: str) -> None:
-    """Start a process that nobody takes for one of the worker's."""
+    """Start a process that the worker does not treat as its own."""
     subprocess.Popen(command, env={"PATH": os.defpath}, start_new_session=True)
 
 
@@ -63,7 +63,7 @@ def signal_worker(number: signal.Signals) -> None:
 
 
 def leave_a_child(*, in_a_session: bool) -> None:
-    """Leave a process behind that has inherited all streams, and writes to them later."""
+    """Leave a child that has inherited all streams, and writes to them later."""
     if os.fork() == 0:
         if in_a_session:
             os.setsid()
@@ -128,7 +128,7 @@ def leaves_a_session(_facts: Facts) -> None:
 
 
 def loses_its_lease(facts: Facts) -> None:
-    """Let another session give the claim back, and ignore the signals that come of it."""
+    """Let another session release the claim, and ignore the resulting signals."""
     if is_first(facts):
         ignore_signals()
         environment = {name: value for name, value in os.environ.items() if name != _FACTS}
@@ -139,14 +139,14 @@ def loses_its_lease(facts: Facts) -> None:
 
 
 def stops_its_worker(facts: Facts) -> None:
-    """Let the worker lose all leases, as a machine that was suspended does."""
+    """Suspend the worker until it has lost all leases."""
     if is_first(facts):
         apart("sh", "-c", f"sleep {1.5 * LEASE_SECONDS}; kill -CONT {os.environ[WORKER]}")
         signal_worker(signal.SIGSTOP)
 
 
 def ends_with_its_worker(facts: Facts) -> None:
-    """Be ended together with the worker, as by a service manager."""
+    """End together with the worker, as a service manager does."""
     if is_first(facts):
         signal_worker(signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -160,7 +160,7 @@ def kills_its_worker(facts: Facts) -> None:
 
 
 def is_replaced(_facts: Facts) -> None:
-    """Be gone for a moment, as in a deployment that is made in two steps."""
+    """Be missing for 0.6 seconds, as in a two-step deployment."""
     with suppress(FileNotFoundError):
         Path(__file__).rename(ROOM / "next")
         apart("sh", "-c", f"sleep 0.6; mv '{ROOM}/next' '{__file__}'")
@@ -177,12 +177,12 @@ DEEDS: dict[str, Deed] = {
 """Deeds that a program may do at any time."""
 
 HURTING = frozenset({"loses_its_lease", "stops_its_worker", "kills_its_worker"})
-"""Deeds that cost others an attempt, too."""
+"""Deeds that also cost other messages an attempt."""
 
 
 def main() -> None:
     """Handle one message."""
-    note("programs", os.getpid())
+    append("programs", os.getpid())
     facts: Facts = json.loads(Path(os.environ[_FACTS]).read_bytes())
     headers, number = facts["headers"], facts["message_id"]
     deeds = headers["deeds"][facts["attempt"] - 1 :][:1]
@@ -191,7 +191,7 @@ def main() -> None:
         DEEDS[deed](facts)
     if "closes_its_streams" not in deeds and len(sys.stdin.buffer.read()) != headers["length"]:
         sys.exit(_NO_DATA)
-    note("ledger", number)
+    append("ledger", number)
     for deed in deeds * (not is_before):
         DEEDS[deed](facts)
 

@@ -1,4 +1,4 @@
-"""The sessions of a run: each makes random calls, and writes down what it did."""
+"""The sessions of a run: each makes random calls and records them."""
 
 import random
 import threading
@@ -17,32 +17,31 @@ from tests.helpers.dialects import dialect_of
 
 MOST_PURGED = 100
 LONGEST_LIFE = 1.0
-"""The most seconds after which a message expires, where messages do."""
+"""Maximum expire_seconds of messages."""
 
 
 class SessionLost(Exception):  # noqa: N818 - it reads as what it says
-    """The session, or the server, was killed while a call was on its way."""
+    """The session or the server was killed during a call."""
 
 
 class TryAgain(Exception):  # noqa: N818 - it reads as what it says
-    """A call failed with an error that says: nothing has happened, try again."""
+    """A call failed with a retryable error."""
 
 
 @dataclass
 class Run:
-    """One run: the things that its sessions share.
+    """The state that the sessions of a run share.
 
-    direct_url: of the same database, for who watches them, where their own way there is a bad one.
-    may_be_asked_again: whether calls may fail with errors that say so, as during a migration.
-    asked_again: these errors. deadlocks: names of sessions whose own transaction was ended by one,
-        where engines have them.
-    stirs: whether producers keep transactions open now and then, of which they roll half back, and
-        a housekeeper purges some messages once, as `purge` tells, unless they expire.
-    lease_seconds: of every claim; one whose dequeue was lost with the server is not seen before.
-    expires: whether messages expire. keeps_results: whether the queue keeps how they have ended.
-    waits: whether messages wait for others. groups: how many groups there are, 0 for none.
-    group_limits: settings of the queue that take turns while they work.
-    stop: set when they are to come to an end. producing: how many producers are still at it.
+    direct_url: the database's own URL, if the sessions use a relay.
+    may_be_retried: whether calls may fail with retryable errors, as during a migration.
+    retried: these errors. deadlocks: names of sessions whose transaction a deadlock rolled back.
+    stirs: whether producers keep transactions open and roll half of them back, and a maintainer
+        purges messages once (`purge`), unless messages expire.
+    lease_seconds: of every claim; a claim whose dequeue was lost is not visible before.
+    expires: whether messages expire. has_results: whether the queue retains results.
+    waits: whether messages have predecessors. groups: number of groups.
+    group_limits: group_limit settings that alternate during the run.
+    stop: set when sessions must end. producing: number of producers still working.
     """
 
     server: Server
@@ -54,7 +53,7 @@ class Run:
     stirs: bool = False
     purge: Purge | None = None
     expires: bool = False
-    keeps_results: bool = False
+    has_results: bool = False
     waits: bool = False
     groups: int = 0
     group_limits: tuple[int, ...] = (1,)
@@ -63,14 +62,14 @@ class Run:
     errors: list[BaseException] = field(default_factory=list)
     deadlocks: list[str] = field(default_factory=list)
     direct_url: str = ""
-    may_be_asked_again: bool = False
-    asked_again: list[str] = field(default_factory=list)
+    may_be_retried: bool = False
+    retried: list[str] = field(default_factory=list)
 
 
 class Actor(ABC):
-    """One session, with a thread, a name, and seeded random numbers of its own.
+    """One session, with a thread, a name and seeded random numbers.
 
-    Subclasses say in `act` what it does in one turn, and return whether there was anything to do.
+    Subclasses implement `act`: one turn, which returns whether there was work.
     """
 
     def __init__(self, run: Run, name: str, seed: int) -> None:
@@ -86,16 +85,16 @@ class Actor(ABC):
 
     @abstractmethod
     def act(self) -> bool:
-        """Take a turn."""
+        """Take a turn; return whether there was work."""
 
     def finished(self) -> bool:
-        """Return whether this session has done its part."""
+        """Return whether this session has finished."""
         return self.run.stop.is_set()
 
     def call(
         self, action: str, function: Callable[[], Any], claim_id: int | None = None, **what: Any
     ) -> Any:
-        """Make a call; if the session is lost in it, note that its effect is unknown."""
+        """Make a call; if the session is lost, record an unknown effect."""
         start = self.run.recorder.clock()
         try:
             return function()
@@ -107,12 +106,12 @@ class Actor(ABC):
             self.run.recorder.record(start, self.name, action, claim_id, known=False, **what)
             raise SessionLost from error
 
-    def note(self, start: float, action: str, *args: Any, **what: Any) -> None:
-        """Write down what was done."""
+    def log(self, start: float, action: str, *args: Any, **what: Any) -> None:
+        """Record a call."""
         self.run.recorder.record(start, self.name, action, *args, **what)
 
     def cancel(self, messages: Sequence[int], *, include_leased: bool) -> None:
-        """Cancel messages and write down what became of each."""
+        """Cancel messages and record the outcomes."""
         start = self.now()
         hoped = "requested" if include_leased else "cancelled"
         outcomes = self.call(
@@ -122,29 +121,29 @@ class Actor(ABC):
             ),
             results=[(message_id, hoped) for message_id in messages],
         )
-        self.note(
+        self.log(
             start, "cancel", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
         )
 
     def now(self) -> float:
-        """Return the moment by the clock of the history."""
+        """Return the time of the history's clock."""
         return self.run.recorder.clock()
 
     def is_lost(self, error: Exception) -> bool:
-        """Return whether an error says that this session is gone."""
+        """Return whether an error means that the session is lost."""
         return isinstance(error, SessionLost) or self._engine.is_connection_lost(error)
 
     def may_try_again(self, error: Exception) -> bool:
-        """Return whether an error says so where the run allows it, and note it."""
-        allowed = self.run.may_be_asked_again and not self.is_lost(error)
+        """Return whether an error is retryable and allowed in this run, and record it."""
+        allowed = self.run.may_be_retried and not self.is_lost(error)
         retryable = isinstance(error, RowqError) and error.retryable
         if allowed and (retryable or self._engine.is_transient(error)):
-            self.run.asked_again.append(f"{type(error).__name__}: {error}")
+            self.run.retried.append(f"{type(error).__name__}: {error}")
             return True
         return False
 
     def connect(self) -> None:
-        """Open a session, as soon as the server takes one."""
+        """Open a session as soon as the server accepts one."""
         wait_until(self._connects, f"{self.name} gets a session", seconds=30)
 
     def _connects(self) -> bool:
@@ -187,7 +186,7 @@ class Actor(ABC):
 
 
 class Producer(Actor):
-    """Enqueues so many messages, one by one and in batches, some delayed, some with a key."""
+    """Enqueues messages one by one and in batches, some delayed, some with a dedup key."""
 
     def __init__(self, run: Run, name: str, seed: int, messages: int) -> None:
         super().__init__(run, name, seed)
@@ -228,9 +227,9 @@ class Producer(Actor):
         batch: Sequence[NewMessage],
         made: Sequence[tuple[int, int]],
     ) -> None:
-        """Write down what was enqueued, and what the history must know of it."""
+        """Record enqueued messages, and their groups, predecessors and expiry."""
         end = self.now()
-        self.note(start, "enqueue", None, made, end=end)
+        self.log(start, "enqueue", None, made, end=end)
         for action, is_delayed in (("join", False), ("join_later", True)):
             joined = [
                 (result.message_id, message.group_key)
@@ -240,7 +239,7 @@ class Producer(Actor):
                 and _comes_later(message) == is_delayed
             ]
             if joined:
-                self.note(start, action, None, joined, end=end)
+                self.log(start, action, None, joined, end=end)
         waits = [
             (result.message_id, " ".join(map(str, [message.on_predecessor_dead, *predecessors])))
             for result, message in zip(sent, batch, strict=True)
@@ -248,17 +247,17 @@ class Producer(Actor):
             and (predecessors := self._predecessors(message, [one.message_id for one in sent]))
         ]
         if waits:
-            self.note(start, "wait", None, waits, end=end)
+            self.log(start, "wait", None, waits, end=end)
         for result, message in zip(sent, batch, strict=True):
             if result.outcome == "enqueued" and (after := message.expire_seconds) is not None:
                 due = [(result.message_id, "expiring")]
-                self.note(start + after, "expiring", None, due, end=end + after)
+                self.log(start + after, "expiring", None, due, end=end + after)
 
     def _send(self, batch: Sequence[NewMessage]) -> Sequence[BatchEnqueued]:
         return self.queue.enqueue_batch(self.run.queue_name, batch)
 
     def _hold(self, batch: Sequence[NewMessage]) -> Sequence[BatchEnqueued]:
-        """Enqueue in a transaction that stays open for a moment; return nothing if it ended."""
+        """Enqueue in a transaction that stays open for some time; return nothing if it was lost."""
         dialect = dialect_of(self.connection)
         dialect.begin(self.connection)
         try:
@@ -277,7 +276,7 @@ class Producer(Actor):
         return sent
 
     def _waiting(self, message: NewMessage, place: int) -> NewMessage:
-        """Let a message of a batch wait for some of those before it, and of those sent before."""
+        """Give a message of a batch predecessors, from the batch or enqueued before."""
         seeded_random = self.seeded_random
         positions = seeded_random.sample(range(1, place + 1), min(place, 2))
         known = seeded_random.sample(self.sent, min(len(self.sent), 2))
@@ -289,7 +288,7 @@ class Producer(Actor):
         )
 
     def _predecessors(self, message: NewMessage, sent: Sequence[int]) -> list[int]:
-        """Return the ids of what a message of a batch waits for."""
+        """Return the ids of a batch message's predecessors."""
         positions = message.predecessor_positions or ()
         return [sent[place - 1] for place in positions] + list(message.predecessor_ids or ())
 
@@ -317,7 +316,7 @@ class Producer(Actor):
 
 
 def _comes_later(message: NewMessage) -> bool:
-    """Whether a message joins its group only when its time, or the end of others, has come."""
+    """Return whether a message joins its group later, when it is due or resumed."""
     return bool(
         message.delay_seconds is not None
         or message.predecessor_ids
@@ -325,8 +324,8 @@ def _comes_later(message: NewMessage) -> bool:
     )
 
 
-class Housekeeper(Actor):
-    """Keeps house all the time, in every way, and brings some of the dead back."""
+class Maintainer(Actor):
+    """Calls all maintenance routines, and resets some dead messages."""
 
     def act(self) -> bool:
         queue, name = self.queue, self.run.queue_name
@@ -350,13 +349,13 @@ class Housekeeper(Actor):
         self.queue.alter_queue(self.run.queue_name, group_limit=limit)
 
     def _may_purge(self) -> bool:
-        """Whether the run's only purge is still to come: of several nobody knew which took what.
+        """Return whether the run's only purge is still to come.
 
-        Where messages expire nobody would know whether that or a purge has ended them.
+        With two purges, or with expiry, it is unknown which of them removed a message.
         """
         run = self.run
-        may_be_told = run.purge is None and not run.expires
-        return run.stirs and may_be_told and run.recorder.completed > MOST_PURGED
+        is_attributable = run.purge is None and not run.expires
+        return run.stirs and is_attributable and run.recorder.completed > MOST_PURGED
 
     def _purge(self) -> None:
         start = self.now()
@@ -373,13 +372,13 @@ class Housekeeper(Actor):
         outcomes = self.call(
             "reset", lambda: self.queue.reset(self.run.queue_name, max_messages=20)
         )
-        self.note(
+        self.log(
             start, "reset", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
         )
 
 
 class Killer(Actor):
-    """Kills the sessions of consumers, whatever they are doing."""
+    """Kills random sessions of consumers."""
 
     def act(self) -> bool:
         victims = [name for name in self.run.alive if name.startswith(("consumer", "transaction"))]

@@ -1,7 +1,7 @@
-"""Judges a history: returns what no right queue could have done.
+"""Checker of histories: find what no correct queue could have done.
 
-Calls overlap, so each rule only speaks where no order of the overlapping calls would be right.
-Every rule has a bad history in test_checker_rejects_bad_history.py that it must reject.
+Calls overlap, so a rule reports only what is wrong in every order of the overlapping calls. Each
+rule has a bad history in test_checker_rejects_bad_history.py that it must reject.
 """
 
 import heapq
@@ -15,8 +15,8 @@ FINISHES = frozenset({"complete", "retry_later", "release", "fail_now"})
 GIVES_ATTEMPT_BACK = frozenset({"release", "rollback"})
 LAST_STATES = frozenset({"completed", "cancelled", "purged"})
 MAYBE_LAST = LAST_STATES | {"requested", "expiring"}
-"""Outcomes after which a message may have ended: reap ends a noted one, maintain one whose time has
-come, and neither tells anybody which."""
+"""Outcomes after which a message may have ended: reap ends cancelled ones, maintain expired ones, and
+neither returns their ids."""
 _PLACES = {
     **dict.fromkeys(LAST_STATES),
     "retrying": "delayed",
@@ -24,11 +24,11 @@ _PLACES = {
     "released": "ready",
     "reset": "ready",
 }
-"""The place of a message after an outcome, as a census names it."""
+"""The state of a message after an outcome, as in a census."""
 
 
 def check(history: Sequence[Event], group_limit: int = 1) -> list[str]:
-    """Return what is wrong with a history, in words; an empty list if nothing is."""
+    """Return the errors in a history, in words."""
     record = Record(history, group_limit)
     return [fault for rule in RULES for fault in rule(record)]
 
@@ -64,7 +64,7 @@ def not_delivered_after_completion(record: Record) -> Iterator[str]:
 
 
 def not_delivered_after_request(record: Record) -> Iterator[str]:
-    """A message whose worker was asked to stop is delivered to nobody else."""
+    """A message that was cancelled while leased is not delivered again."""
     for message, leases in record.leases.items():
         asked = [event.end for event, outcome in record.effects(message) if outcome == "requested"]
         if asked and any(lease.dequeue.start > min(asked) for lease in leases):
@@ -72,9 +72,9 @@ def not_delivered_after_request(record: Record) -> Iterator[str]:
 
 
 def not_kept_after_expiry(record: Record) -> Iterator[str]:
-    """A message whose time has come does not wait any more, once house was kept twice.
+    """An expired message does not wait after the second maintain.
 
-    The first time it may have come back from a worker.
+    Before the first it may have been returned by a worker.
     """
     kept = [0.0, 0.0]
     for event in record.history:
@@ -143,11 +143,11 @@ def nothing_lost(record: Record) -> Iterator[str]:
                 yield f"message {message} is lost"
         strangers = [message for message in places if places[message] and message not in sent]
         if strangers and not record.lost_enqueues:
-            yield f"messages that nobody enqueued: {strangers[:5]}"
+            yield f"messages that were never enqueued: {strangers[:5]}"
 
 
 def _ends(record: Record, message: int, before: float) -> tuple[int, bool]:
-    """Return how often a message was finished before a moment, and whether it may have been."""
+    """Return how often a message was finished before a time, and whether it may have been."""
     calls = [(event, how) for event, how in record.finishes[message] if event.start < before]
     ends = sum(event.known and how in LAST_STATES for event, how in calls)
     return ends, any(how in MAYBE_LAST for _, how in calls)
@@ -164,11 +164,7 @@ def only_known_messages(record: Record) -> Iterator[str]:
 
 
 def whole_or_not_at_all(record: Record) -> Iterator[str]:
-    """A call that was lost has done all that it would have done, or nothing.
-
-    A call is judged only where a census before and after it show its messages and no other call
-    was about them.
-    """
+    """A lost call has done everything or nothing."""
     for event in (event for event in record.history if not event.known):
         then, now = record.around(event)
         if then is None or now is None:
@@ -202,7 +198,7 @@ def groups_in_order(record: Record) -> Iterator[str]:
 
 
 def _members(record: Record) -> dict[str, list[int]]:
-    """Return the messages that came into each group at once, not delayed."""
+    """Return the messages that joined each group at once, not delayed."""
     members = defaultdict(list)
     for message in record.joined:
         members[record.groups[message]].append(message)
@@ -212,29 +208,29 @@ def _members(record: Record) -> dict[str, list[int]]:
 def _ended(
     record: Record, message: int, ends: frozenset[str] | set[str] = MAYBE_LAST | {"dead"}
 ) -> float:
-    """Return the first moment at which a message can have come to one of these ends."""
-    moments = [event.start for event, outcome in record.finishes[message] if outcome in ends]
-    return min(moments, default=float("inf"))
+    """Return the earliest time at which a message may have ended this way."""
+    times = [event.start for event, outcome in record.finishes[message] if outcome in ends]
+    return min(times, default=float("inf"))
 
 
 def groups_keep_their_limit(record: Record) -> Iterator[str]:
-    """No more messages of a group are in work at once than its limit."""
+    """A group never has more messages leased than its limit."""
     changes: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
     for message, group in record.groups.items():
         for lease in record.leases.get(message, ()):
             if lease.dequeue.end < lease.live_until:
                 changes[group].append((lease.dequeue.end, 1, message))
                 changes[group].append((lease.live_until, 0, message))
-    for group, moments in changes.items():
+    for group, times in changes.items():
         held: Counter[int] = Counter()
-        for _, is_begin, message in sorted(moments):
+        for _, is_begin, message in sorted(times):
             held[message] += 1 if is_begin else -1
             if is_begin and len(+held) > record.group_limit:
                 yield f"messages {sorted(+held)} of group {group} were in work at once"
 
 
-def groups_keep_their_limit_at_rest(record: Record) -> Iterator[str]:
-    """No more messages of a group are ready or in work in a census than its limit."""
+def groups_keep_their_limit_in_a_census(record: Record) -> Iterator[str]:
+    """A census finds no more messages of a group ready or leased than its limit."""
     for census in (event for event in record.history if event.action == "census"):
         for group, states in _states(record, census).items():
             if states["ready"] + states["leased"] > record.group_limit:
@@ -242,9 +238,9 @@ def groups_keep_their_limit_at_rest(record: Record) -> Iterator[str]:
 
 
 def no_group_stranded(record: Record) -> Iterator[str]:
-    """No message waits behind a group that has nothing in work, once house was kept.
+    """After maintain, no message waits in a group with no message in work.
 
-    A message of a lost enqueue may be what is in work.
+    A message of a lost enqueue may be in work.
     """
     for census in (event for event in record.history if event.action == "census"):
         if record.lost_enqueues and any(one not in record.enqueued for one, _ in census.results):
@@ -257,8 +253,8 @@ def no_group_stranded(record: Record) -> Iterator[str]:
 def predecessors_end_first(record: Record) -> Iterator[str]:
     """A message is not delivered before all of its predecessors can have ended.
 
-    One that failed with a predecessor and was reset goes out at once. One that fails with a
-    predecessor dies without a call of its own.
+    A message that failed with a predecessor and was reset is delivered at once. It has died
+    without a recorded call.
     """
     for message, (on_dead, predecessors) in record.waits.items():
         if message not in record.leases or _may_have_been_reset(record, message):
@@ -278,7 +274,7 @@ def _may_have_been_reset(record: Record, message: int) -> bool:
 
 
 def nothing_waits_for_nothing(record: Record) -> Iterator[str]:
-    """No message waits whose predecessors have all ended, once house was kept."""
+    """After maintain, no message is blocked whose predecessors have all ended."""
     for census in (event for event in record.history if event.action == "census"):
         places = dict(census.results)
         for message, (on_dead, predecessors) in record.waits.items():
@@ -319,7 +315,7 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     whole_or_not_at_all,
     groups_in_order,
     groups_keep_their_limit,
-    groups_keep_their_limit_at_rest,
+    groups_keep_their_limit_in_a_census,
     no_group_stranded,
     predecessors_end_first,
     nothing_waits_for_nothing,
@@ -327,7 +323,7 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
 
 
 def check_order(history: Sequence[Event]) -> list[str]:
-    """Judge one consumer's run: first deliveries come by priority, then in order of arrival."""
+    """Check one consumer's run: first deliveries in order of priority and arrival."""
     faults = []
     waiting: list[tuple[int, int]] = []
     delivered: set[int] = set()
@@ -351,9 +347,9 @@ def check_limits(
     rate_limit: int | None = None,
     rate_seconds: float = 1,
 ) -> list[str]:
-    """Judge a run of a limited queue: what was leased at a time, and what began within a while.
+    """Check a run of a limited queue: leased messages, and deliveries per window.
 
-    A dequeue that was rolled back began nothing.
+    A dequeue that was rolled back delivered nothing.
     """
     record = Record(history)
     faults: list[str] = []
@@ -365,21 +361,21 @@ def check_limits(
 
 
 def _too_many_leased(record: Record, most: int) -> Iterator[str]:
-    """Count the leases that were live for certain: from the answer to what may have ended them."""
+    """Check the number of leases that were certainly live at a time."""
     changes = []
     for leases in record.leases.values():
         for lease in leases:
             if lease.dequeue.end < lease.live_until:
                 changes += [(lease.dequeue.end, 1), (lease.live_until, -1)]
     count = 0
-    for moment, change in sorted(changes):
+    for at, change in sorted(changes):
         count += change
         if change > 0 and count > most:
-            yield f"{count} messages were leased at {moment:.6f}, and not {most}"
+            yield f"{count} messages were leased at {at:.6f}, and not {most}"
 
 
 def _too_many_begun(record: Record, most: int, seconds: float) -> Iterator[str]:
-    """Count the deliveries of calls that lie wholly within a window, whatever its beginning."""
+    """Check the number of deliveries of calls within a window."""
     begun = sorted(
         (lease.dequeue.end, lease.dequeue.start)
         for leases in record.leases.values()

@@ -1,4 +1,4 @@
-"""Makes the same call on a queue and on the model, and compares the answers."""
+"""Make the same call on a queue and on the model, and compare the answers."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from rowq import NewMessage, Queue, StaleClaim
 from rowq.contrib.testing.model import STATES, ReferenceQueue
 
 BACKOFF = (600, 1200, 2400, 3600, 3600, 3600)
-"""The delays that the settings of the queue below make."""
+"""The retry delays that the queue's settings cause."""
 
 
 class NewEntry(NamedTuple):
@@ -31,10 +31,10 @@ class NewEntry(NamedTuple):
 class Comparison:
     """One queue, twice. All times are multiples of 300 s, and a comparison takes less.
 
-    queue: of an engine, or one in memory. engine: which, or whose ways the one in memory has.
+    queue: of an engine, or in memory. engine: its name, or the one that the memory queue imitates.
     pass_seconds: lets time pass for the queue. seen: counts what happened, as "call: outcome".
-    topic: one to which nobody is bound yet, None where the engine has none; every second message
-    comes by it. result_seconds: None where the engine keeps no results.
+    topic: an unbound one by which every second message is published; None without topics.
+    result_seconds: None if the engine has no results.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Comparison:
         self.has_predecessors = has_predecessors
         self.has_cancel = has_cancel
         self.has_expiry = has_expiry
-        self.keeps_results = bool(result_seconds)
+        self.has_results = bool(result_seconds)
         self.queue = queue
         self.queue.create_queue(
             name,
@@ -110,7 +110,7 @@ class Comparison:
         self.compare_states()
 
     def compare_states(self) -> None:
-        """Compare counts, and what is ready in the order of delivery."""
+        """Compare counts, and ready messages in the order of delivery."""
         stats = self.queue.queue_stats(self.name)[0]
         found = {state: getattr(stats, state) or 0 for state in STATES}
         assert found == self.reference.counts()
@@ -124,11 +124,11 @@ class Comparison:
         ]
 
     def compare_messages(self) -> None:
-        """Compare where every message is that there ever was, and how it has ended."""
+        """Compare the state of every message ever enqueued, and its result."""
         for message_id in self.known:
             details = self.queue.get_message(self.name, message_id)
             assert (details.state if details else None) == self.reference.state(message_id)
-            if self.keeps_results:
+            if self.has_results:
                 found = self.queue.get_result(self.name, message_id)
                 ended = (found.state, found.result) if found else None
                 assert ended == self.reference.result(message_id)
@@ -202,7 +202,7 @@ class Comparison:
         entry: NewEntry,
         reserved: Mapping[str | None, int] | None = None,
     ) -> None:
-        """Compare what became of a message; reserved: the keys of those before it in its batch."""
+        """Compare a message's outcome; reserved: dedup keys of earlier messages of its batch."""
         holder = self.reference.holder(entry.key)
         if entry.key is not None and reserved:
             holder = reserved.get(entry.key, holder)
@@ -231,12 +231,12 @@ class Comparison:
             self.claims.append(claim_id)
 
     def finish(self, seeded_random: Random) -> None:
-        """Finish messages of a claim that may be stale, in any way."""
+        """Finish messages of a claim that may be stale."""
         how = seeded_random.choice(["complete", "retry_later", "fail_now", "release"])
         claim_id = self._any_claim(seeded_random)
-        noted = [number for number, claim in self.reference.claims.items() if claim.cancels()]
-        if noted and seeded_random.random() < 0.3:
-            claim_id = seeded_random.choice(noted)
+        cancelled = [number for number, claim in self.reference.claims.items() if claim.cancels()]
+        if cancelled and seeded_random.random() < 0.3:
+            claim_id = seeded_random.choice(cancelled)
         wanted = (
             None if seeded_random.random() < 0.5 else self._some_messages(seeded_random, claim_id)
         )
@@ -282,7 +282,7 @@ class Comparison:
         return outcomes | {entry.message_id: outcome for entry in taken}
 
     def extend_lease(self, seeded_random: Random) -> None:
-        """Lengthen the lease of a claim that may be stale."""
+        """Extend the lease of a claim that may be stale."""
         claim_id, lease = self._any_claim(seeded_random), seeded_random.choice([600, 1800])
         if claim_id in self.reference.claims:
             held = self.queue.extend_lease(self.name, claim_id, lease_seconds=lease)
@@ -295,7 +295,7 @@ class Comparison:
         self.seen["extend_lease"] += 1
 
     def cancel(self, seeded_random: Random) -> None:
-        """Withdraw some messages, wherever they are."""
+        """Cancel some messages in any state."""
         held = [one for one in self.known if self.reference.state(one) == "leased"]
         among = held if held and seeded_random.random() < 0.5 else self.known
         wanted = seeded_random.sample(among, min(len(among), seeded_random.randint(1, 3)))
@@ -306,9 +306,9 @@ class Comparison:
         self.seen.update(f"cancel: {outcome}" for outcome in outcomes.values())
 
     def cancel_many(self, seeded_random: Random) -> None:
-        """Withdraw what is of a type, in some steps."""
+        """Cancel messages of a type, in several steps."""
         message_type, after = seeded_random.choice(["one", "two"]), 0
-        # Steps of an engine that looks at the messages of all queues are one, whatever there is.
+        # On an engine that scans the messages of all queues, make one step.
         limit = 10_000 if self.looks_at_all_queues else seeded_random.choice([3, 1000])
         while True:
             found = self.queue.cancel_many(
@@ -326,7 +326,7 @@ class Comparison:
             after = found.after_message_id
 
     def reset(self, seeded_random: Random) -> None:
-        """Bring one or all of the dead back."""
+        """Reset one or all dead messages."""
         limit = seeded_random.choice([1, 1000])
         message_type = seeded_random.choice([None, None, "one"])
         rows = self.queue.reset(self.name, max_messages=limit, message_type=message_type)
@@ -336,27 +336,27 @@ class Comparison:
         self.seen.update(f"reset: {outcome}" for outcome in outcomes.values())
 
     def promote(self, seeded_random: Random) -> None:
-        """Make one or all of the overdue ready."""
+        """Promote one or all due messages."""
         limit = seeded_random.choice([1, 1000])
         promoted = self.queue.promote(self.name, limit).promoted
         assert promoted == self.reference.promote(limit)
         self.seen["promote"] += promoted
 
     def reap(self, _: Random) -> None:
-        """Take back what has run out."""
+        """Reap expired claims."""
         done = self.queue.reap(self.name)
         assert (done.reaped, done.died) == self.reference.reap()
         self.seen["reap: back"] += done.reaped
         self.seen["reap: died"] += done.died
 
     def maintain(self, seeded_random: Random) -> None:
-        """Keep house, a while later."""
+        """Call maintain later."""
         self.let_time_pass(seeded_random)
         done = self.queue.maintain(self.name)[0]
         assert (done.expired or 0) == self.reference.expire()
         self.seen["maintain: expired"] += done.expired or 0
         promoted = None if self.promotes_last else self.reference.promote()
-        self.seen["maintain: rechecked"] += self.reference.keep_groups()
+        self.seen["maintain: deferred work"] += self.reference.keep_groups()
         assert (done.reaped, done.died) == self.reference.reap()
         assert done.promoted == (self.reference.promote() if promoted is None else promoted)
         self.reference.forget_results()
@@ -364,7 +364,7 @@ class Comparison:
         self.seen["maintain: reaped"] += done.reaped
 
     def let_time_pass(self, seeded_random: Random) -> None:
-        """Let a while pass."""
+        """Let time pass."""
         seconds = seeded_random.choice([300, 300, 900, 2700])
         self.pass_seconds(seconds)
         self.reference.now += seconds
@@ -378,27 +378,27 @@ class Comparison:
         self.seen["groups that wait for a dead message"] += dead_hold
 
     def pause_or_resume(self, seeded_random: Random) -> None:
-        """Stop delivery now and then, but more often start it."""
+        """Pause or, more often, resume the queue."""
         self.reference.paused = seeded_random.random() < 0.3
         change = self.queue.pause_queue if self.reference.paused else self.queue.resume_queue
         change(self.name)
 
     def purge(self, seeded_random: Random) -> None:
-        """Delete what waits."""
+        """Purge the queue."""
         include_dead = seeded_random.random() < 0.5
         removed = self.queue.purge_queue(self.name, include_dead=include_dead).removed
         assert removed == self.reference.purge(include_dead=include_dead)
         self.seen["purge"] += removed
 
     def discard(self, seeded_random: Random) -> None:
-        """Delete some of the dead."""
+        """Discard some dead messages."""
         limit = seeded_random.choice([1, 2, 1000])
         removed = self.queue.discard_dead(self.name, max_messages=limit).removed
         assert removed == self.reference.discard(self.reference.dead(limit))
         self.seen["discard"] += removed
 
     def _any_claim(self, seeded_random: Random) -> int:
-        """Return a claim, mostly a recent one; one that never was before there are any."""
+        """Return a claim id, mostly a recent one, or an unknown one."""
         return seeded_random.choice(self.claims[-4:] or [-1])
 
     def _new_entry(self, seeded_random: Random) -> NewEntry:
@@ -416,7 +416,7 @@ class Comparison:
         )
 
     def _new_wait(self, seeded_random: Random) -> tuple[list[int], str | None]:
-        """Return some of the last messages, ended or not, and what a dead one of them does."""
+        """Return some recent messages as predecessors, and on_predecessor_dead."""
         if not self.has_predecessors or seeded_random.random() < 0.6:
             return [], None
         last = self.known[-12:]
@@ -431,7 +431,7 @@ class Comparison:
         held = [entry.message_id for entry in claim.entries] if claim else []
         if wanted is None and len(held) == 1:
             wanted = held
-        if not wanted or not self.keeps_results or seeded_random.random() < 0.5:
+        if not wanted or not self.has_results or seeded_random.random() < 0.5:
             return {}
         return {message_id: f"done {message_id}" for message_id in wanted}
 
@@ -441,7 +441,7 @@ class Comparison:
         return seeded_random.sample(range(1, place + 1), min(place, seeded_random.randint(0, 2)))
 
     def _some_messages(self, seeded_random: Random, claim_id: int) -> list[int]:
-        """Return some messages of a claim, and at times strange ones."""
+        """Return some message ids of a claim, at times invalid ones."""
         claim = self.reference.claims.get(claim_id)
         held = [entry.message_id for entry in claim.entries] if claim else []
         strange = seeded_random.sample(

@@ -1,4 +1,4 @@
-"""Sessions that lease messages: each claim on its own, or in a transaction with its effect."""
+"""Sessions that lease messages in autocommit, or in a transaction with their effect."""
 
 import contextlib
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from tests.stored_times import expire_claim
 
 
 class Consumer(Actor):
-    """Leases batches of all sizes and finishes them in every way, or late, or not at all.
+    """Leases batches and finishes them in every way, late or not at all.
 
-    late: claims that have run out, and are finished some turns later all the same.
+    late: expired claims that are finished some turns later.
     """
 
     def __init__(self, run: Run, name: str, seed: int) -> None:
@@ -34,7 +34,7 @@ class Consumer(Actor):
         return True
 
     def dequeue(self) -> list[Message]:
-        """Lease a batch and write it down."""
+        """Lease a batch and record it."""
         start = self.now()
         largest = self.run.largest_batch
         size = self.seeded_random.choice(
@@ -52,14 +52,14 @@ class Consumer(Actor):
         if messages:
             leased = [(message.message_id, message.attempt) for message in messages]
             claim_id = messages[0].claim_id
-            self.note(start, "dequeue", claim_id, leased, lease_seconds=self.run.lease_seconds)
+            self.log(start, "dequeue", claim_id, leased, lease_seconds=self.run.lease_seconds)
         return messages
 
     def expire(self, claim_id: int) -> None:
-        """Let a claim run out as if its time had passed."""
+        """Let a claim expire."""
         start = self.now()
         self.call("expire", lambda: expire_claim(self.connection, claim_id), claim_id)
-        self.note(start, "expire", claim_id)
+        self.log(start, "expire", claim_id)
 
     def _handle(self, claim_id: int, messages: Sequence[Message]) -> None:
         ids = [message.message_id for message in messages]
@@ -98,7 +98,7 @@ class Consumer(Actor):
                 lambda: self.queue.extend_lease(self.run.queue_name, claim_id),
                 claim_id,
             )
-            self.note(start, "extend_lease", claim_id, lease_seconds=self.run.lease_seconds)
+            self.log(start, "extend_lease", claim_id, lease_seconds=self.run.lease_seconds)
 
     def finish(self, action: str, claim_id: int, ids: Sequence[int], *, named: bool = True) -> None:
         """Finish some messages of a claim and write down what became of each.
@@ -119,7 +119,7 @@ class Consumer(Actor):
             claim_id,
             results=[(message_id, hoped) for message_id in ids],
         )
-        self.note(
+        self.log(
             start, action, claim_id, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
         )
 
@@ -127,8 +127,8 @@ class Consumer(Actor):
 class TransactionalConsumer(Consumer):
     """Dequeues, does the effect and completes in one transaction; some are rolled back.
 
-    It is written down when it has ended: a killed session gives back at once, and who has the
-    messages then may be first to say so.
+    It is recorded after it has ended: the messages of a killed session return at once, and another
+    session may record them first.
     """
 
     def act(self) -> bool:
@@ -136,19 +136,18 @@ class TransactionalConsumer(Consumer):
             return self._transact()
         except Exception as error:
             if self._may_be_repeated(error):
-                # The server undid the whole transaction: what it had taken is back, and nobody was
-                # told.
+                # The server rolled back the transaction and its leases.
                 self.connection.rollback()
                 self.run.deadlocks.append(self.name)
                 return True
             if not self.is_lost(error):
                 raise
-            self.note(self.now(), "dequeue", known=False)
+            self.log(self.now(), "dequeue", known=False)
             self.connect()
             return True
 
     def _may_be_repeated(self, error: Exception) -> bool:
-        """Whether a deadlock has ended the transaction, which only its owner can begin again."""
+        """Return whether a deadlock has rolled back the owner's transaction."""
         if self.may_try_again(error):
             return True
         meets_deadlocks = not dialect_of(self.connection).is_free_of_deadlocks
@@ -176,13 +175,13 @@ class TransactionalConsumer(Consumer):
             (dialect.commit if commits else dialect.rollback)(self.connection)
         except Exception:
             if commits:
-                self.note(ending, "complete", claim_id, done, known=False)
+                self.log(ending, "complete", claim_id, done, known=False)
             raise
-        self.note(start, "dequeue", claim_id, leased, lease_seconds=self.run.lease_seconds, end=end)
+        self.log(start, "dequeue", claim_id, leased, lease_seconds=self.run.lease_seconds, end=end)
         if commits:
-            self.note(ending, "complete", claim_id, done)
+            self.log(ending, "complete", claim_id, done)
         else:
-            self.note(ending, "rollback", claim_id)
+            self.log(ending, "rollback", claim_id)
         return True
 
     def _do_effects(self, claim_id: int, ids: Sequence[int]) -> None:

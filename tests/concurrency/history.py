@@ -1,4 +1,4 @@
-"""The events of a history: who did what, when, with which claim, and how it went."""
+"""The events of a history: session, action, time, claim and results."""
 
 import json
 import threading
@@ -14,17 +14,17 @@ Results = tuple[tuple[int, str | int], ...]
 class Event:
     """One call of one session.
 
-    start, end: moments in seconds of one monotonic clock, before the call and after its answer (in
+    start, end: times in seconds of one monotonic clock, before the call and after its answer (in
         a transaction: after its commit).
     action: a routine, or one of
         rollback   the transaction that made the claim was rolled back, or its session was killed
         expire     the claim's lease was made to run out; without a claim, every lease
-        maintain   kept house, while nobody else did anything
-        census     looked where every message is, while nobody else did anything
-        join       the enqueue at the same moment gave messages a group key
-        join_later the same of messages that are delayed, or wait for others
-        wait       the enqueue at the same moment gave messages predecessors
-        expiring   from start to end the time of a message comes, and maintain may withdraw it
+        maintain   called maintain while no other session worked
+        census     read the state of every message while no other session worked
+        join       the enqueue at the same time gave messages a group key
+        join_later the same for delayed or blocked messages
+        wait       the enqueue at the same time gave messages predecessors
+        expiring   messages become due from start to end, and maintain may expire them
     results: messages, each with its priority (enqueue), attempt (dequeue), state (census), group
         key (join), predecessors (wait: "hold 5 7"), or the outcome that the call returned.
     known: false if the session was lost during the call, so that it may have taken effect or not.
@@ -66,7 +66,7 @@ class Recorder:
         lease_seconds: float = 0.0,
         end: float | None = None,
     ) -> None:
-        """Note a call that began at `start` and ended at `end`, by default now."""
+        """Record a call that began at `start` and ended at `end`, by default now."""
         end = self.clock() if end is None else end
         found = tuple(results)
         event = Event(start, end, session, action, claim_id, found, known, lease_seconds)
@@ -88,7 +88,7 @@ def write(history: Iterable[Event], path: Path) -> None:
 
 
 def read(path: Path) -> list[Event]:
-    """Read what write has written."""
+    """Read a history written by `write`."""
     events = (json.loads(line) for line in path.read_text().splitlines())
     return [
         Event(**{**event, "results": tuple((message, what) for message, what in event["results"])})

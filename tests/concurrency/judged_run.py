@@ -1,4 +1,4 @@
-"""Lets the sessions of a run work, counts what is left, drains it and judges the whole."""
+"""Run sessions, count what is left, drain the queue and judge the history."""
 
 import threading
 import time
@@ -13,8 +13,8 @@ from tests.concurrency.actors import (
     LONGEST_LIFE,
     MOST_PURGED,
     Actor,
-    Housekeeper,
     Killer,
+    Maintainer,
     Producer,
     Run,
 )
@@ -28,44 +28,44 @@ from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds, tick
 
 QUIET_SECONDS = 60
-"""When nothing at all is completed for so many seconds, the sessions hang."""
+"""Seconds without a completed message after which sessions count as hanging."""
 _NEARLY_DONE = 1000
 _ENDS: dict[str | int, str] = {
     **{state: state for state in ("completed", "cancelled")},
     "requested": "cancelled",
     "expiring": "expired",
 }
-"""How a message may have ended, by the outcomes of calls about it."""
+"""The ways in which a message may have ended, by outcome."""
 _END_SECONDS = 120
-"""The seconds that a session may take for the turn that it is in."""
+"""Maximum seconds for a session's current turn."""
 
 
 def ten_sessions(run: Run, messages: int) -> list[Actor]:
-    """Return ten sessions that enqueue so many messages in all."""
+    """Return ten sessions that enqueue `messages` in all."""
     return [
         *(Producer(run, f"producer {number}", SEED, messages // 3 + 1) for number in range(3)),
         *(Consumer(run, f"consumer {number}", SEED) for number in range(4)),
         *(TransactionalConsumer(run, f"transaction {number}", SEED) for number in range(2)),
-        Housekeeper(run, "housekeeper", SEED),
+        Maintainer(run, "maintainer", SEED),
     ]
 
 
-def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], None]) -> list[Event]:
+def perform(run: Run, messages: int, tmp_path: Path, disturb: Callable[[], None]) -> list[Event]:
     """Let ten sessions work and drain what they leave; return the history, without fault.
 
-    meanwhile: what happens to them; it is called when they have begun.
+    disturb: called when the sessions have begun.
     """
     with _judge(run) as judge:
         dialect = dialect_of(judge)
         dialect.make_table(judge, "run_effect", "queue_name varchar(200), message_id bigint")
         deadlocks = dialect.deadlocks(judge)
-    _let_work(run, ten_sessions(run, messages), meanwhile)
+    _let_work(run, ten_sessions(run, messages), disturb)
     with _judge(run) as judge:
         if run.expires:
             time.sleep(LONGEST_LIFE)
         for _ in range(2 if run.groups or run.waits or run.expires else 0):
             tick(judge, run.queue_name)
-            _keep_house(run, judge)
+            _maintain(run, judge)
         left = _take_census(run, judge)
         drain(run, judge)
         while "blocked" in _take_census(run, judge):
@@ -79,22 +79,24 @@ def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], Non
             assert not (deadlocks and dialect_of(judge).is_free_of_deadlocks)
         history = _judged(run, tmp_path / "history.jsonl")
         _check_effects(history, judge, run.queue_name)
-        if run.keeps_results:
+        if run.has_results:
             _check_results(history, Queue(judge), run.queue_name)
-    told = len(run.deadlocks)
-    print(f"{_summary(history, left)}; deadlocks: {deadlocks}, in callers' transactions: {told}")
+    in_callers = len(run.deadlocks)
+    print(
+        f"{_summary(history, left)}; deadlocks: {deadlocks}, in callers' transactions: {in_callers}"
+    )
     return history
 
 
 def drain(run: Run, connection: Connection) -> None:
-    """Let everything come due and run out, and complete all that is left."""
+    """Let delays and leases end, and complete all messages."""
     judge = Consumer(run, "judge", SEED)
     idle = 0
     while idle < 3:
         start = run.recorder.clock()
         pass_seconds(connection, run.queue_name, 2 * run.lease_seconds)
         run.recorder.record(start, "judge", "expire", None)
-        _keep_house(run, judge.connection)
+        _maintain(run, judge.connection)
         idle += 1
         while messages := judge.dequeue():
             judge.finish(
@@ -104,16 +106,16 @@ def drain(run: Run, connection: Connection) -> None:
     judge.connection.close()
 
 
-def _keep_house(run: Run, connection: Connection) -> None:
+def _maintain(run: Run, connection: Connection) -> None:
     start = run.recorder.clock()
     Queue(connection).maintain(run.queue_name, 10000)
     run.recorder.record(start, "judge", "maintain", None)
 
 
 def _reset(run: Run, connection: Connection) -> None:
-    """Let everything that is dead live again, because messages wait for it.
+    """Reset all dead messages, because others wait for them.
 
-    One of them may have the key that another had before it died: then that one is cancelled.
+    If the dedup key of one is taken, that message is cancelled.
     """
     queue = Queue(connection)
     start = run.recorder.clock()
@@ -128,7 +130,7 @@ def _reset(run: Run, connection: Connection) -> None:
 
 
 def count(history: list[Event], action: str) -> int:
-    """Return how many messages a kind of call was about."""
+    """Return the number of messages of calls of one kind."""
     return sum(len(event.results) for event in history if event.action == action)
 
 
@@ -139,12 +141,12 @@ def _judge(run: Run) -> Iterator[Connection]:
     connection.close()
 
 
-def _let_work(run: Run, actors: list[Actor], meanwhile: Callable[[], None]) -> None:
-    """Let everybody act until all is produced and most of it done; raise what went wrong."""
+def _let_work(run: Run, actors: list[Actor], disturb: Callable[[], None]) -> None:
+    """Run all sessions until most messages are done; raise their first error."""
     for actor in actors:
         actor.thread.start()
     try:
-        meanwhile()
+        disturb()
         _wait_while_they_work(
             run, [actor.thread for actor in actors if isinstance(actor, Producer)]
         )
@@ -158,7 +160,7 @@ def _let_work(run: Run, actors: list[Actor], meanwhile: Callable[[], None]) -> N
 
 
 def _wait_while_they_work(run: Run, producers: list[threading.Thread]) -> None:
-    """Wait as long as it takes; fail when nothing is completed for QUIET_SECONDS."""
+    """Wait; fail if nothing is completed for QUIET_SECONDS."""
     done, since = 0, time.monotonic()
     with rowq.connect(run.direct_url or run.url) as queue:
         while not run.stop.wait(0.1):
@@ -173,7 +175,7 @@ def _wait_while_they_work(run: Run, producers: list[threading.Thread]) -> None:
 
 
 def _take_census(run: Run, connection: Connection) -> Counter[str]:
-    """Write down where every message is; nobody else is at work."""
+    """Record the state of every message; no other session is working."""
     start = run.recorder.clock()
     dialect = dialect_of(connection)
     found = dialect.census(connection, run.queue_name)
@@ -184,7 +186,7 @@ def _take_census(run: Run, connection: Connection) -> Counter[str]:
 
 
 def _judged(run: Run, path: Path) -> list[Event]:
-    """Return the history as the file has it, if the checker finds nothing wrong."""
+    """Return the history from its file, if the checker finds no error."""
     history = run.recorder.history()
     if run.purge is not None:
         history = with_purge(history, run.purge, MOST_PURGED)
@@ -196,7 +198,7 @@ def _judged(run: Run, path: Path) -> list[Event]:
 
 
 def _check_effects(history: list[Event], connection: Connection, queue: str) -> None:
-    """Judge the transactions: what they did and what they completed is the same, and once."""
+    """Check that effects and completions of transactions are equal, and once each."""
     query = "select message_id from run_effect where queue_name = %s"
     rows = dialect_of(connection).execute(connection, query, [queue]).fetchall()
     effects = Counter(int(message_id) for (message_id,) in rows)
@@ -210,30 +212,30 @@ def _check_effects(history: list[Event], connection: Connection, queue: str) -> 
 
 
 def _check_results(history: list[Event], queue: Queue, queue_name: str) -> None:
-    """Judge how messages have ended: as callers were told, and else in a way that none is told."""
-    told: dict[int, str | int] = {}
-    untold: dict[int, set[str]] = defaultdict(set)
+    """Check the results of messages against the outcomes that callers got."""
+    returned_ends: dict[int, str | int] = {}
+    possible_ends: dict[int, set[str]] = defaultdict(set)
     for event in history:
         for message, how in event.results:
             if how in _ENDS:
-                untold[message].add(_ENDS[how])
+                possible_ends[message].add(_ENDS[how])
             if how in ("completed", "cancelled") and event.known:
-                told[message] = how
+                returned_ends[message] = how
     left = {message for event in history[-1:] for message, _ in event.results}
     found: Counter[str] = Counter()
     enqueues = [event for event in history if event.action == "enqueue"]
     for message in {message for event in enqueues for message, _ in event.results}:
         result = queue.get_result(queue_name, message)
         assert result is not None
-        possible = {"dead"} if message in left else untold[message]
-        assert result.state in ({told[message]} if message in told else possible)
+        possible = {"dead"} if message in left else possible_ends[message]
+        assert result.state in ({returned_ends[message]} if message in returned_ends else possible)
         found[result.state] += 1
     print(f"results: {dict(found)}")
     assert found["expired"] or not any(event.action == "expiring" for event in history)
 
 
 def _summary(history: list[Event], left: Counter[str]) -> str:
-    """Say what happened, for people to read."""
+    """Return a summary to print."""
     counts: Counter[str] = Counter()
     for event in history:
         if event.action != "census":
@@ -244,5 +246,5 @@ def _summary(history: list[Event], left: Counter[str]) -> str:
 
 
 def kill_now_and_then(run: Run) -> Callable[[], None]:
-    """Return what starts one more session that kills others until the run stops."""
+    """Return a function that starts a session which kills others until the run stops."""
     return Killer(run, "killer", SEED).thread.start

@@ -1,4 +1,4 @@
-"""The purge of a run: its routine tells how many messages it removed, the history wants which."""
+"""The purge of a run: purge_queue returns a number, and the history needs the ids."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tests.concurrency.history import Event
 
 @dataclass(frozen=True)
 class Purge:
-    """A purge between two moments of the history's clock; removed: None where no answer came."""
+    """A purge between two times of the history's clock; removed: None if its answer was lost."""
 
     start: float
     end: float
@@ -16,9 +16,9 @@ class Purge:
 
 
 def with_purge(history: Sequence[Event], purge: Purge, most: int) -> list[Event]:
-    """Return a history with an event of its only purge: of what is gone and nothing else tells of.
+    """Return a history with an event of its only purge.
 
-    most: how many it may have removed. Fails when it was not so many.
+    It has removed the missing messages that no other call removed. most: their maximum number.
     """
     censuses = [event for event in history if event.action == "census"]
     sent = {
@@ -27,7 +27,7 @@ def with_purge(history: Sequence[Event], purge: Purge, most: int) -> list[Event]
         if event.action == "enqueue" and event.known
         for message, _ in event.results
     }
-    # What a worker was asked to stop may have ended when its lease ran out, and nobody was told.
+    # A cancelled message may have ended when its lease expired, without a record.
     ended = {
         (message, event.known and how != "requested")
         for event in history
@@ -40,7 +40,7 @@ def with_purge(history: Sequence[Event], purge: Purge, most: int) -> list[Event]
     unsure = {message for message, _ in ended} - {message for message, known in ended if known}
     removed = len(purged) if purge.removed is None else purge.removed
     assert removed <= most, f"{removed} were purged, and no more than {most} may be"
-    # A message of an enqueue that was lost is not known to anybody, and may be among them.
+    # A message of a lost enqueue is unknown, and may be among them.
     is_open = any(event.action == "enqueue" and not event.known for event in history)
     assert len(purged) <= removed, f"{removed} were purged, {len(purged)} are missing: {purged}"
     assert is_open or removed <= len(purged) + len(unsure & gone), (
@@ -49,7 +49,7 @@ def with_purge(history: Sequence[Event], purge: Purge, most: int) -> list[Event]
     event = Event(
         purge.start,
         purge.end,
-        "housekeeper",
+        "maintainer",
         "purge_queue",
         results=tuple((message, "purged") for message in purged),
     )

@@ -1,4 +1,4 @@
-"""Sorts a history by message and by claim, for the rules of checker.py."""
+"""A history sorted by message and by claim, for the rules of checker.py."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from tests.concurrency.history import Event
 class Lease:
     """One message in one claim.
 
-    live_until: nothing can have ended the lease before. enders: what may have ended it.
+    live_until: no call can have ended the lease before. enders: calls that may have ended it.
     """
 
     message: int
@@ -69,7 +69,7 @@ class Record:
                 self.finishes[message].append((event, str(outcome)))
 
     def _tie(self, event: Event) -> None:
-        """Note groups and predecessors that an enqueue gave to its messages."""
+        """Add the groups and predecessors of enqueued messages."""
         if event.action == "wait":
             for message, waits_for in event.results:
                 on_dead, *predecessors = str(waits_for).split()
@@ -80,7 +80,7 @@ class Record:
             self.joined |= {message: event for message, _ in event.results}
 
     def _end(self, lease: Lease) -> None:
-        """Find what may have ended a lease, and when first."""
+        """Find the calls that may have ended a lease, and the first time."""
         ends = []
         for event in self._by_claim[lease.dequeue.claim_id]:
             if event.action == "extend_lease":
@@ -95,7 +95,7 @@ class Record:
         lease.live_until = min([lease.live_until, *ends])
 
     def around(self, event: Event) -> tuple[Event | None, Event | None]:
-        """Return the census before and after a call, if nothing else happened between them."""
+        """Return the census before and after a call, if no other call happened between them."""
         then = now = None
         for census in self.history:
             if census.action == "census" and census.end <= event.start:

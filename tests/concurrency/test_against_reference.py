@@ -1,4 +1,4 @@
-"""Random calls of one session, each compared with what a queue in plain Python does."""
+"""Random calls of one session, each compared with a model in plain Python."""
 
 import uuid
 from collections import Counter
@@ -52,7 +52,7 @@ OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: rechec
     "P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18", "P21", "P22", "P23",
     "P25", "P26", "P27", "P32", "P34", "P35", "P36",
 )  # fmt: skip
-def test_a_queue_does_step_by_step_what_the_contract_says(
+def test_random_calls_return_what_the_model_returns(
     server: Server, connection: Connection, queue_name: str
 ) -> None:
     has_groups = "groups" in server.capabilities
@@ -80,7 +80,7 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
             has_predecessors=has_predecessors,
             has_cancel=has_cancel,
             has_expiry=has_expiry,
-            # The moments of the test are multiples of 300 s, and a moment later.
+            # Times of the test are multiples of 300 s.
             result_seconds=3899 * (number_of_queue % 2) if has_results else None,
             topic=f"w{uuid.uuid4().hex}" if has_topics else None,
         )
@@ -88,15 +88,14 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
             comparison.step(Random(f"{number} {place}"))
         comparison.compare_messages()
 
-    # The examples that hypothesis draws depend on which modules are loaded, and repeat themselves;
-    # our own seeded ones are the same in every run, and meet every outcome.
+    # Hypothesis's examples depend on the loaded modules and repeat themselves; our seeded ones are
+    # the same in every run and reach every outcome.
     for number in range(times(30)):
         draw = dice("steps", number)
         steps = [draw.randrange(2**32) for _ in range(90)]
         compare = example(steps=steps)(compare)
     (seed(SEED)(compare) if IS_GIVEN else compare)()
-    # A seed that was not chosen for it may miss a rare outcome among few examples, so a given seed
-    # is not judged.
+    # Another seed may miss a rare outcome, so a given seed is not judged.
     everything = EVERYTHING | (OF_GROUPS if has_groups else set())
     everything |= {"waits for others"} if has_predecessors else set()
     everything |= {"publish"} if has_topics else set()

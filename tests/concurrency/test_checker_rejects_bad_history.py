@@ -1,4 +1,4 @@
-"""Every rule of the checker rejects a bad history, and none rejects a good one."""
+"""Every rule of the checker rejects a bad history and accepts a good one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,11 +28,11 @@ GOOD = [
 EMPTY = ((4, "delayed"),)
 
 
-def test_a_good_history_passes() -> None:
+def test_good_history_passes() -> None:
     assert check(GOOD) == []
 
 
-def test_what_a_worker_was_asked_to_stop_may_end_untold() -> None:
+def test_cancelled_message_may_end_unrecorded() -> None:
     asked = Event(13.5, 13.6, "p", "cancel", None, ((4, "requested"),))
     given_up = Event(14, 15, "a", "retry_later", 12, ((4, "cancelled"),))
     nothing = Event(18, 19, "judge", "census", None, ())
@@ -44,7 +44,7 @@ def test_what_a_worker_was_asked_to_stop_may_end_untold() -> None:
 
 
 def bad(*more: Event, without: Callable[[Event], bool] = lambda _: False) -> list[Event]:
-    """Return the good history with other events in it, and without some of its own."""
+    """Return the good history with other events added and some removed."""
     return [*(event for event in GOOD if not without(event)), *more]
 
 
@@ -62,7 +62,7 @@ BROKEN_OFF = [
 
 
 def waiting(on_dead: str, *more: Event) -> list[Event]:
-    """Return a history in which a message waits for another one that is leased."""
+    """Return a history in which a message waits for a leased one."""
     return [
         Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5))),
         Event(0, 1, "p", "wait", None, ((2, f"{on_dead} 1"),)),
@@ -71,7 +71,7 @@ def waiting(on_dead: str, *more: Event) -> list[Event]:
     ]
 
 
-def test_a_good_history_of_messages_that_wait_passes() -> None:
+def test_good_history_of_blocked_messages_passes() -> None:
     dead = Event(6, 7, "a", "fail_now", 10, ((1, "dead"),))
     held = Event(8, 9, "judge", "census", None, ((1, "dead"), (2, "blocked")))
     assert check(waiting("hold", dead, held)) == []
@@ -81,7 +81,7 @@ def test_a_good_history_of_messages_that_wait_passes() -> None:
 
 
 def of_group(*more: Event) -> list[Event]:
-    """Return a history in which messages of one group came one after the other."""
+    """Return a history of one group whose messages came one by one."""
     return [
         Event(0, 1, "p", "enqueue", None, ((1, 5),)),
         Event(0, 1, "p", "join", None, ((1, "g"),)),
@@ -100,7 +100,7 @@ EXPIRED = [
 ]
 
 
-def test_what_expires_may_end_untold() -> None:
+def test_expired_message_may_end_unrecorded() -> None:
     left = Event(6, 7, "judge", "census", None, ((2, "ready"),))
     assert check([*EXPIRED, left]) == []
     early = Event(1.2, 1.3, "judge", "census", None, ((2, "ready"),))
@@ -144,7 +144,7 @@ BAD = {
         "messages [2, 3] of group g were in work at once",
     ),
     "two messages of a group ready": (
-        checker.groups_keep_their_limit_at_rest,
+        checker.groups_keep_their_limit_in_a_census,
         of_group(
             Event(6, 7, "a", "complete", 10, ((1, "completed"),)),
             Event(8, 9, "judge", "census", None, ((2, "ready"), (3, "ready"))),
@@ -165,7 +165,7 @@ BAD = {
         ),
         "message 2 was delivered before its predecessor 1 had ended",
     ),
-    "a message that nobody frees": (
+    "a message that is never resumed": (
         checker.nothing_waits_for_nothing,
         waiting(
             "hold",
@@ -174,7 +174,7 @@ BAD = {
         ),
         "message 2 waits for nothing",
     ),
-    "a message that waits for a dead one that it does not mind": (
+    "a message that waits for a dead one despite continue": (
         checker.nothing_waits_for_nothing,
         waiting(
             "continue",
@@ -183,7 +183,7 @@ BAD = {
         ),
         "message 2 waits for nothing",
     ),
-    "a group that nobody passes on": (
+    "a group whose slot is never passed on": (
         checker.no_group_stranded,
         of_group(
             Event(6, 7, "a", "complete", 10, ((1, "completed"),)),
@@ -317,7 +317,7 @@ BAD = {
     "a message out of nowhere in the census": (
         checker.nothing_lost,
         bad(Event(18, 19, "judge", "census", None, (*EMPTY, (77, "ready"))), without=is_census),
-        "messages that nobody enqueued: [77]",
+        "messages that were never enqueued: [77]",
     ),
     "a message out of nowhere in a claim": (
         checker.only_known_messages,
@@ -336,12 +336,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_history_is_rejected(name: str) -> None:
+def test_bad_history_is_rejected(name: str) -> None:
     _, history, fault = BAD[name]
     assert any(fault in found for found in check(history)), check(history)
 
 
-def test_every_rule_has_a_bad_history_that_it_rejects_by_itself() -> None:
+def test_every_rule_alone_rejects_some_bad_history() -> None:
     for rule, history, fault in BAD.values():
         assert any(fault in found for found in rule(Record(history)))
     assert {rule for rule, _, _ in BAD.values()} == set(checker.RULES)
@@ -360,7 +360,7 @@ def test_every_rule_has_a_bad_history_that_it_rejects_by_itself() -> None:
         ),
     ],
 )
-def test_what_may_have_been_right_is_no_double_lease(event: Event) -> None:
+def test_possibly_correct_lease_is_accepted(event: Event) -> None:
     assert list(checker.no_double_lease(Record(bad(event)))) == []
 
 
@@ -374,17 +374,17 @@ GROUP_IN_ORDER = of_group(
 
 
 @pytest.mark.promise("P21", "P22", "P24")
-def test_a_group_in_order_passes() -> None:
+def test_group_in_order_passes() -> None:
     assert check(GROUP_IN_ORDER) == []
 
 
-def test_two_of_a_group_may_be_in_work_where_its_limit_is_two() -> None:
+def test_group_with_limit_2_may_lease_two_messages() -> None:
     at_once = of_group(Event(5, 6, "b", "dequeue", 11, ((2, 1),), lease_seconds=30))
     assert check(at_once) != []
     assert check(at_once, group_limit=2) == []
 
 
-def test_of_two_messages_of_a_group_that_came_at_once_either_may_be_first() -> None:
+def test_messages_enqueued_at_once_may_come_in_any_order() -> None:
     both = [
         Event(0, 2, "p", "enqueue", None, ((1, 5),)),
         Event(0, 2, "p", "join", None, ((1, "g"),)),
@@ -396,7 +396,7 @@ def test_of_two_messages_of_a_group_that_came_at_once_either_may_be_first() -> N
     assert check(both) == []
 
 
-def test_a_lost_complete_leaves_open_whether_the_message_is_still_there() -> None:
+def test_lost_complete_may_have_ended_the_message() -> None:
     lost = Event(15, 16, "a", "complete", 12, ((4, "completed"),), known=False)
     gone = Event(18, 19, "judge", "census")
     assert check(bad(lost)) == []
@@ -404,17 +404,17 @@ def test_a_lost_complete_leaves_open_whether_the_message_is_still_there() -> Non
 
 
 @pytest.mark.parametrize("found", [((3, "ready"),), ((1, "leased"), (2, "leased"), (3, "ready"))])
-def test_a_lost_call_may_have_done_everything_or_nothing(found: Results) -> None:
+def test_lost_call_may_have_done_everything_or_nothing(found: Results) -> None:
     *begun, census = BROKEN_OFF
     assert check([*begun, replace(census, results=found)]) == []
 
 
-def test_a_lost_call_between_others_is_not_judged_as_a_whole() -> None:
+def test_lost_call_between_others_is_not_judged_as_a_whole() -> None:
     other = Event(6, 7, "b", "release", 10, ((2, "released"),))
     assert list(checker.whole_or_not_at_all(Record([*BROKEN_OFF, other]))) == []
 
 
-def test_a_lost_dequeue_may_have_counted_an_attempt() -> None:
+def test_lost_dequeue_may_have_counted_an_attempt() -> None:
     lost = Event(8, 8.5, "c", "dequeue", known=False)
     counted = [
         replace(event, results=((2, 2), (3, 3), (4, 2)))
@@ -425,7 +425,7 @@ def test_a_lost_dequeue_may_have_counted_an_attempt() -> None:
     assert check([*counted, lost]) == []
 
 
-def test_order_is_judged_by_priority_and_then_by_arrival() -> None:
+def test_order_is_judged_by_priority_then_arrival() -> None:
     sent = Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5), (3, 1)))
 
     def taken(*messages: int) -> Event:
@@ -453,7 +453,7 @@ def leasing(start: float, message: int, lasts: float = 0.1) -> Event:
     )
 
 
-def test_limits_that_were_kept_are_found_to_be() -> None:
+def test_kept_limits_are_accepted() -> None:
     assert check_limits(LIMITED, max_leased=3, rate_limit=4, rate_seconds=5) == []
 
 
@@ -470,22 +470,24 @@ def test_one_lease_too_many_is_rejected(event: Event, fault: str) -> None:
 
 
 @pytest.mark.promise("P28")
-def test_a_lease_may_begin_as_soon_as_another_may_have_ended() -> None:
+def test_lease_may_begin_when_another_may_have_ended() -> None:
     others = [event for event in LIMITED if event.claim_id != 12]
     assert check_limits([*others, leasing(5, 6)], max_leased=3) == []
     assert check_limits([*LIMITED, leasing(8.1, 6)], max_leased=3) == []
 
 
 @pytest.mark.promise("P29")
-def test_one_delivery_too_many_within_a_window_is_rejected() -> None:
+def test_one_delivery_too_many_in_a_window_is_rejected() -> None:
     assert check_limits([*LIMITED, leasing(6.6, 6)], rate_limit=4, rate_seconds=5) == [
         "5 deliveries began in 5 s from 2.000000, and not 4"
     ]
     whole = [*LIMITED, leasing(6.6, 6, lasts=1)]
-    assert check_limits(whole, rate_limit=4, rate_seconds=5) == [], "one that may have begun later"
+    assert check_limits(whole, rate_limit=4, rate_seconds=5) == [], (
+        "a dequeue that may have begun later"
+    )
 
 
-def test_a_history_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
+def test_history_survives_writing_and_reading(tmp_path: Path) -> None:
     recorder = Recorder(clock=iter(range(10)).__next__)
     recorder.record(0, "a", "dequeue", 1, [(5, 1)], lease_seconds=3)
     recorder.record(1, "a", "complete", 1, [(5, "completed")], known=False)

@@ -1,4 +1,4 @@
-"""A group that closes and opens again all the time: a message may come as its last slot goes."""
+"""A group whose last slot is deleted and added again all the time."""
 
 import threading
 import time
@@ -19,12 +19,12 @@ pytestmark = [
 ]
 
 QUIET_SECONDS = 20
-"""When nothing comes for so many seconds, a message waits for nothing."""
+"""Seconds without a message after which one counts as stuck."""
 
 
 @dataclass
 class Traffic:
-    """One producer and two workers of one group, which is empty most of the time; and a keeper."""
+    """One producer and two workers of one group that is often empty, and a maintainer."""
 
     url: str
     name: str
@@ -36,8 +36,8 @@ class Traffic:
     faults: list[BaseException] = field(default_factory=list)
 
     def run(self) -> None:
-        """Let them work until everything was delivered; raise what went wrong."""
-        acts = [self._produce, self._consume, self._consume, self._keep_house]
+        """Run them until every message is delivered; raise their first error."""
+        acts = [self._produce, self._consume, self._consume, self._maintain]
         threads = [threading.Thread(target=self._live, args=(act,)) for act in acts]
         for thread in threads:
             thread.start()
@@ -71,7 +71,7 @@ class Traffic:
                 self.in_work.remove(message.message_id)
                 queue.complete(self.name, message.claim_id)
 
-    def _keep_house(self, queue: rowq.Queue) -> None:
+    def _maintain(self, queue: rowq.Queue) -> None:
         while len(self.taken) < self.count and not self.faults:
             queue.maintain(self.name)
             time.sleep(0.1)
@@ -81,7 +81,7 @@ class Traffic:
 @pytest.mark.pitfall("postgres 23")
 @pytest.mark.promise("P21", "P22", "P24")
 @pytest.mark.parametrize("group_limit", [1, 2])
-def test_what_comes_while_a_group_closes_is_delivered_in_its_order(
+def test_messages_enqueued_while_a_group_empties_keep_order(
     connection: Connection, database_url: str, queue_name: str, group_limit: int
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name, group_limit=group_limit)

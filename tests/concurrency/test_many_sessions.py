@@ -1,8 +1,8 @@
 """Ten sessions work on one queue, and the checker judges their history.
 
 Producers, consumers with batches of all sizes, retries, releases, failures, leases that run out
-under slow workers, abandoned claims, transactions with effects, killed sessions and housekeepers
-all at once: no deadlock, no error, nothing lost, nothing done twice.
+under slow workers, abandoned claims, transactions with effects, killed sessions and maintenance
+all at once: no deadlock, no error, nothing lost or repeated.
 """
 
 import os
@@ -22,8 +22,8 @@ from tests.engines.base import Connection, Server
 VARIABLE = "ROWQ_LONG_RUN_ON"
 LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb,sqlserver,oracle").split(",")
 
-# The limit is long because a loaded machine takes its time; sessions that hang are found because
-# nothing is completed, see judged_run.py.
+# The limit is long for slow machines; hanging sessions are found because nothing is completed, see
+# judged_run.py.
 pytestmark = [
     pytest.mark.timeout(limit(1800)),
     pytest.mark.slow("ten sessions at many thousands of messages"),
@@ -34,7 +34,7 @@ pytestmark = [
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 @pytest.mark.parametrize("archive_days", [0, 7])
-def test_ten_sessions_at_one_queue_lose_nothing_and_do_nothing_twice(
+def test_ten_sessions_lose_and_repeat_nothing(
     server: Server,
     database_url: str,
     connection: Connection,
@@ -54,7 +54,7 @@ def test_ten_sessions_at_one_queue_lose_nothing_and_do_nothing_twice(
     ("groups", "group_limits", "archive_days"),
     [(3, (1,), 0), (30, (1,), 7), (10, (3,), 0), (10, (1, 2, 3), 0)],
 )
-def test_ten_sessions_at_a_queue_with_groups_keep_their_order_and_their_limits(
+def test_ten_sessions_with_groups_keep_order_and_limits(
     server: Server,
     database_url: str,
     connection: Connection,
@@ -87,7 +87,7 @@ def test_ten_sessions_at_a_queue_with_groups_keep_their_order_and_their_limits(
 @pytest.mark.requires("predecessors")
 @pytest.mark.promise("P02", "P25", "P26", "P27")
 @pytest.mark.parametrize(("groups", "archive_days"), [(0, 0), (0, 7), (10, 0)])
-def test_ten_sessions_at_a_queue_whose_messages_wait_for_others(
+def test_ten_sessions_with_predecessors_keep_order(
     server: Server,
     database_url: str,
     connection: Connection,
@@ -106,7 +106,7 @@ def test_ten_sessions_at_a_queue_whose_messages_wait_for_others(
 
 @pytest.mark.requires("expiry", "results")
 @pytest.mark.promise("P02", "P32", "P36")
-def test_ten_sessions_at_a_queue_whose_messages_expire_and_leave_results(
+def test_ten_sessions_with_expiry_and_results_agree(
     server: Server, database_url: str, connection: Connection, queue_name: str, tmp_path: Path
 ) -> None:
     Queue(connection).create_queue(
@@ -118,7 +118,7 @@ def test_ten_sessions_at_a_queue_whose_messages_expire_and_leave_results(
         queue_name,
         Recorder(),
         expires=True,
-        keeps_results=True,
+        has_results=True,
         waits=True,
         stirs=True,
     )
@@ -129,7 +129,7 @@ def test_ten_sessions_at_a_queue_whose_messages_expire_and_leave_results(
 @pytest.mark.pitfall("mysql 5")
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
-def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_double(
+def test_ten_sessions_handle_10000_messages_each(
     server: Server, database_url: str, connection: Connection, queue_name: str, tmp_path: Path
 ) -> None:
     if not {server.name, server.product} & set(LONG_RUN_ON):
@@ -141,7 +141,7 @@ def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_doubl
 
 
 @pytest.mark.promise("P05")
-def test_one_consumer_gets_everything_by_priority_and_in_the_order_it_came(
+def test_one_consumer_gets_messages_by_priority_and_order(
     server: Server, database_url: str, connection: Connection, queue_name: str
 ) -> None:
     Queue(connection).create_queue(queue_name)
@@ -163,10 +163,10 @@ def test_one_consumer_gets_everything_by_priority_and_in_the_order_it_came(
 
 
 def enqueue_at_once(producer: Producer) -> None:
-    """Enqueue a few messages of different priorities without delay, and write it down."""
+    """Enqueue some messages of different priorities, and record them."""
     for _ in range(producer.seeded_random.randint(1, 60)):
         priority = producer.seeded_random.randint(0, 9)
         start = producer.now()
         sent = producer.queue.enqueue(producer.run.queue_name, 0, priority=priority)
-        producer.note(start, "enqueue", None, [(sent.message_id, priority)])
+        producer.log(start, "enqueue", None, [(sent.message_id, priority)])
         producer.left -= 1

@@ -1,4 +1,4 @@
-"""The purge of a run is told by how many messages are gone that nothing else tells of."""
+"""The purge of a run is reconstructed from the messages that are missing."""
 
 import pytest
 
@@ -15,16 +15,16 @@ HISTORY = [
 LOST = Event(4.5, 5, "b", "cancel", None, ((3, "cancelled"),), known=False)
 
 
-def test_what_is_gone_and_nothing_else_tells_of_was_purged() -> None:
+def test_missing_messages_without_another_end_were_purged() -> None:
     history = with_purge(HISTORY, Purge(6, 7, 2), 5)
     assert history[3] == Event(
-        6, 7, "housekeeper", "purge_queue", None, ((2, "purged"), (3, "purged"))
+        6, 7, "maintainer", "purge_queue", None, ((2, "purged"), (3, "purged"))
     )
     assert check(history) == []
     assert with_purge(HISTORY, Purge(6, 7, None), 2) == history, "no answer came"
 
 
-def test_what_a_lost_call_may_have_ended_may_have_been_purged() -> None:
+def test_messages_of_a_lost_call_may_have_been_purged() -> None:
     for removed in (1, 2):
         with_purge([*HISTORY, LOST], Purge(6, 7, removed), 5)
 
@@ -37,7 +37,7 @@ def test_what_a_lost_call_may_have_ended_may_have_been_purged() -> None:
         (None, 1, "2 were purged, and no more than 1 may be"),
     ],
 )
-def test_a_purge_that_does_not_tell_what_is_missing_is_rejected(
+def test_purge_whose_number_does_not_match_is_rejected(
     removed: int | None, most: int, fault: str
 ) -> None:
     with pytest.raises(AssertionError, match=fault):

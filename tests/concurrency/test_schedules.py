@@ -1,4 +1,4 @@
-"""Many sessions call maintain while a schedule's ticks are due, and are killed: each tick once."""
+"""Many sessions that call maintain are killed, and each tick makes one message."""
 
 import threading
 from datetime import datetime, timedelta
@@ -15,8 +15,8 @@ SESSIONS = 8
 STEP = 60
 
 
-class Keepers:
-    """Sessions that call maintain until no tick is due any more, each in a thread of its own."""
+class Maintainers:
+    """Sessions that call maintain until no tick is due, in a thread each."""
 
     def __init__(self, server: Server, url: str, queue_name: str) -> None:
         self.server = server
@@ -27,14 +27,14 @@ class Keepers:
         self.faults: list[BaseException] = []
 
     def run(self) -> None:
-        """Let them work, and kill one after the other until they are done."""
+        """Run them, and kill one after the other until they are done."""
         threads = [
-            threading.Thread(target=self._live, args=(f"keeper {number}",))
+            threading.Thread(target=self._live, args=(f"maintainer {number}",))
             for number in range(SESSIONS)
         ]
         for thread in threads:
             thread.start()
-        chosen = dice("keepers")
+        chosen = dice("maintainers")
         while not self.done.wait(chosen.uniform(0.01, 0.1)):
             alive = list(self.alive.items())
             if alive:
@@ -46,13 +46,13 @@ class Keepers:
     def _live(self, name: str) -> None:
         while not self.done.is_set():
             try:
-                self._keep(name)
+                self._maintain(name)
             except Exception as error:
                 if not engine_for_url(self.url).is_connection_lost(error):
                     self.faults.append(error)
                     self.done.set()
 
-    def _keep(self, name: str) -> None:
+    def _maintain(self, name: str) -> None:
         connection = self.server.connect(self.url)
         self.alive[name] = self.server.session_id(connection)
         queue = rowq.Queue(connection)
@@ -69,7 +69,7 @@ class Keepers:
 @pytest.mark.slow("kills sessions", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P19", "P30", "P31")
 @pytest.mark.timeout(300)
-def test_eight_sessions_make_one_message_of_each_tick_whoever_is_killed(
+def test_killed_maintainers_make_one_message_per_tick(
     server: Server, database_url: str, connection: Connection, queue_name: str
 ) -> None:
     queue = rowq.Queue(connection)
@@ -77,7 +77,7 @@ def test_eight_sessions_make_one_message_of_each_tick_whoever_is_killed(
     count = times(1000)
     made = queue.create_schedule(queue_name, "often", interval_seconds=STEP, missed="all")
     pass_seconds(connection, queue_name, count * STEP)
-    Keepers(server, database_url, queue_name).run()
+    Maintainers(server, database_url, queue_name).run()
 
     found: list[datetime] = []
     while messages := queue.dequeue_fast(queue_name, 1000):

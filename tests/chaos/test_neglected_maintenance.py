@@ -1,4 +1,4 @@
-"""Housekeeping is left undone for ten minutes, done by many at once, or killed: nothing is lost."""
+"""Maintenance is neglected for ten minutes, done by many, or killed: nothing is lost."""
 
 import threading
 from collections import Counter
@@ -11,7 +11,7 @@ import pytest
 import rowq
 from rowq import NewMessage, Queue
 from tests.chaos.killable import KillableServer
-from tests.concurrency.actors import Actor, Housekeeper, Run
+from tests.concurrency.actors import Actor, Maintainer, Run
 from tests.concurrency.checker import check
 from tests.concurrency.history import Recorder
 from tests.dice import SEED, dice, limit, times
@@ -25,10 +25,10 @@ TEN_MINUTES = 600
 
 
 class Neglected:
-    """A queue with work for housekeepers, and its history so far.
+    """A queue with work for maintain, and its history.
 
-    delayed, expired: messages whose time has come, and whose lease has run out. done: finished
-    ones, which wait for the archive.
+    delayed, expired: due messages, and messages whose lease has expired. done: finished messages
+    that wait for the archiver.
     """
 
     def __init__(self, connection: Connection, size: int) -> None:
@@ -56,7 +56,7 @@ class Neglected:
         return [message.message_id for message in sent]
 
     def _lease(self, size: int, finish: str | None = None) -> list[int]:
-        """Lease as many as there are, up to so many, and finish them in a way, or not at all."""
+        """Lease up to `size` messages, and finish them by a routine if set."""
         start = self.recorder.clock()
         messages = self.queue.dequeue_fast("orders", size)
         if not messages:
@@ -67,12 +67,12 @@ class Neglected:
         if finish is not None:
             start = self.recorder.clock()
             rows = getattr(self.queue, finish)("orders", claim_id)
-            told = [(outcome.message_id, outcome.outcome) for outcome in rows]
-            self.recorder.record(start, "worker", finish, claim_id, told)
+            outcomes = [(outcome.message_id, outcome.outcome) for outcome in rows]
+            self.recorder.record(start, "worker", finish, claim_id, outcomes)
         return [message.message_id for message in messages]
 
     def judge(self) -> None:
-        """Drain the queue, compare what is left with nothing, and let the checker judge."""
+        """Drain the queue, check that it is empty, and run the checker."""
         self.take_census()
         while self._lease(1000, "complete"):
             pass
@@ -81,38 +81,37 @@ class Neglected:
         assert check(self.recorder.history()) == []
 
     def take_census(self) -> None:
-        """Write down where every message is."""
+        """Record the state of every message."""
         start = self.recorder.clock()
         found = dialect_of(self.connection).census(self.connection, "orders")
         self.recorder.record(start, "judge", "census", None, found)
 
     def stored(self) -> dict[str, int]:
-        """Return how many rows each table has."""
+        """Return the number of rows of each table."""
         return dialect_of(self.connection).stored(self.connection, "orders")
 
     def states(self) -> Counter[str]:
-        """Return how many messages are where."""
+        """Return the number of messages per state."""
         found = dialect_of(self.connection).census(self.connection, "orders")
         return Counter(state for _, state in found)
 
 
 @pytest.fixture
 def session(killable: KillableServer, url: str) -> Iterator[Connection]:
-    """Return a session of the tables' owner, in autocommit."""
+    """Return the owner's session, in autocommit."""
     with closing(killable.server.connect(url)) as connection:
         yield connection
 
 
 @pytest.mark.promise("P02", "P05", "P09", "P11")
-def test_after_ten_minutes_without_maintain_one_call_brings_everything_up_to_date(
+def test_one_maintain_call_catches_up_after_10_minutes(
     session: Connection,
 ) -> None:
     neglected = Neglected(session, 50)
     done = neglected.queue.maintain("orders")[0]
     assert (done.promoted, done.reaped, done.archived) == (50, 50, 50)
     assert neglected.states() == {"ready": 100}
-    # Messages whose lease ran out are at the front of their priority; the delayed ones come in
-    # their order.
+    # Messages with an expired lease are at the front of their priority; delayed ones follow.
     there = [message.message_id for message in neglected.queue.peek("orders", max_messages=100)]
     assert there == [*neglected.expired, *neglected.delayed]
     assert neglected.stored()["archive"] == 50
@@ -120,7 +119,7 @@ def test_after_ten_minutes_without_maintain_one_call_brings_everything_up_to_dat
 
 
 @pytest.mark.promise("P02", "P11")
-def test_consumers_get_what_was_delayed_when_nobody_keeps_house(session: Connection) -> None:
+def test_consumers_get_due_messages_without_maintain(session: Connection) -> None:
     neglected = Neglected(session, 50)
     there = neglected._lease(1000, "complete")
     assert there == neglected.delayed
@@ -130,9 +129,7 @@ def test_consumers_get_what_was_delayed_when_nobody_keeps_house(session: Connect
 
 
 @pytest.mark.promise("P02", "P04", "P09", "P11")
-def test_a_worker_catches_up_by_itself_with_what_nobody_did_for_ten_minutes(
-    url: str, session: Connection
-) -> None:
+def test_worker_catches_up_after_10_minutes_without_maintain(url: str, session: Connection) -> None:
     neglected = Neglected(session, 50)
     seen: list[int] = []
     worker = rowq.Worker(
@@ -151,7 +148,7 @@ def _archives(neglected: Neglected) -> bool:
 
 @contextmanager
 def working(actors: list[Actor], run: Run) -> Iterator[None]:
-    """Let sessions act inside the block; raise what went wrong in them."""
+    """Run sessions inside the block; raise their first error."""
     for actor in actors:
         actor.thread.start()
     try:
@@ -165,13 +162,13 @@ def working(actors: list[Actor], run: Run) -> Iterator[None]:
 
 
 @pytest.mark.promise("P02", "P03", "P09", "P11", "P19")
-def test_four_housekeepers_killed_again_and_again_do_everything_once(
+def test_four_maintainers_that_are_killed_do_everything_once(
     killable: KillableServer, url: str, session: Connection
 ) -> None:
-    drawn = dice("housekeepers")
+    drawn = dice("maintainers")
     neglected = Neglected(session, min(1000, times(500)))
     run = Run(killable.server, url, "orders", neglected.recorder)
-    actors: list[Actor] = [Housekeeper(run, f"housekeeper {number}", SEED) for number in range(4)]
+    actors: list[Actor] = [Maintainer(run, f"maintainer {number}", SEED) for number in range(4)]
     kills = 0
     with working(actors, run):
         while kills < times(20) or neglected.states()["ready"] < 2 * len(neglected.delayed):
