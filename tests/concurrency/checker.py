@@ -15,7 +15,7 @@ FINISHES = frozenset({"complete", "retry_later", "release", "fail_now"})
 GIVES_ATTEMPT_BACK = frozenset({"release", "rollback"})
 LAST_STATES = frozenset({"completed", "cancelled", "purged"})
 MAYBE_LAST = LAST_STATES | {"requested", "expiring"}
-"""Outcomes after which a message may have ended: reap ends cancelled ones, maintain expired ones, and
+"""Outcomes after which a message may have ended: reap ends cancelled and maintain expired ones, and
 neither returns their ids."""
 _PLACES = {
     **dict.fromkeys(LAST_STATES),

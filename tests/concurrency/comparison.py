@@ -33,7 +33,7 @@ class Comparison:
 
     queue: of an engine, or in memory. engine: its name, or the one that the memory queue imitates.
     pass_seconds: lets time pass for the queue. seen: counts what happened, as "call: outcome".
-    topic: an unbound one by which every second message is published; None without topics.
+    topic: an unbound topic by which every second message is published; None without topics.
     result_seconds: None if the engine has no results.
     """
 
