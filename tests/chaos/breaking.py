@@ -152,12 +152,12 @@ class Stand:
     def _held(self, table: str) -> Iterator[None]:
         holder = self.killable.server.connect(self.url)
         dialect = dialect_of(holder)
-        dialect.hold_table(holder, table)
+        dialect.lock_table(holder, table)
         try:
             yield
         finally:
             with suppress(dialect.database_error):  # A dead server has no locks.
-                dialect.give_table(holder)
+                dialect.unlock_table(holder)
             holder.close()
 
     def judge(self, calls: list[BrokenCall], where: str) -> None:

@@ -229,7 +229,7 @@ def test_claim_that_reap_skips_does_not_use_up_its_batch(sessions: Open, queue: 
         expire_claim(reaper.connection, claim)
     producer.begin()
     producer.queue.enqueue(queue, 0, predecessor_ids=[message_id])
-    if dialect_of(reaper.connection).expires_what_is_named:  # Then reap skips no claim.
+    if dialect_of(reaper.connection).expires_predecessors:  # Then reap skips no claim.
         assert reaper.queue.reap(queue, 1).reaped == 0
         assert [claim.claim_id for claim in reaper.queue.list_claims(queue)] == [other]
     assert reaper.queue.reap(queue, 1).reaped == 1

@@ -184,7 +184,7 @@ def test_maintain_does_not_wait_for_a_producer_naming_a_message(
     producer, maintainer = sessions(2)
     [first] = late(producer, queue)
     producer.begin().queue.enqueue(queue, 1, predecessor_ids=[first])
-    at_once = int(dialect_of(maintainer.connection).expires_what_is_named)
+    at_once = int(dialect_of(maintainer.connection).expires_predecessors)
     assert expired(maintainer, queue) == at_once
     producer.end(ending)
     assert expired(maintainer, queue) == 1 - at_once

@@ -274,20 +274,20 @@ def test_worker_killed_in_complete_leaves_its_group_unchanged(
     other.queue.create_queue(queue_name, max_attempts=3)
     send(other, queue_name, "1", *behind)
     claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
-    dialect.hold_table(holder.connection, table)
+    dialect.lock_table(holder.connection, table)
     finishing = worker.start(lambda own: own.complete(queue_name, claim))
     untouched = set() if behind else {"ready"}
     if not dialect.readers_wait:
         untouched.add("group_slot" if behind else "group_waiting")
     if table in untouched:
         finishing.result()
-        dialect.give_table(holder.connection)
+        dialect.unlock_table(holder.connection)
         assert work_off(other, queue_name) == behind
         assert is_closed(other, queue_name)
         return
     finishing.waits_for(holder)
     worker.server.kill_session(worker.id)
-    dialect.give_table(holder.connection)
+    dialect.unlock_table(holder.connection)
     assert lease(other, queue_name) == [], "it is still leased"
     expire_claim(other.connection, claim)
     maintain_later(other, queue_name)

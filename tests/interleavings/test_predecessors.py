@@ -384,7 +384,7 @@ def test_ending_a_message_does_not_wait_for_a_producer_naming_it(
         pass_seconds(worker.connection, queue, 601)
     send(producer.begin(), queue, "second", first)
     at_once(worker, lambda _: ENDS[end](worker, queue, first))
-    if end == "expire" and not dialect_of(worker.connection).expires_what_is_named:
+    if end == "expire" and not dialect_of(worker.connection).expires_predecessors:
         assert worker.queue.queue_stats(queue)[0].ready == 1, "it expires after the producer"
     else:
         assert work_off(worker, queue) == [], "it has ended"
@@ -484,11 +484,11 @@ def test_successor_being_added_follows_the_death_by_reap(
     other.queue.create_queue(queue_name, max_attempts=1)
     first = send(other, queue_name, "first")
     expire_claim(other.connection, other.queue.dequeue_fast(queue_name)[0].claim_id)
-    dialect.hold_table(holder.connection, "blocked")
+    dialect.lock_table(holder.connection, "blocked")
     adding = producer.start(lambda _: send(producer, queue_name, "second", first, dead=dead))
     adding.waits_for(holder)
     assert other.queue.reap(queue_name).died == 1
-    dialect.give_table(holder.connection)
+    dialect.unlock_table(holder.connection)
     adding.result()
     settle(other, queue_name)
     assert work_off(other, queue_name) == (["second"] if dead == "continue" else [])
@@ -555,11 +555,11 @@ def test_worker_killed_in_complete_resumes_no_successor(
     other.queue.create_queue(queue_name, max_attempts=3)
     send(other, queue_name, "second", send(other, queue_name, "first"))
     claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
-    dialect.hold_table(holder.connection, table)
+    dialect.lock_table(holder.connection, table)
     finishing = worker.start(lambda own: own.complete(queue_name, claim))
     finishing.waits_for(holder)
     worker.server.kill_session(worker.id)
-    dialect.give_table(holder.connection)
+    dialect.unlock_table(holder.connection)
     assert other.queue.dequeue_fast(queue_name) == [], "it is still leased"
     expire_claim(other.connection, claim)
     maintain_later(other, queue_name)
@@ -579,11 +579,11 @@ def test_worker_killed_while_propagating_a_death_changes_nothing(
     second = send(other, queue_name, "second", first, dead="fail")
     send(other, queue_name, "third", second, dead="fail")
     claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
-    dialect.hold_table(holder.connection, table)
+    dialect.lock_table(holder.connection, table)
     failing = worker.start(lambda own: own.fail_now(queue_name, claim))
     failing.waits_for(holder)
     worker.server.kill_session(worker.id)
-    dialect.give_table(holder.connection)
+    dialect.unlock_table(holder.connection)
     stats = other.queue.queue_stats(queue_name)[0]
     assert (stats.leased, stats.blocked, stats.dead) == (1, 2, 0)
     other.queue.fail_now(queue_name, claim)

@@ -8,7 +8,7 @@ import oracledb
 import pytest
 
 from tests.engine_only.oracle.plans import plans
-from tests.engine_only.oracle.test_groups import doors
+from tests.engine_only.oracle.test_groups import lock_buckets
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
@@ -205,7 +205,7 @@ def test_tick_is_left_for_later_if_bucket_is_locked(
     holder = connect()
     make(connection, queue, **settings)
     with rolled_back(holder):
-        assert doors(holder, queue) == 64
+        assert lock_buckets(holder, queue) == 64
         maintain(connection, queue)
         assert dequeue(connection, queue) == []
         assert schedule(connection, queue).last_error is None
@@ -220,7 +220,7 @@ def test_tick_without_group_ignores_locked_buckets(
     holder = connect()
     make(connection, queue)
     with rolled_back(holder):
-        doors(holder, queue)
+        lock_buckets(holder, queue)
         maintain(connection, queue)
         assert bodies(dequeue(connection, queue, 10)) == ["tick"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engine_only.postgres.conftest import Open
-from tests.engine_only.postgres.test_cancel import walks
+from tests.engine_only.postgres.test_cancel import scans
 from tests.engine_only.postgres.test_plans import Plan, Watched, faults
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back
@@ -134,7 +134,7 @@ def test_a_page_of_a_hundred_thousand_is_read_by_its_index(
                 read = sum(
                     node["Actual Rows"] * node["Actual Loops"]
                     + node.get("Rows Removed by Filter", 0)
-                    for node in walks(plans, table)
+                    for node in scans(plans, table)
                 )
                 assert read <= PAGE, (analyzed, name, table)
         own_queue.connection.execute("analyze")
@@ -172,7 +172,7 @@ def test_what_is_discarded_is_found_and_deleted_by_key(
     ):
         plans = watched.run(discard(**given))
         assert faults(plans) == set(), given
-        for node in walks(plans, "dead"):
+        for node in scans(plans, "dead"):
             assert node["Actual Rows"] + node.get("Rows Removed by Filter", 0) <= 2 * PAGE, given
     assert removed == [2, PAGE, PAGE]
 
@@ -181,7 +181,7 @@ def cost(watched: Watched, work: Callable[[Connection], object], table: str) -> 
     """Return the fewest buffers that a look touches in a table, with its indexes."""
     found: list[int] = []
     for _ in range(3):
-        nodes = walks(watched.run(work), table)
+        nodes = scans(watched.run(work), table)
         found.append(sum(node["Shared Hit Blocks"] + node["Shared Read Blocks"] for node in nodes))
     return min(found)
 

@@ -133,7 +133,7 @@ def test_open_cancel_blocks_no_other_claim(
 def test_callers_transaction_survives_a_locked_message(
     connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
-    """Only an error distinguishes a locked row from a deleted one. It must not end the transaction."""
+    """Only an error distinguishes a locked row from a deleted one; it must end no transaction."""
     other = connect()
     [held] = enqueue(connection, queue, "held")
     claim_id = dequeue(connection, queue)[0].claim_id
