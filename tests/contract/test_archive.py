@@ -8,6 +8,8 @@ from tests.engines.base import Connection
 from tests.helpers.calls import outcomes, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue, Connect
 
+pytestmark = pytest.mark.promise("P19")
+
 DAY = 86400
 
 
@@ -31,7 +33,7 @@ def stored(queue: CheckedQueue, table: str) -> int:
     return queue.stored()[table]
 
 
-@pytest.mark.promise("P19", "P20")
+@pytest.mark.promise("P20")
 @pytest.mark.parametrize("body", [{"body": "🐘"}, {"body_binary": bytes(range(256))}])
 def test_archive_keeps_every_field_of_a_message(
     keeping: CheckedQueue, body: dict[str, Any]
@@ -52,7 +54,6 @@ def test_archive_keeps_every_field_of_a_message(
     assert stored(keeping, "message") == 0
 
 
-@pytest.mark.promise("P19")
 def test_archive_keeps_cancelled_messages(keeping: CheckedQueue) -> None:
     [message_id] = keeping.enqueue("a")
     keeping.call("cancel", message_ids=[message_id])
@@ -61,7 +62,6 @@ def test_archive_keeps_cancelled_messages(keeping: CheckedQueue) -> None:
     assert keeping.state_of(message_id) == "cancelled"
 
 
-@pytest.mark.promise("P19")
 def test_archive_skips_unfinished_and_dead_messages(keeping: CheckedQueue) -> None:
     keeping.enqueue("leased", "dead")
     keeping.dequeue_one()
@@ -79,7 +79,6 @@ def test_completed_messages_are_deleted_without_archive_days(queue: CheckedQueue
     assert sum(queue.stored().values()) == 0
 
 
-@pytest.mark.promise("P19")
 def test_archive_moves_at_most_batch_size_messages(
     keeping: CheckedQueue,
 ) -> None:
@@ -90,7 +89,6 @@ def test_archive_moves_at_most_batch_size_messages(
     assert {keeping.state_of(message_id) for message_id in ids} == {"completed"}
 
 
-@pytest.mark.promise("P19")
 def test_get_message_finds_a_partly_archived_batch(
     keeping: CheckedQueue,
 ) -> None:
@@ -104,13 +102,11 @@ def test_get_message_finds_a_partly_archived_batch(
     assert len({row.finished_at for row in rows}) == 1
 
 
-@pytest.mark.promise("P19")
 def test_maintain_archives_at_most_batch_size_messages(keeping: CheckedQueue) -> None:
     finish(keeping, *"abcde")
     assert keeping.call_one("maintain", batch_size=3).archived == 3
 
 
-@pytest.mark.promise("P19")
 def test_get_message_finds_archived_messages_of_many_days(keeping: CheckedQueue) -> None:
     ids = []
     for _ in range(4):
@@ -124,7 +120,7 @@ def test_get_message_finds_archived_messages_of_many_days(keeping: CheckedQueue)
     assert (days[-1] - days[0]).days in (8, 9)
 
 
-@pytest.mark.promise("P06", "P19")
+@pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
 def test_archive_skips_messages_locked_by_another_session(
     connect: Connect, keeping: CheckedQueue

@@ -17,6 +17,8 @@ SETTINGS: dict[str, Any] = {
     "backoff_cap_seconds": 99.5,
     "backoff_jitter": 0.75,
     "archive_days": 2,
+    "result_seconds": 600.5,
+    "history_days": 3,
 }
 DEFAULTS: dict[str, Any] = {
     "lease_seconds": 30,
@@ -26,6 +28,8 @@ DEFAULTS: dict[str, Any] = {
     "backoff_cap_seconds": 3600,
     "backoff_jitter": 0.2,
     "archive_days": 0,
+    "result_seconds": 0,
+    "history_days": 0,
 }
 RANGES = {
     "lease_seconds": (1, 86400, 1),
@@ -35,6 +39,8 @@ RANGES = {
     "backoff_cap_seconds": (0, 31536000, 0.001),
     "backoff_jitter": (0, 1, 0.001),
     "archive_days": (0, 36500, 1),
+    "result_seconds": (0, 31536000, 0.001),
+    "history_days": (0, 36500, 1),
 }
 INSIDE = [(name, value) for name, (low, high, _) in RANGES.items() for value in (low, high)]
 OUTSIDE = [
@@ -45,7 +51,7 @@ OUTSIDE = [
 NOT_FINITE = [
     (name, float(value))
     for name in RANGES
-    if name.startswith("backoff")
+    if name.startswith("backoff") or name == "result_seconds"
     for value in ("nan", "inf", "-inf")
 ]
 

@@ -11,6 +11,8 @@ from tests.helpers.queues import CheckedQueue
 
 __all__ = ["keeping"]
 
+pytestmark = pytest.mark.promise("P37")
+
 OUTCOMES = {
     "complete": "completed",
     "retry_later": "retrying",
@@ -50,7 +52,6 @@ def error_of(routine: str) -> str | None:
     )
 
 
-@pytest.mark.promise("P37")
 @each_end
 @pytest.mark.parametrize("size", [1, 3])
 def test_history_has_each_outcome_of_an_attempt(
@@ -62,7 +63,6 @@ def test_history_has_each_outcome_of_an_attempt(
         assert past(keeping, message) == [(1, "w1", OUTCOMES[routine], error_of(routine))]
 
 
-@pytest.mark.promise("P37")
 @pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
 @pytest.mark.parametrize("named", [1, 2])
 def test_history_of_a_partly_ended_claim_has_that_part(
@@ -78,7 +78,7 @@ def test_history_of_a_partly_ended_claim_has_that_part(
         assert past(keeping, message) == [(1, "w1", "completed", None)]
 
 
-@pytest.mark.promise("P08", "P37")
+@pytest.mark.promise("P08")
 @pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
 def test_stale_message_adds_no_attempt(keeping: CheckedQueue, routine: str) -> None:
     claim, ids = leased(keeping, "a", "b")
@@ -90,7 +90,6 @@ def test_stale_message_adds_no_attempt(keeping: CheckedQueue, routine: str) -> N
     assert keeping.stored()["history"] == 2
 
 
-@pytest.mark.promise("P37")
 def test_get_history_returns_the_current_lease_last(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     assert past(keeping, message) == []
@@ -111,7 +110,7 @@ def test_get_history_returns_the_current_lease_last(keeping: CheckedQueue) -> No
     ]
 
 
-@pytest.mark.promise("P10", "P37")
+@pytest.mark.promise("P10")
 def test_last_attempt_ends_dead(keeping: CheckedQueue) -> None:
     keeping.call("alter_queue", max_attempts=1)
     claim, ids = leased(keeping, "a", "b")
@@ -121,7 +120,7 @@ def test_last_attempt_ends_dead(keeping: CheckedQueue) -> None:
         assert past(keeping, message) == [(1, "w1", "dead", "no")]
 
 
-@pytest.mark.promise("P10", "P37")
+@pytest.mark.promise("P10")
 def test_one_call_may_end_attempts_with_two_outcomes(keeping: CheckedQueue) -> None:
     (first,) = keeping.enqueue("a", max_attempts=1)
     (second,) = keeping.enqueue("b", max_attempts=2)
@@ -131,7 +130,7 @@ def test_one_call_may_end_attempts_with_two_outcomes(keeping: CheckedQueue) -> N
     assert past(keeping, second) == [(1, "w1", "retrying", "no")]
 
 
-@pytest.mark.promise("P09", "P37")
+@pytest.mark.promise("P09")
 def test_expired_last_lease_is_lease_expired(keeping: CheckedQueue) -> None:
     (first,) = keeping.enqueue("a", max_attempts=1)
     (second,) = keeping.enqueue("b")
@@ -143,7 +142,7 @@ def test_expired_last_lease_is_lease_expired(keeping: CheckedQueue) -> None:
         assert past(keeping, message) == [(1, None, "lease_expired", "lease expired")]
 
 
-@pytest.mark.promise("P34", "P37")
+@pytest.mark.promise("P34")
 @pytest.mark.parametrize("routine", ["retry_later", "fail_now", "release", "reap", "maintain"])
 @pytest.mark.parametrize("size", [1, 3])
 def test_attempt_of_a_cancelled_message_ends_cancelled(
@@ -157,7 +156,7 @@ def test_attempt_of_a_cancelled_message_ends_cancelled(
         assert past(keeping, message) == [(1, "w1", OUTCOMES[routine], error_of(routine))]
 
 
-@pytest.mark.promise("P34", "P37")
+@pytest.mark.promise("P34")
 def test_completed_after_a_requested_cancel_is_completed(
     keeping: CheckedQueue,
 ) -> None:
@@ -168,7 +167,6 @@ def test_completed_after_a_requested_cancel_is_completed(
     assert [past(keeping, message) for message in ids] == [[(1, "w1", "completed", None)]] * 2
 
 
-@pytest.mark.promise("P37")
 def test_message_that_was_never_leased_has_no_attempt(keeping: CheckedQueue) -> None:
     ids = keeping.enqueue("a", "b")
     keeping.call("cancel", message_ids=ids[:1])
@@ -177,7 +175,6 @@ def test_message_that_was_never_leased_has_no_attempt(keeping: CheckedQueue) -> 
     assert keeping.stored()["history"] == 0
 
 
-@pytest.mark.promise("P37")
 def test_attempt_has_the_times_of_dequeue_and_end(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     row = keeping.dequeue_one(lease_seconds=600)
@@ -192,7 +189,7 @@ def test_attempt_has_the_times_of_dequeue_and_end(keeping: CheckedQueue) -> None
     assert timedelta(seconds=100) <= lasted < timedelta(seconds=130)
 
 
-@pytest.mark.promise("P07", "P37")
+@pytest.mark.promise("P07")
 def test_rolled_back_dequeue_adds_no_attempt(
     keeping: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
@@ -207,7 +204,7 @@ def test_rolled_back_dequeue_adds_no_attempt(
     assert keeping.stored()["history"] == 0
 
 
-@pytest.mark.promise("P07", "P37")
+@pytest.mark.promise("P07")
 @pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
 def test_rolled_back_end_adds_no_outcome(keeping: CheckedQueue, routine: str) -> None:
     claim, (message,) = leased(keeping, "a")
@@ -217,7 +214,6 @@ def test_rolled_back_end_adds_no_outcome(keeping: CheckedQueue, routine: str) ->
     assert past(keeping, message) == [(1, "w1", None, None)]
 
 
-@pytest.mark.promise("P37")
 def test_dequeue_and_complete_in_one_transaction_are_recorded(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     with transaction(keeping.connection):
@@ -225,7 +221,6 @@ def test_dequeue_and_complete_in_one_transaction_are_recorded(keeping: CheckedQu
     assert past(keeping, message) == [(1, "w1", "completed", None)]
 
 
-@pytest.mark.promise("P37")
 def test_reset_keeps_earlier_attempts(keeping: CheckedQueue) -> None:
     claim, (message,) = leased(keeping, "a")
     keeping.call("fail_now", claim_id=claim, error="no")
@@ -234,7 +229,6 @@ def test_reset_keeps_earlier_attempts(keeping: CheckedQueue) -> None:
     assert past(keeping, message) == [(1, "w1", "dead", "no"), (1, "w2", "completed", None)]
 
 
-@pytest.mark.promise("P37")
 def test_history_keeps_2000_characters_of_an_error(keeping: CheckedQueue) -> None:
     claim, ids = leased(keeping, "a", "b")
     for routine, message in zip(("retry_later", "fail_now"), ids, strict=True):
@@ -243,7 +237,6 @@ def test_history_keeps_2000_characters_of_an_error(keeping: CheckedQueue) -> Non
         assert attempt.error == "ü" * 2000
 
 
-@pytest.mark.promise("P37")
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_history_outlives_its_message(keeping: CheckedQueue, archive_days: int) -> None:
     keeping.call("alter_queue", archive_days=archive_days, result_seconds=60)
@@ -257,7 +250,7 @@ def test_history_outlives_its_message(keeping: CheckedQueue, archive_days: int) 
         assert keeping.call_one("get_result", message_id=message).state == "completed"
 
 
-@pytest.mark.promise("P22", "P25", "P28", "P29", "P37")
+@pytest.mark.promise("P22", "P25", "P28", "P29")
 def test_history_works_with_groups_limits_and_predecessors(keeping: CheckedQueue) -> None:
     keeping.call("alter_queue", max_leased=10, rate_limit=100, rate_seconds=60)
     first, second = keeping.enqueue("a", "b", group_key="g", dedup_key=None)
@@ -272,7 +265,7 @@ def test_history_works_with_groups_limits_and_predecessors(keeping: CheckedQueue
     assert [row.ended_at for row in ended] == sorted(row.ended_at for row in ended)
 
 
-@pytest.mark.promise("P27", "P37")
+@pytest.mark.promise("P27")
 def test_message_failed_by_its_predecessor_has_no_attempt(keeping: CheckedQueue) -> None:
     claim, (first,) = leased(keeping, "a")
     (second,) = keeping.enqueue("b", predecessor_ids=[first], on_predecessor_dead="fail")
@@ -282,7 +275,6 @@ def test_message_failed_by_its_predecessor_has_no_attempt(keeping: CheckedQueue)
     assert past(keeping, second) == []
 
 
-@pytest.mark.promise("P37")
 @each_end
 def test_without_history_days_only_the_lease_is_returned(queue: CheckedQueue, routine: str) -> None:
     claim, ids = leased(queue, "a", "b")
@@ -294,7 +286,6 @@ def test_without_history_days_only_the_lease_is_returned(queue: CheckedQueue, ro
     assert queue.stored()["history"] == 0
 
 
-@pytest.mark.promise("P37")
 @each_end
 def test_history_may_be_enabled_during_a_lease(queue: CheckedQueue, routine: str) -> None:
     claim, (message,) = leased(queue, "a")
@@ -305,7 +296,6 @@ def test_history_may_be_enabled_during_a_lease(queue: CheckedQueue, routine: str
     assert history_of(queue, message)[0].leased_at <= lease.leased_at
 
 
-@pytest.mark.promise("P37")
 @each_end
 def test_history_may_be_disabled_during_a_lease(keeping: CheckedQueue, routine: str) -> None:
     claim, (message,) = leased(keeping, "a")
@@ -319,7 +309,6 @@ def test_history_may_be_disabled_during_a_lease(keeping: CheckedQueue, routine: 
     assert keeping.stored()["history"] == 0
 
 
-@pytest.mark.promise("P37")
 @pytest.mark.parametrize("routine", ["maintain", "purge_archive"])
 def test_history_is_kept_for_history_days(keeping: CheckedQueue, routine: str) -> None:
     claim, (old,) = leased(keeping, "a")
@@ -338,7 +327,6 @@ def test_history_is_kept_for_history_days(keeping: CheckedQueue, routine: str) -
     assert keeping.stored()["history"] == 0
 
 
-@pytest.mark.promise("P37")
 def test_maintain_purges_only_expired_attempts_of_a_message(keeping: CheckedQueue) -> None:
     claim, (message,) = leased(keeping, "a")
     keeping.call("release", claim_id=claim)
@@ -349,7 +337,6 @@ def test_maintain_purges_only_expired_attempts_of_a_message(keeping: CheckedQueu
     assert past(keeping, message) == [(1, "w2", "released", None)]
 
 
-@pytest.mark.promise("P37")
 def test_purge_archive_purges_at_most_batch_size_attempts(keeping: CheckedQueue) -> None:
     claim, _ = leased(keeping, *"abcde")
     keeping.call("complete", claim_id=claim)
@@ -361,7 +348,6 @@ def test_purge_archive_purges_at_most_batch_size_attempts(keeping: CheckedQueue)
     assert purged == [2, 2, 1, 0]
 
 
-@pytest.mark.promise("P37")
 def test_maintain_purges_one_to_ten_batches_of_history(
     keeping: CheckedQueue,
 ) -> None:
@@ -378,7 +364,6 @@ def test_maintain_purges_one_to_ten_batches_of_history(
     assert keeping.call_one("maintain", batch_size=1).purged == 0
 
 
-@pytest.mark.promise("P37")
 def test_history_is_purged_after_history_days_is_set_to_zero(keeping: CheckedQueue) -> None:
     claim, (message,) = leased(keeping, "a")
     keeping.call("complete", claim_id=claim)
@@ -414,19 +399,3 @@ def test_get_history_returns_nothing_for_another_queue(keeping: CheckedQueue) ->
 def test_history_of_an_unknown_message_is_empty(queue: CheckedQueue) -> None:
     assert past(queue, 0) == past(queue, 2**62) == []
     queue.refused("RQ711", "get_history", message_id=None)
-
-
-@pytest.mark.promise("P15")
-@pytest.mark.parametrize("days", [-1, 36501])
-def test_history_days_out_of_range_is_refused(queue: CheckedQueue, days: int) -> None:
-    for routine in ("alter_queue", "create_queue"):
-        assert "history_days" in queue.refused("RQ711", routine, history_days=days)
-    assert queue.call_one("queue_stats").history_days == 0
-
-
-def test_alter_queue_changes_history_days(queue: CheckedQueue) -> None:
-    queue.call("alter_queue", history_days=36500)
-    assert queue.call_one("queue_stats").history_days == 36500
-    queue.call("alter_queue", history_days=3)
-    queue.call("alter_queue", max_attempts=3)
-    assert queue.call_one("queue_stats").history_days == 3

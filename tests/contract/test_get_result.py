@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_health import check
 from tests.helpers.calls import rolled_back
 from tests.helpers.queues import CheckedQueue, SecondSession
 from tests.helpers.results import KEPT_SECONDS, end_of, keeping, result_of
 
 __all__ = ["keeping"]
 
-pytestmark = pytest.mark.requires("results")
+pytestmark = [pytest.mark.promise("P32"), pytest.mark.requires("results")]
 
 
 def leased(queue: CheckedQueue, *bodies: str, **arguments: Any) -> tuple[int, list[int]]:
@@ -20,7 +19,6 @@ def leased(queue: CheckedQueue, *bodies: str, **arguments: Any) -> tuple[int, li
     return queue.dequeue(len(ids))[0].claim_id, ids
 
 
-@pytest.mark.promise("P32")
 def test_get_result_returns_the_result_of_completion(keeping: CheckedQueue) -> None:
     claim, (message,) = leased(keeping, "a")
     keeping.call("complete", claim_id=claim, results=[{"sum": [1, 2.5, None, "ü"]}])
@@ -31,7 +29,6 @@ def test_get_result_returns_the_result_of_completion(keeping: CheckedQueue) -> N
     assert row.finished_at is not None
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("result", [0, False, "", "null", [], {}, 1.5, [None], -1])
 def test_result_may_be_any_json_value(keeping: CheckedQueue, result: Any) -> None:
     claim, (message,) = leased(keeping, "a")
@@ -41,7 +38,6 @@ def test_result_may_be_any_json_value(keeping: CheckedQueue, result: Any) -> Non
     assert (found.result, type(found.result)) == (result, type(result))
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("results", [None, [None, None, None]])
 def test_message_may_complete_without_a_result(
     keeping: CheckedQueue, results: list[None] | None
@@ -52,7 +48,6 @@ def test_message_may_complete_without_a_result(
     assert [end_of(keeping, message) for message in ids] == [("completed", None, None)] * 3
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("keyed", [False, True])
 def test_results_follow_the_order_of_message_ids(keeping: CheckedQueue, keyed: bool) -> None:
     ids = [keeping.enqueue("a", dedup_key=str(one) if keyed else None)[0] for one in range(5)]
@@ -64,7 +59,6 @@ def test_results_follow_the_order_of_message_ids(keeping: CheckedQueue, keyed: b
     assert [end[1] for end in found if end] == ["a", "b", "c", "d", None]
 
 
-@pytest.mark.promise("P32")
 def test_first_result_of_a_duplicate_message_id_counts(keeping: CheckedQueue) -> None:
     claim, (message,) = leased(keeping, "a")
     rows = keeping.call(
@@ -74,7 +68,7 @@ def test_first_result_of_a_duplicate_message_id_counts(keeping: CheckedQueue) ->
     assert end_of(keeping, message) == ("completed", "a", None)
 
 
-@pytest.mark.promise("P08", "P32")
+@pytest.mark.promise("P08")
 def test_stale_message_gets_no_result(keeping: CheckedQueue) -> None:
     claim, ids = leased(keeping, "a", "b", "c")
     keeping.call("release", claim_id=claim, message_ids=ids[1:2])
@@ -88,7 +82,6 @@ def test_stale_message_gets_no_result(keeping: CheckedQueue) -> None:
     assert keeping.stored()["result"] == 2
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_results_work_with_and_without_an_archive(keeping: CheckedQueue, archive_days: int) -> None:
     keeping.call("alter_queue", archive_days=archive_days)
@@ -101,7 +94,6 @@ def test_results_work_with_and_without_an_archive(keeping: CheckedQueue, archive
         keeping.call("maintain")
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("routine", ["fail_now", "retry_later"])
 def test_result_of_a_dead_message_has_its_error(keeping: CheckedQueue, routine: str) -> None:
     (message,) = keeping.enqueue("a")
@@ -112,7 +104,6 @@ def test_result_of_a_dead_message_has_its_error(keeping: CheckedQueue, routine: 
     assert row.finished_at is not None
 
 
-@pytest.mark.promise("P32")
 def test_result_of_an_expired_last_lease_is_dead(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     keeping.dequeue_one(worker_name="w")
@@ -124,7 +115,7 @@ def test_result_of_an_expired_last_lease_is_dead(keeping: CheckedQueue) -> None:
     assert "lease expired" in end[2]
 
 
-@pytest.mark.promise("P27", "P32")
+@pytest.mark.promise("P27")
 def test_result_of_a_message_failed_by_its_predecessor_is_dead(keeping: CheckedQueue) -> None:
     (first,) = keeping.enqueue("a")
     (second,) = keeping.enqueue("b", predecessor_ids=[first], on_predecessor_dead="fail")
@@ -135,7 +126,6 @@ def test_result_of_a_message_failed_by_its_predecessor_is_dead(keeping: CheckedQ
     assert end_of(keeping, third) == ("dead", None, f"predecessor {first} is dead")
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("state", ["ready", "delayed", "blocked", "group_waiting"])
 def test_result_of_a_cancelled_message_is_cancelled(keeping: CheckedQueue, state: str) -> None:
     (first,) = keeping.enqueue("a", group_key="g")
@@ -151,7 +141,6 @@ def test_result_of_a_cancelled_message_is_cancelled(keeping: CheckedQueue, state
     assert end_of(keeping, first) == ("ready", None, None)
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("routine", ["cancel", "purge_queue"])
 def test_cancelled_dead_message_keeps_its_error(keeping: CheckedQueue, routine: str) -> None:
     (message,) = keeping.make_dead("a")
@@ -161,7 +150,6 @@ def test_cancelled_dead_message_keeps_its_error(keeping: CheckedQueue, routine: 
     assert keeping.stored()["result"] == 1
 
 
-@pytest.mark.promise("P32")
 def test_results_of_purged_messages_are_cancelled(keeping: CheckedQueue) -> None:
     claim, (held,) = leased(keeping, "a", group_key="g")
     ids = [
@@ -176,7 +164,6 @@ def test_results_of_purged_messages_are_cancelled(keeping: CheckedQueue) -> None
     keeping.call("complete", claim_id=claim)
 
 
-@pytest.mark.promise("P32")
 def test_reset_message_has_no_result_until_it_ends(keeping: CheckedQueue) -> None:
     (message,) = keeping.make_dead("a")
     keeping.call("reset")
@@ -186,7 +173,6 @@ def test_reset_message_has_no_result_until_it_ends(keeping: CheckedQueue) -> Non
     assert end_of(keeping, message) == ("completed", "late", None)
 
 
-@pytest.mark.promise("P32")
 def test_get_result_returns_the_state_of_an_unfinished_message(keeping: CheckedQueue) -> None:
     keeping.call("alter_queue", max_attempts=3)
     (message,) = keeping.enqueue("a")
@@ -201,7 +187,6 @@ def test_get_result_returns_the_state_of_an_unfinished_message(keeping: CheckedQ
     assert end_of(keeping, message) == ("leased", None, None)
 
 
-@pytest.mark.promise("P32")
 def test_get_result_without_result_seconds_reads_the_message(
     queue: CheckedQueue,
 ) -> None:
@@ -219,7 +204,7 @@ def test_get_result_without_result_seconds_reads_the_message(
     assert queue.stored()["result"] == 0
 
 
-@pytest.mark.promise("P15", "P32")
+@pytest.mark.promise("P15")
 @pytest.mark.parametrize(
     "results", [[], ["a", "b"], {}, "a", 1, {"0": "a"}], ids=lambda results: repr(results)
 )
@@ -235,7 +220,7 @@ def test_results_must_have_one_value_per_message(
     keeping.call("complete", claim_id=claim)
 
 
-@pytest.mark.promise("P15", "P32")
+@pytest.mark.promise("P15")
 def test_results_without_ids_require_a_claim_of_one_message(keeping: CheckedQueue) -> None:
     claim, ids = leased(keeping, "a", "b")
     keeping.refused("RQ711", "complete", claim_id=claim, results=["a"])
@@ -247,7 +232,7 @@ def test_results_without_ids_require_a_claim_of_one_message(keeping: CheckedQueu
     keeping.refused("RQ721", "complete", claim_id=claim, results=["b"])
 
 
-@pytest.mark.promise("P15", "P32")
+@pytest.mark.promise("P15")
 def test_queue_without_result_seconds_refuses_results(queue: CheckedQueue) -> None:
     claim, _ = leased(queue, "a")
     for results in (["a"], [None]):
@@ -257,7 +242,7 @@ def test_queue_without_result_seconds_refuses_results(queue: CheckedQueue) -> No
 
 
 @pytest.mark.slow("a result of 16 megabytes", on="mariadb", ci="mariadb")
-@pytest.mark.promise("P15", "P32")
+@pytest.mark.promise("P15")
 def test_result_has_a_maximum_length(keeping: CheckedQueue) -> None:
     claim, ids = leased(keeping, "a", "b")
     longest = "ü" * (1048576 - 2)
@@ -270,7 +255,7 @@ def test_result_has_a_maximum_length(keeping: CheckedQueue) -> None:
     assert end_of(keeping, ids[1]) == ("completed", longest, None)
 
 
-@pytest.mark.promise("P07", "P32")
+@pytest.mark.promise("P07")
 def test_rolled_back_completion_leaves_no_result(
     keeping: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
@@ -283,7 +268,6 @@ def test_rolled_back_completion_leaves_no_result(
     assert keeping.stored()["result"] == 0
 
 
-@pytest.mark.promise("P32")
 def test_results_are_kept_for_result_seconds(keeping: CheckedQueue) -> None:
     old = keeping.enqueue("a")[0]
     keeping.finish_one(results=["old"])
@@ -302,7 +286,6 @@ def test_results_are_kept_for_result_seconds(keeping: CheckedQueue) -> None:
     assert keeping.stored()["result"] == 0
 
 
-@pytest.mark.promise("P32")
 def test_maintain_purges_one_to_ten_batches_of_results(keeping: CheckedQueue) -> None:
     """Fewer than ten batches on a loaded machine, as its time is limited."""
     keeping.enqueue(*["a"] * 25)
@@ -315,7 +298,6 @@ def test_maintain_purges_one_to_ten_batches_of_results(keeping: CheckedQueue) ->
         left = keeping.stored()["result"]
 
 
-@pytest.mark.promise("P32")
 def test_results_are_purged_after_result_seconds_is_zero(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     keeping.finish_one(results=["a"])
@@ -328,7 +310,6 @@ def test_results_are_purged_after_result_seconds_is_zero(keeping: CheckedQueue) 
     assert keeping.stored()["result"] == 0
 
 
-@pytest.mark.promise("P32")
 def test_dead_message_outlives_its_result(keeping: CheckedQueue) -> None:
     (message,) = keeping.make_dead("a")
     keeping.pass_seconds(KEPT_SECONDS + 60)
@@ -363,41 +344,6 @@ def test_result_of_an_unknown_message_is_empty(queue: CheckedQueue) -> None:
     queue.refused("RQ711", "get_result", message_id=None)
 
 
-@pytest.mark.promise("P15")
-@pytest.mark.parametrize("seconds", [-0.1, 31536001, float("inf"), float("nan")])
-def test_result_seconds_out_of_range_is_refused(queue: CheckedQueue, seconds: float) -> None:
-    queue.refused("RQ711", "alter_queue", result_seconds=seconds)
-    queue.refused("RQ711", "create_queue", result_seconds=seconds)
-    assert queue.call_one("queue_stats").result_seconds == 0
-
-
-def test_alter_queue_changes_result_seconds(queue: CheckedQueue) -> None:
-    queue.call("alter_queue", result_seconds=31536000)
-    assert queue.call_one("queue_stats").result_seconds == 31536000
-    queue.call("alter_queue", result_seconds=0.5)
-    queue.call("alter_queue", max_attempts=3)
-    assert queue.call_one("queue_stats").result_seconds == 0.5
-
-
-@pytest.mark.promise("P32")
-def test_health_reports_overdue_results(keeping: CheckedQueue) -> None:
-    def overdue() -> tuple[str, float]:
-        row = check(keeping.connection, "overdue_results", keeping.name)
-        return row.status, row.value
-
-    assert overdue() == ("ok", 0)
-    keeping.enqueue("a")
-    keeping.finish_one()
-    assert overdue() == ("ok", 0)
-    keeping.pass_seconds(KEPT_SECONDS + 400)
-    status, value = overdue()
-    assert status == "warning"
-    assert 400 <= value < 500
-    keeping.call("maintain")
-    assert overdue() == ("ok", 0)
-
-
-@pytest.mark.promise("P32")
 def test_complete_after_a_rolled_back_one_sets_its_result(
     keeping: CheckedQueue, second: SecondSession
 ) -> None:
@@ -411,7 +357,7 @@ def test_complete_after_a_rolled_back_one_sets_its_result(
     assert end_of(keeping, message) == ("completed", "second", None)
 
 
-@pytest.mark.promise("P32", "P36")
+@pytest.mark.promise("P36")
 @pytest.mark.requires("expiry")
 def test_result_of_an_expired_message_is_expired(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a", expire_seconds=1)

@@ -1,10 +1,14 @@
 """health."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import Row, call
 from tests.helpers.queues import CheckedQueue
+
+pytestmark = pytest.mark.promise("P19")
 
 OF_EACH_QUEUE = (
     "oldest_ready",
@@ -17,7 +21,8 @@ OF_EACH_QUEUE = (
 )
 
 
-def check(connection: Connection, name: str, queue: str | None) -> Row:
+def check(connection: Connection, name: str, queue: str | None = None) -> Row:
+    """Return one check of a queue, or of the server."""
     [row] = [
         row
         for row in call(connection, "health")
@@ -26,7 +31,6 @@ def check(connection: Connection, name: str, queue: str | None) -> Row:
     return row
 
 
-@pytest.mark.promise("P19")
 def test_health_of_a_new_queue_is_ok(
     server: Server, connection: Connection, queue: CheckedQueue
 ) -> None:
@@ -42,7 +46,6 @@ def test_health_of_a_new_queue_is_ok(
     assert {(row.status, row.value) for row in found} == {("ok", 0)}
 
 
-@pytest.mark.promise("P19")
 def test_health_accepts_retention_of_a_hundred_years(
     connection: Connection, queue: CheckedQueue
 ) -> None:
@@ -53,7 +56,6 @@ def test_health_accepts_retention_of_a_hundred_years(
     assert check(connection, "overdue_history", queue.name).value == 0
 
 
-@pytest.mark.promise("P19")
 def test_every_check_has_status_value_and_detail(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     for row in call(queue.connection, "health"):
@@ -62,83 +64,62 @@ def test_every_check_has_status_value_and_detail(queue: CheckedQueue) -> None:
         assert row.detail
 
 
-within_seconds = pytest.mark.parametrize(
-    ("seconds", "status"), [(5, "ok"), (100, "warning"), (400, "critical")]
-)
-
-
-def late_by(row: Row, seconds: float, status: str) -> bool:
-    """Return whether a check has this status and about this value."""
-    return row.status == status and seconds <= row.value < seconds + 60
-
-
-@pytest.mark.promise("P18", "P19")
-@pytest.mark.parametrize(("seconds", "status"), [(100, "ok"), (400, "warning"), (4000, "critical")])
-def test_health_reports_the_oldest_ready_message(
-    connection: Connection, queue: CheckedQueue, seconds: int, status: str
-) -> None:
-    queue.enqueue("a")
-    queue.pass_seconds(seconds)
-    assert late_by(check(connection, "oldest_ready", queue.name), seconds, status)
-    queue.call("pause_queue")
-    assert "paused" in check(connection, "oldest_ready", queue.name).detail
-
-
-@pytest.mark.promise("P11", "P19")
-@within_seconds
-def test_health_reports_overdue_delayed_messages(
-    connection: Connection, queue: CheckedQueue, seconds: int, status: str
-) -> None:
+def leave_delayed(queue: CheckedQueue) -> None:
     queue.enqueue("due", delay_seconds=10)
     queue.enqueue("not due", delay_seconds=100000)
-    queue.pass_seconds(10 + seconds)
-    assert late_by(check(connection, "overdue_delayed", queue.name), seconds, status)
 
 
-@pytest.mark.promise("P09", "P19")
-@within_seconds
-def test_health_reports_expired_leases(
-    connection: Connection, queue: CheckedQueue, seconds: int, status: str
-) -> None:
+def leave_leased(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b")
     queue.dequeue_one(lease_seconds=30)
     queue.dequeue_one(lease_seconds=10000)
-    queue.pass_seconds(30 + seconds)
-    assert late_by(check(connection, "expired_leases", queue.name), seconds, status)
 
 
-@pytest.mark.requires("expiry")
-@pytest.mark.promise("P19", "P36")
-@within_seconds
-def test_health_reports_overdue_expiries(
-    connection: Connection, queue: CheckedQueue, seconds: int, status: str
-) -> None:
+def leave_expiring(queue: CheckedQueue) -> None:
     queue.enqueue("due", expire_seconds=10)
     queue.enqueue("not due", expire_seconds=100000)
-    queue.pass_seconds(10 + seconds)
-    assert late_by(check(connection, "overdue_expiries", queue.name), seconds, status)
-    queue.call("maintain")
-    row = check(connection, "overdue_expiries", queue.name)
-    assert (row.status, row.value) == ("ok", 0)
 
 
-@pytest.mark.promise("P19", "P37")
-@pytest.mark.parametrize(("hours", "status"), [(0.5, "ok"), (5, "warning"), (30, "critical")])
-def test_health_reports_overdue_history(
-    connection: Connection, queue: CheckedQueue, hours: float, status: str
-) -> None:
-    queue.call("alter_queue", history_days=2)
+def leave_completed(queue: CheckedQueue) -> None:
+    queue.call("alter_queue", history_days=2, result_seconds=60)
     queue.enqueue("a")
-    queue.call("complete", claim_id=queue.dequeue_one().claim_id)
-    seconds = hours * 3600
-    queue.pass_seconds(int(2 * 86400 + seconds))
-    assert late_by(check(connection, "overdue_history", queue.name), seconds, status)
-    queue.call("maintain")
-    row = check(connection, "overdue_history", queue.name)
-    assert (row.status, row.value) == ("ok", 0)
+    queue.finish_one()
 
 
-@pytest.mark.promise("P10", "P19")
+OVERDUE: dict[str, tuple[int, tuple[int, int, int], Callable[[CheckedQueue], object]]] = {
+    "oldest_ready": (0, (100, 400, 4000), lambda queue: queue.enqueue("a")),
+    "overdue_delayed": (10, (5, 100, 400), leave_delayed),
+    "expired_leases": (30, (5, 100, 400), leave_leased),
+    "overdue_expiries": (10, (5, 100, 400), leave_expiring),
+    "overdue_results": (60, (100, 400, 4000), leave_completed),
+    "overdue_history": (2 * 86400, (1800, 18000, 108000), leave_completed),
+}
+"""By check: seconds until work is due, seconds overdue for each status, and what leaves it."""
+
+
+@pytest.mark.promise("P09", "P11", "P18", "P32", "P36", "P37")
+@pytest.mark.requires("expiry", "results")
+@pytest.mark.parametrize("name", OVERDUE)
+@pytest.mark.parametrize(("position", "status"), list(enumerate(("ok", "warning", "critical"))))
+def test_health_reports_overdue_work(
+    connection: Connection, queue: CheckedQueue, name: str, position: int, status: str
+) -> None:
+    due, seconds, leave = OVERDUE[name]
+    leave(queue)
+    queue.pass_seconds(due + seconds[position])
+    row = check(connection, name, queue.name)
+    assert row.status == status
+    assert seconds[position] <= row.value < seconds[position] + 60
+    if name == "oldest_ready":
+        queue.call("pause_queue")
+        assert "paused" in check(connection, name, queue.name).detail
+    else:
+        queue.call("maintain")
+        row = check(connection, name, queue.name)
+        assert (row.status, row.value) == ("ok", 0)
+
+
+@pytest.mark.promise("P10")
 def test_health_counts_dead_messages(connection: Connection, queue: CheckedQueue) -> None:
     queue.make_dead("a", "b")
     row = check(connection, "dead_messages", queue.name)

@@ -10,6 +10,8 @@ from tests.helpers.calls import Row, bodies, call, refused, rolled_back, transac
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
+pytestmark = pytest.mark.promise("P19")
+
 DAY = 86400
 CHECK = "maintain_fault"
 
@@ -18,7 +20,7 @@ def maintain(queue: CheckedQueue, **arguments: int) -> Row:
     return queue.call_one("maintain", **arguments)
 
 
-@pytest.mark.promise("P09", "P10", "P11", "P19")
+@pytest.mark.promise("P09", "P10", "P11")
 def test_maintain_does_all_maintenance_in_one_call(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     queue.enqueue("done")
@@ -42,7 +44,6 @@ def test_maintain_does_all_maintenance_in_one_call(queue: CheckedQueue) -> None:
     assert bodies(queue.dequeue(10)) == ["reaped", "delayed"]
 
 
-@pytest.mark.promise("P19")
 def test_maintain_without_a_name_maintains_every_queue(
     connection: Connection, queue: CheckedQueue
 ) -> None:
@@ -62,7 +63,6 @@ def test_maintain_without_a_name_maintains_every_queue(
     assert not [row for row in again if row.queue_name in {queue.name, other.name} and row.promoted]
 
 
-@pytest.mark.promise("P19")
 @pytest.mark.requires("genuine")
 def test_maintain_returns_not_elected_during_another_call(
     queue: CheckedQueue, elsewhere: CheckedQueue
@@ -80,20 +80,18 @@ def test_maintain_returns_not_elected_during_another_call(
     assert maintain(queue).elected is True
 
 
-@pytest.mark.promise("P19")
 def test_each_queue_has_its_own_election(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
     with transaction(elsewhere.connection):
         assert maintain(elsewhere).elected is True
         assert maintain(queue.another()).elected is True
 
 
-@pytest.mark.promise("P19")
 def test_elected_session_may_call_maintain_again(queue: CheckedQueue) -> None:
     with transaction(queue.connection):
         assert [maintain(queue).elected for _ in range(2)] == [True, True]
 
 
-@pytest.mark.promise("P17", "P19")
+@pytest.mark.promise("P17")
 def test_rolled_back_maintain_is_repeated(queue: CheckedQueue) -> None:
     queue.enqueue("leased")
     queue.dequeue_one()
@@ -107,7 +105,6 @@ def test_rolled_back_maintain_is_repeated(queue: CheckedQueue) -> None:
     assert bodies(queue.dequeue(10)) == ["leased", "delayed"]
 
 
-@pytest.mark.promise("P19")
 def test_maintain_promotes_at_most_batch_size_messages(queue: CheckedQueue) -> None:
     queue.enqueue(*["delayed"] * 5, delay_seconds=10)
     queue.pass_seconds(100)
@@ -143,7 +140,6 @@ def test_many_rounds_of_work_lose_no_message(queue: CheckedQueue) -> None:
     assert set(seen) == expected
 
 
-@pytest.mark.promise("P19")
 def test_maintain_purges_after_archive_days_is_set_to_zero(
     queue: CheckedQueue,
 ) -> None:
@@ -164,7 +160,7 @@ def test_maintain_refuses_an_empty_name(connection: Connection) -> None:
 
 
 @pytest.mark.slow("waits for a lock", on="mariadb", ci="mariadb")
-@pytest.mark.promise("P11", "P19")
+@pytest.mark.promise("P11")
 def test_maintain_continues_after_an_error_in_one_queue(
     server: Server, empty_database: str
 ) -> None:

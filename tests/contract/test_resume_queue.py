@@ -5,8 +5,9 @@ import pytest
 from tests.helpers.calls import bodies
 from tests.helpers.queues import CheckedQueue
 
+pytestmark = pytest.mark.promise("P18")
 
-@pytest.mark.promise("P18")
+
 def test_resume_queue_delivers_in_order(queue: CheckedQueue) -> None:
     queue.enqueue("first")
     queue.call("pause_queue")
@@ -17,6 +18,5 @@ def test_resume_queue_delivers_in_order(queue: CheckedQueue) -> None:
     assert bodies(queue.dequeue(10)) == ["first", "second"]
 
 
-@pytest.mark.promise("P18")
 def test_resume_queue_accepts_a_queue_that_is_not_paused(queue: CheckedQueue) -> None:
     assert queue.call_one("resume_queue").outcome == "resumed"

@@ -13,7 +13,7 @@ from tests.helpers.results import KEPT_SECONDS, keeping, wait_for
 
 __all__ = ["keeping"]
 
-pytestmark = pytest.mark.requires("results")
+pytestmark = [pytest.mark.promise("P32"), pytest.mark.requires("results")]
 
 LONG = 20.0
 """Seconds, longer than any wait of these tests."""
@@ -39,7 +39,6 @@ class Waiter(threading.Thread):
         return self._end
 
 
-@pytest.mark.promise("P32")
 def test_wait_for_result_returns_the_result(keeping: CheckedQueue, elsewhere: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     waiter = Waiter(elsewhere, message)
@@ -49,7 +48,6 @@ def test_wait_for_result_returns_the_result(keeping: CheckedQueue, elsewhere: Ch
     assert waiter.end() == ("completed", {"a": [1]}, None)
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("end", ["dead", "cancelled", "purged"])
 def test_wait_for_result_returns_any_end(
     keeping: CheckedQueue, elsewhere: CheckedQueue, end: str
@@ -67,7 +65,6 @@ def test_wait_for_result_returns_any_end(
     assert waiter.end() == expected
 
 
-@pytest.mark.promise("P32")
 def test_wait_for_result_returns_at_once_after_the_end(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     keeping.finish_one(results=[7])
@@ -83,7 +80,6 @@ def test_wait_for_result_returns_at_once_after_the_end(keeping: CheckedQueue) ->
     assert time.monotonic() - began < LONG / 2
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("seconds", [0, 0.3])
 def test_wait_for_result_returns_the_state_at_timeout(
     keeping: CheckedQueue, seconds: float
@@ -96,7 +92,7 @@ def test_wait_for_result_returns_the_state_at_timeout(
     assert wait_for(keeping, message, seconds) == ("leased", None, None)
 
 
-@pytest.mark.promise("P15", "P32")
+@pytest.mark.promise("P15")
 def test_wait_for_result_requires_result_seconds(queue: CheckedQueue) -> None:
     (message,) = queue.enqueue("a")
     text = queue.refused("RQ711", "wait_for_result", message_id=message, wait_seconds=5)
@@ -120,7 +116,6 @@ def test_wait_for_result_refuses_invalid_arguments(
     refused(connection, "RQ701", "wait_for_result", queue_name="nowhere", message_id=1)
 
 
-@pytest.mark.promise("P32")
 def test_wait_for_result_raises_after_the_queue_is_dropped(
     keeping: CheckedQueue, connect: type[Connection]
 ) -> None:

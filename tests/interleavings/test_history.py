@@ -10,6 +10,8 @@ from tests.interleavings.test_expiry import DONE, FINISHES, each_finish
 from tests.interleavings.work import claim_of, each_ending, maintain_later
 from tests.stored_times import expire_claim, pass_seconds
 
+pytestmark = pytest.mark.promise("P37")
+
 DAY = 86400
 
 
@@ -31,7 +33,6 @@ def pasts(session: Session, queue: str, ids: list[int]) -> list[list[str | None]
     return [past(session, queue, message_id) for message_id in ids]
 
 
-@pytest.mark.promise("P37")
 @each_ending
 @each_finish
 def test_ended_attempt_is_visible_after_commit(
@@ -49,7 +50,6 @@ def test_ended_attempt_is_visible_after_commit(
     assert pasts(other, kept, ids) == [after] * 2
 
 
-@pytest.mark.promise("P37")
 @each_ending
 def test_uncommitted_dequeue_is_no_attempt_elsewhere(
     sessions: Open, kept: str, ending: str
@@ -68,7 +68,7 @@ def test_uncommitted_dequeue_is_no_attempt_elsewhere(
         assert (attempt.worker_name, attempt.attempt) == ("second", 1)
 
 
-@pytest.mark.promise("P08", "P37")
+@pytest.mark.promise("P08")
 @each_ending
 @each_finish
 def test_finish_beside_an_open_reap_leaves_one_attempt(
@@ -90,7 +90,7 @@ def test_finish_beside_an_open_reap_leaves_one_attempt(
         assert pasts(worker, kept, ids) == [[DONE[finish]]] * 2
 
 
-@pytest.mark.promise("P03", "P37")
+@pytest.mark.promise("P03")
 @each_ending
 @each_finish
 def test_reap_beside_an_open_finish_leaves_one_attempt(
@@ -108,7 +108,7 @@ def test_reap_beside_an_open_finish_leaves_one_attempt(
     assert pasts(reaper, kept, ids) == [[outcome]] * 2
 
 
-@pytest.mark.promise("P34", "P37")
+@pytest.mark.promise("P34")
 @pytest.mark.requires("cancel")
 @each_ending
 @each_finish
@@ -127,7 +127,7 @@ def test_finish_beside_an_open_cancel_waits_for_it(
     assert pasts(other, kept, ids) == [[first], [DONE[finish]]]
 
 
-@pytest.mark.promise("P34", "P37")
+@pytest.mark.promise("P34")
 @pytest.mark.requires("cancel")
 @each_ending
 @each_finish
@@ -144,7 +144,7 @@ def test_cancel_beside_an_open_finish_changes_no_outcome(
     assert pasts(other, kept, ids) == [after] * 2
 
 
-@pytest.mark.promise("P08", "P37")
+@pytest.mark.promise("P08")
 @each_ending
 @each_finish
 def test_two_sessions_end_parts_of_one_claim(
@@ -167,7 +167,6 @@ def test_two_sessions_end_parts_of_one_claim(
         assert pasts(first, kept, ids) == [[None], [done], [done]]
 
 
-@pytest.mark.promise("P37")
 @each_ending
 def test_history_days_applies_to_attempts_that_end_later(
     sessions: Open, queue: str, ending: str
@@ -195,7 +194,7 @@ def overdue(session: Session, queue: str) -> list[int]:
     return ids
 
 
-@pytest.mark.promise("P19", "P37")
+@pytest.mark.promise("P19")
 @each_ending
 @pytest.mark.parametrize("purge", ["maintain", "purge_archive"])
 def test_open_purge_of_history_does_not_block_completion(
@@ -215,7 +214,7 @@ def test_open_purge_of_history_does_not_block_completion(
 
 
 @pytest.mark.pitfall("mysql 15")
-@pytest.mark.promise("P14", "P19", "P37")
+@pytest.mark.promise("P14", "P19")
 @each_ending
 @pytest.mark.parametrize("purge", ["maintain", "purge_archive"])
 def test_open_completion_does_not_block_a_purge_of_history(
@@ -237,7 +236,7 @@ def test_open_completion_does_not_block_a_purge_of_history(
     assert pasts(cleaner, kept, ids) == [[]] * 2
 
 
-@pytest.mark.promise("P19", "P37")
+@pytest.mark.promise("P19")
 @pytest.mark.parametrize("purge", ["maintain", "purge_archive"])
 def test_old_snapshot_does_not_block_a_purge_of_history(
     sessions: Open, kept: str, purge: str

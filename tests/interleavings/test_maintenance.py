@@ -8,6 +8,8 @@ from tests.interleavings.sessions import Session
 from tests.interleavings.work import each_ending, everything
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.promise("P19")
+
 
 def delayed(session: Session, queue: str, count: int) -> list[int]:
     """Enqueue delayed messages that are overdue now."""
@@ -32,7 +34,7 @@ def count_archived(session: Session) -> int:
     return int(count)
 
 
-@pytest.mark.promise("P03", "P19")
+@pytest.mark.promise("P03")
 def test_two_reapers_return_different_claims(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     ids = expired(first, queue, 4)
@@ -56,7 +58,7 @@ def test_rolled_back_reap_is_repeated_by_another_session(sessions: Open, queue: 
     assert everything(first, queue) == ids
 
 
-@pytest.mark.promise("P11", "P19")
+@pytest.mark.promise("P11")
 def test_two_promoters_promote_each_message_once(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     ids = delayed(first, queue, 6)
@@ -79,7 +81,6 @@ def test_dequeue_promotes_beside_an_open_promote(sessions: Open, queue: str) -> 
     assert everything(consumer, queue) == ids[:2]
 
 
-@pytest.mark.promise("P19")
 def test_maintain_elects_one_of_two_sessions(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     ids = [*expired(first, queue, 1), *delayed(first, queue, 1)]
@@ -93,7 +94,7 @@ def test_maintain_elects_one_of_two_sessions(sessions: Open, queue: str) -> None
     assert sorted(everything(first, queue)) == sorted(ids)
 
 
-@pytest.mark.promise("P06", "P19")
+@pytest.mark.promise("P06")
 def test_maintain_of_all_queues_skips_a_maintained_queue(
     sessions: Open, queue: str, queue_name: str
 ) -> None:
@@ -108,7 +109,7 @@ def test_maintain_of_all_queues_skips_a_maintained_queue(
     assert (elected[queue], elected[other]) == (False, True)
 
 
-@pytest.mark.promise("P03", "P07", "P19")
+@pytest.mark.promise("P03", "P07")
 def test_maintain_keeps_messages_of_an_open_dequeue(sessions: Open, queue: str) -> None:
     consumer, maintainer = sessions(2)
     ids = [consumer.queue.enqueue(queue, 0).message_id for _ in range(4)]
@@ -121,7 +122,7 @@ def test_maintain_keeps_messages_of_an_open_dequeue(sessions: Open, queue: str) 
     assert sorted(everything(maintainer, queue)) == ids
 
 
-@pytest.mark.promise("P02", "P19")
+@pytest.mark.promise("P02")
 def test_open_maintain_blocks_no_producer_or_consumer(sessions: Open, queue: str) -> None:
     maintainer, producer, consumer = sessions(3)
     old = [*expired(producer, queue, 2), *delayed(producer, queue, 2)]
@@ -143,7 +144,6 @@ def finish_days_ago(session: Session, queue: str, days: int) -> int:
     return message.message_id
 
 
-@pytest.mark.promise("P19")
 @each_ending
 @pytest.mark.requires("days")
 def test_two_sessions_add_an_archive_day_once(sessions_apart: Open, ending: str) -> None:
@@ -160,7 +160,6 @@ def test_two_sessions_add_an_archive_day_once(sessions_apart: Open, ending: str)
 
 
 @pytest.mark.pitfall("postgres 13", "mysql 15", "sqlserver 47")
-@pytest.mark.promise("P19")
 @pytest.mark.requires("days")
 def test_purge_archive_skips_days_during_a_long_read(
     sessions_apart: Open,
@@ -185,7 +184,7 @@ def test_purge_archive_skips_days_during_a_long_read(
 
 
 @pytest.mark.pitfall("mysql 15")
-@pytest.mark.promise("P04", "P19")
+@pytest.mark.promise("P04")
 @pytest.mark.requires("days")
 def test_reader_of_the_archive_blocks_no_work(sessions_apart: Open) -> None:
     worker, reader = sessions_apart(2)

@@ -9,7 +9,11 @@ from tests.interleavings.sessions import SECONDS, Session
 from tests.interleavings.work import claim_of, each_ending
 from tests.stored_times import pass_seconds
 
-pytestmark = [pytest.mark.requires("results"), pytest.mark.pitfall("sqlserver 38")]
+pytestmark = [
+    pytest.mark.requires("results"),
+    pytest.mark.pitfall("sqlserver 38"),
+    pytest.mark.promise("P32"),
+]
 
 KEPT_SECONDS = 600
 
@@ -31,7 +35,6 @@ def state_and_result(found: MessageResult | None) -> tuple[str, object] | None:
     return None if found is None else (found.state, found.result)
 
 
-@pytest.mark.promise("P32")
 @each_ending
 @pytest.mark.parametrize("end", ["complete", "fail_now", "cancel", "purge_queue"])
 def test_wait_for_result_returns_an_end_after_its_commit(
@@ -72,7 +75,6 @@ def test_wait_for_result_returns_an_end_after_its_commit(
     assert state_and_result(waiting.result()) == after
 
 
-@pytest.mark.promise("P32")
 @each_ending
 def test_wait_for_result_after_open_reset_returns_next_result(
     sessions: Open, kept: str, ending: str
@@ -94,7 +96,7 @@ def test_wait_for_result_after_open_reset_returns_next_result(
     assert state_and_result(waiting.result()) == ("completed", "again")
 
 
-@pytest.mark.promise("P08", "P32")
+@pytest.mark.promise("P08")
 @each_ending
 def test_second_complete_of_a_claim_sets_no_result(sessions: Open, kept: str, ending: str) -> None:
     first, second = sessions(2)
@@ -134,7 +136,7 @@ def kept_rows(session: Session, queue: str) -> int:
     return int(cursor.fetchone()[0])
 
 
-@pytest.mark.promise("P19", "P32")
+@pytest.mark.promise("P19")
 @each_ending
 @pytest.mark.parametrize("end", ["cancel", "reset"])
 def test_purge_of_results_skips_locked_dead_messages(
@@ -158,7 +160,6 @@ def test_purge_of_results_skips_locked_dead_messages(
         assert end_of(cleaner, kept, first) == ("dead", None)
 
 
-@pytest.mark.promise("P32")
 @each_ending
 def test_open_purge_of_results_does_not_block_completion(
     sessions: Open, kept: str, ending: str
@@ -175,7 +176,7 @@ def test_open_purge_of_results_does_not_block_completion(
     assert end_of(worker, kept, message_id) == ("completed", "beside")
 
 
-@pytest.mark.promise("P14", "P32")
+@pytest.mark.promise("P14")
 def test_late_result_is_purged_when_due(sessions: Open, kept: str) -> None:
     slow, cleaner = sessions(2)
     overdue(cleaner, kept)

@@ -17,6 +17,8 @@ from tests.helpers.calls import Row, call, outcomes
 from tests.helpers.dialects import preparing_dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
+pytestmark = pytest.mark.promise("P08")
+
 NOTHING = "seconds a prepared XA transaction has kept rows locked"
 
 
@@ -60,7 +62,6 @@ def repair(connection: Connection) -> list[str]:
     return statements
 
 
-@pytest.mark.promise("P08")
 @pytest.mark.parametrize("kept", ["result_seconds", "history_days"])
 def test_health_detects_message_ids_that_restart(
     owner: Connection, own_queue: CheckedQueue, kept: str
@@ -80,7 +81,6 @@ def test_health_detects_message_ids_that_restart(
     assert own_queue.enqueue("d") > [max(ids) + 100000]
 
 
-@pytest.mark.promise("P08")
 def test_health_detects_claims_of_the_same_start_second(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
@@ -99,7 +99,6 @@ def test_health_detects_claims_of_the_same_start_second(
     assert outcomes(own_queue.call("complete", claim_id=other)) == {message_id: "completed"}
 
 
-@pytest.mark.promise("P08")
 def test_claims_of_a_later_server_start_are_never_repeated(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
@@ -109,7 +108,6 @@ def test_claims_of_a_later_server_start_are_never_repeated(
     assert check(owner, "sequence_behind").status == "ok"
 
 
-@pytest.mark.promise("P08")
 def test_doctor_reports_message_ids_that_restart(
     owner: Connection, own_queue: CheckedQueue, empty_database: str
 ) -> None:

@@ -13,6 +13,8 @@ from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
+pytestmark = pytest.mark.promise("P37")
+
 OUTCOMES = {
     "complete": "completed",
     "retry_later": "retrying",
@@ -87,7 +89,7 @@ def check(access: Access) -> None:
         assert (access.key, access.type) == ("history_message_ix", "ref"), access
 
 
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 @pytest.mark.parametrize("level", [None, "repeatable read"])
 def test_history_is_never_scanned_or_sorted(
     connection: Connection, connect: Connect, kept: str, level: str | None
@@ -121,7 +123,6 @@ def test_history_is_never_scanned_or_sorted(
         check(access)
 
 
-@pytest.mark.promise("P37")
 @each_end
 @pytest.mark.parametrize("size", [1, 3])
 def test_history_adds_one_insert_per_ending_call(
@@ -149,7 +150,6 @@ def test_history_adds_one_insert_per_ending_call(
     assert len(ran(2, 10 * size)) == len(kept)
 
 
-@pytest.mark.promise("P37")
 def test_only_a_queue_with_history_leaves_the_fast_path(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -179,7 +179,6 @@ def test_only_a_queue_with_history_leaves_the_fast_path(
     assert max(taken) - min(taken) <= 3
 
 
-@pytest.mark.promise("P37")
 def test_call_with_several_outcomes_inserts_history_once(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
@@ -205,7 +204,6 @@ def test_call_with_several_outcomes_inserts_history_once(
     ]
 
 
-@pytest.mark.promise("P37")
 def test_leased_at_is_the_start_of_the_lease(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -262,7 +260,7 @@ def cost(connection: Connection, queue: str) -> int:
 
 
 @pytest.mark.slow("an old view beside many rows", ci="mariadb")
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
 def test_old_read_view_does_not_slow_down_a_purge(connection: Connection, queue: str) -> None:
     costs = []
@@ -280,7 +278,7 @@ def test_old_read_view_does_not_slow_down_a_purge(connection: Connection, queue:
     assert last <= 1.2 * first + 10, f"{first} pages beside 5,000 dead rows, {last} beside 20,000"
 
 
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 def test_maintain_skips_history_until_a_day_expires(connection: Connection, kept: str) -> None:
     fill(connection, kept, 3)
     for _ in range(2):
@@ -298,7 +296,6 @@ def test_maintain_skips_history_until_a_day_expires(connection: Connection, kept
     assert before is not None
 
 
-@pytest.mark.promise("P37")
 def test_old_snapshot_records_and_reads_attempts(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
@@ -324,7 +321,7 @@ def make_due(connection: Connection, queue: str) -> None:
     dialect_of(connection).pass_seconds(connection, queue, 3 * 86400)
 
 
-@pytest.mark.promise("P19", "P37")
+@pytest.mark.promise("P19")
 def test_serializable_reader_does_not_block_maintain(
     connection: Connection, connect: Connect, kept: str
 ) -> None:

@@ -14,6 +14,8 @@ from tests.helpers.calls import call, call_one, dequeue, enqueue, make_dead, ref
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
+pytestmark = pytest.mark.promise("P32")
+
 LONG_DIGITS = "1" * 101
 """One digit more than allowed."""
 
@@ -74,7 +76,7 @@ def check(access: Access) -> None:
         assert access.type == "range" or (finds_idle and access.type == "ref"), access
 
 
-@pytest.mark.promise("P13", "P32")
+@pytest.mark.promise("P13")
 @pytest.mark.parametrize("level", [None, "repeatable read"])
 def test_results_are_never_scanned_or_sorted(
     connection: Connection, connect: Connect, kept: str, level: str | None
@@ -109,7 +111,6 @@ def test_results_are_never_scanned_or_sorted(
         check(access)
 
 
-@pytest.mark.promise("P32")
 def test_only_a_queue_with_results_leaves_the_fast_path(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -135,7 +136,6 @@ def test_only_a_queue_with_results_leaves_the_fast_path(
     assert count() == without
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("backlog", [0, 3000])
 def test_poll_reads_only_the_result_by_its_key(
     connection: Connection, connect: Connect, kept: str, backlog: int
@@ -192,7 +192,7 @@ def results(connection: Connection, queue: str) -> int:
 
 
 @pytest.mark.slow("an old view beside many rows", ci="mariadb")
-@pytest.mark.promise("P13", "P32")
+@pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
 def test_old_read_view_does_not_slow_down_a_purge(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, result_seconds=0.001)
@@ -207,7 +207,7 @@ def test_old_read_view_does_not_slow_down_a_purge(connection: Connection, queue:
     assert last <= 1.2 * first + 10, f"{first} pages beside 5,000 dead rows, {last} beside 20,000"
 
 
-@pytest.mark.promise("P19", "P32", "P37")
+@pytest.mark.promise("P19", "P37")
 @pytest.mark.parametrize(("table", "lane"), [("result", -7), ("history", -8)])
 def test_maintain_continues_after_an_error_in_a_purge(
     connection: Connection, kept: str, table: str, lane: int
@@ -232,7 +232,7 @@ def test_maintain_continues_after_an_error_in_a_purge(
     assert call_one(connection, "maintain", queue_name=kept).purged == 3
 
 
-@pytest.mark.promise("P19", "P32")
+@pytest.mark.promise("P19")
 def test_open_purge_of_results_does_not_block_maintain(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
@@ -251,7 +251,7 @@ def test_open_purge_of_results_does_not_block_maintain(
     assert call_one(connection, "maintain", queue_name=kept).purged == 3
 
 
-@pytest.mark.promise("P19", "P32", "P37")
+@pytest.mark.promise("P19", "P37")
 @pytest.mark.parametrize("table", ["result", "history"])
 @pytest.mark.parametrize(("budget", "purged"), [(-1, 10), (3600, 100)])
 def test_retention_purges_more_batches_only_within_its_time(
@@ -279,7 +279,7 @@ def test_retention_purges_more_batches_only_within_its_time(
     assert connection.execute("select @purged").fetchone() == (purged,)
 
 
-@pytest.mark.promise("P15", "P32")
+@pytest.mark.promise("P15")
 @pytest.mark.parametrize(
     ("text", "is_good"),
     [

@@ -12,6 +12,8 @@ from tests.helpers.history import DAY, KEPT_DAYS
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.promise("P37")
+
 ENDS = ("complete", "retry_later", "fail_now", "release")
 
 
@@ -31,7 +33,6 @@ def ended(connection: Connection, queue: str, routine: str, size: int = 2) -> li
 
 
 @pytest.mark.pitfall("oracle 24")
-@pytest.mark.promise("P37")
 @pytest.mark.parametrize("error", ["\N{EURO SIGN}" * 2000, "\N{SNAKE}" * 1500, "", None])
 def test_error_of_any_length_passes_through_forall(
     connection: Connection, kept: str, error: str | None
@@ -44,7 +45,7 @@ def test_error_of_any_length_passes_through_forall(
         assert attempt.error == error
 
 
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
 def test_attempts_are_found_and_purged_by_indexes(
     server: OracleServer, connection: Connection, kept: str, *, is_planned_while_empty: bool
@@ -71,7 +72,7 @@ def test_attempts_are_found_and_purged_by_indexes(
 
 
 @pytest.mark.pitfall("oracle 40")
-@pytest.mark.promise("P06", "P37")
+@pytest.mark.promise("P06")
 def test_open_purge_of_history_does_not_block_another(
     connection: Connection, connect: Connect, kept: str
 ) -> None:

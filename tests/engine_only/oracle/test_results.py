@@ -24,6 +24,8 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.promise("P32")
+
 SNAKE = "\N{SNAKE}"
 """A character of four bytes, which a CLOB counts as two."""
 VALUES: tuple[Any, ...] = (
@@ -65,7 +67,6 @@ def end_of(connection: Connection, queue: str, message_id: int) -> tuple[str, An
 
 
 @pytest.mark.pitfall("oracle 38")
-@pytest.mark.promise("P32")
 def test_results_are_unchanged_at_every_position(connection: Connection, kept: str) -> None:
     for begin in range(len(VALUES)):
         values = [*VALUES[begin:], *VALUES[:begin]]
@@ -78,7 +79,6 @@ def test_results_are_unchanged_at_every_position(connection: Connection, kept: s
             assert (answer["state"], answer["result"]) == ("completed", value)
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("setting", STRANGE)
 def test_results_do_not_depend_on_session_settings(
     connect: Connect, kept: str, setting: str
@@ -96,7 +96,6 @@ def test_results_do_not_depend_on_session_settings(
 
 
 @pytest.mark.pitfall("oracle 39")
-@pytest.mark.promise("P32")
 def test_wait_for_result_works_in_a_serializable_session(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
@@ -119,7 +118,7 @@ def test_wait_for_result_works_in_a_serializable_session(
     assert [(answer["state"], answer["result"]) for answer in answers] == [("completed", "done")]
 
 
-@pytest.mark.promise("P13", "P32")
+@pytest.mark.promise("P13")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
 def test_results_are_found_and_purged_by_indexes(
     server: OracleServer, connection: Connection, kept: str, *, is_planned_while_empty: bool
@@ -146,7 +145,7 @@ def test_results_are_found_and_purged_by_indexes(
 
 
 @pytest.mark.pitfall("oracle 40")
-@pytest.mark.promise("P06", "P32")
+@pytest.mark.promise("P06")
 def test_purge_keeps_a_result_rewritten_after_its_cursor(
     connection: Connection, connect: Connect, kept: str
 ) -> None:

@@ -10,19 +10,16 @@ import pytest
 
 from rowq.tools.doctor import Status, examine
 from rowq.tools.migrate import migrate
+from tests.contract.test_health import check
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import Row, bodies, call, outcomes
+from tests.helpers.calls import bodies, outcomes
 from tests.helpers.dialects import preparing_dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
+pytestmark = pytest.mark.promise("P08")
+
 SEQUENCES = ("rowq.claim_seq", "rowq.message_seq", "rowq.queue_queue_id_seq")
-
-
-def check(connection: Connection, name: str) -> Row:
-    """Return one check of health."""
-    [row] = [row for row in call(connection, "health") if row.check_name == name]
-    return row
 
 
 def cut_over(connection: Connection) -> None:
@@ -60,7 +57,7 @@ def copy_rows(here: Connection, there: Connection) -> None:
                 target.write(data)
 
 
-@pytest.mark.promise("P01", "P08")
+@pytest.mark.promise("P01")
 def test_old_claim_ends_no_message_after_a_cut_over(
     server: Server, owner: Connection, own_queue: CheckedQueue
 ) -> None:
@@ -89,7 +86,6 @@ def test_old_claim_ends_no_message_after_a_cut_over(
         server.drop_database(url)
 
 
-@pytest.mark.promise("P08")
 def test_health_detects_sequences_that_restart(owner: Connection, own_queue: CheckedQueue) -> None:
     own_queue.enqueue("a", "b", "c")
     first = own_queue.dequeue_one()
@@ -110,7 +106,6 @@ def test_health_detects_sequences_that_restart(owner: Connection, own_queue: Che
     assert new_queue(owner, "another").enqueue("e") > [second.message_id]
 
 
-@pytest.mark.promise("P08")
 @pytest.mark.parametrize("kept", ["history", "results", "archive"])
 def test_health_detects_a_sequence_behind_retained_rows(
     owner: Connection, own_queue: CheckedQueue, kept: str
@@ -129,7 +124,6 @@ def test_health_detects_a_sequence_behind_retained_rows(
     assert check(owner, "sequence_behind").status == "ok"
 
 
-@pytest.mark.promise("P08")
 def test_health_detects_a_claim_sequence_behind_its_floor(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
@@ -154,7 +148,6 @@ def test_sequence_restarted_ahead_is_not_behind(owner: Connection, own_queue: Ch
     assert (check(owner, "sequence_behind").value, repair(owner)) == (1, ["rowq.message_seq"])
 
 
-@pytest.mark.promise("P08")
 def test_doctor_reports_a_sequence_behind(
     owner: Connection, own_queue: CheckedQueue, empty_database: str
 ) -> None:

@@ -14,6 +14,8 @@ from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.promise("P37")
+
 QUEUE = "kept"
 DAY = 86400
 ENDS = ("complete", "retry_later", "fail_now", "release", "reap")
@@ -81,7 +83,7 @@ def faulty(plans: list[Plan]) -> set[str]:
     return faults([plan for plan in plans if "interval '2' day" not in plan["Query Text"]])
 
 
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 def test_plans_made_on_empty_tables_use_indexes_later(kept: Connection, open_owner: Open) -> None:
     early = Watched(open_owner())
     for _ in range(7):  # Up to five calls use custom plans.
@@ -95,7 +97,7 @@ def test_plans_made_on_empty_tables_use_indexes_later(kept: Connection, open_own
     assert faulty(Watched(open_owner()).run(cycle)) == set(), "in a new session"
 
 
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 @pytest.mark.parametrize("is_analyzed", [False, True])
 def test_get_history_finds_attempts_by_message_id(
     kept: Connection, open_owner: Open, is_analyzed: bool
@@ -120,7 +122,6 @@ def statements_of(plans: list[Plan]) -> list[str]:
     return [" ".join(plan["Query Text"].split()) for plan in plans]
 
 
-@pytest.mark.promise("P37")
 @each_end
 @pytest.mark.parametrize(("size", "part"), [(1, None), (3, None), (3, 1), (3, 2)])
 def test_only_a_queue_with_history_pays_for_it(
@@ -148,7 +149,7 @@ def test_only_a_queue_with_history_pays_for_it(
 
 
 @pytest.mark.slow("an old snapshot beside many rows")
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 def test_maintain_skips_purged_rows_beside_an_old_snapshot(
     kept: Connection, open_owner: Open
 ) -> None:
@@ -160,7 +161,7 @@ def test_maintain_skips_purged_rows_beside_an_old_snapshot(
     check_purge_cost(kept, open_owner, "history", end_and_age)
 
 
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 def test_queue_with_young_history_is_idle(kept: Connection) -> None:
     fill(kept, 1)
     end(kept, "complete", 1)
@@ -186,7 +187,7 @@ def test_queue_with_young_history_is_idle(kept: Connection) -> None:
     assert found.fetchone() == ([],)
 
 
-@pytest.mark.promise("P19", "P37")
+@pytest.mark.promise("P19")
 def test_maintain_continues_when_history_is_locked(kept: Connection, open_owner: Open) -> None:
     fill(kept, 3)
     end(kept, "complete", 3)
@@ -203,7 +204,7 @@ def test_maintain_continues_when_history_is_locked(kept: Connection, open_owner:
     assert call_one(kept, "maintain", queue_name=QUEUE).purged == 3
 
 
-@pytest.mark.promise("P19", "P37")
+@pytest.mark.promise("P19")
 def test_maintain_skips_only_the_locked_table(kept: Connection, open_owner: Open) -> None:
     """After one wait, the second queue skips the locked table."""
     keeps = {"archive_days": 1, "history_days": 1, "result_seconds": 1}
@@ -228,7 +229,7 @@ def test_maintain_skips_only_the_locked_table(kept: Connection, open_owner: Open
         call(kept, "maintain")
 
 
-@pytest.mark.promise("P19", "P32", "P37")
+@pytest.mark.promise("P19", "P32")
 @pytest.mark.parametrize(("budget", "purged"), [("-1 second", 20), ("1 hour", 60)])
 def test_time_for_more_batches_is_shared_by_all_queues(
     kept: Connection, budget: str, purged: int
@@ -253,7 +254,6 @@ def test_time_for_more_batches_is_shared_by_all_queues(
     assert [row.purged for row in rows] == [purged] * 20
 
 
-@pytest.mark.promise("P37")
 def test_drop_queue_deletes_history_by_key_without_statistics(
     kept: Connection,
 ) -> None:

@@ -10,6 +10,8 @@ from tests.engine_only.postgres.test_plans import Plan, Watched, faults, nodes
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue, make_dead
 
+pytestmark = pytest.mark.promise("P32")
+
 QUEUE = "kept"
 KEPT_SECONDS = 600
 
@@ -49,7 +51,7 @@ def cycle(connection: Connection) -> None:
     call(connection, "maintain", queue_name=QUEUE)
 
 
-@pytest.mark.promise("P13", "P32")
+@pytest.mark.promise("P13")
 def test_plans_made_on_empty_tables_use_indexes_later(kept: Connection, open_owner: Open) -> None:
     early = Watched(open_owner())
     for _ in range(7):  # Up to five calls use custom plans.
@@ -80,7 +82,6 @@ def fewest(open_owner: Open, work: Callable[[Connection], object]) -> int:
     return min(len(watched.run(work)) for _ in range(12))
 
 
-@pytest.mark.promise("P32")
 def test_only_a_queue_with_results_pays_for_them(owner: Connection, open_owner: Open) -> None:
     call(owner, "create_queue", queue_name=QUEUE)
     fill(owner, 24)
@@ -96,7 +97,6 @@ def polls(plans: list[Plan]) -> list[Plan]:
     return [plan for plan in plans if plan["Query Text"].startswith("select to_jsonb(h)")]
 
 
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("backlog", [0, 3000])
 def test_poll_reads_only_the_result_by_its_key(
     kept: Connection, open_owner: Open, backlog: int
@@ -152,7 +152,7 @@ def check_purge_cost(
 
 
 @pytest.mark.slow("an old snapshot beside many rows")
-@pytest.mark.promise("P13", "P32")
+@pytest.mark.promise("P13")
 def test_maintain_skips_purged_rows_beside_an_old_snapshot(
     owner: Connection, open_owner: Open
 ) -> None:

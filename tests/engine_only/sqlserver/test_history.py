@@ -11,7 +11,7 @@ from tests.helpers.history import DAY, KEPT_DAYS
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds
 
-pytestmark = pytest.mark.requires("genuine")
+pytestmark = [pytest.mark.promise("P37"), pytest.mark.requires("genuine")]
 
 ENDS = ("Complete", "RetryLater", "FailNow", "Release")
 
@@ -50,7 +50,7 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
 
 
 @pytest.mark.pitfall("sqlserver 39")
-@pytest.mark.promise("P13", "P37")
+@pytest.mark.promise("P13")
 def test_attempts_are_found_by_seeks_with_early_plans(connection: Connection, kept: str) -> None:
     plans = cycle(connection, kept)
     for _ in range(5):
@@ -62,7 +62,6 @@ def test_attempts_are_found_by_seeks_with_early_plans(connection: Connection, ke
 
 
 @pytest.mark.pitfall("sqlserver 39")
-@pytest.mark.promise("P37")
 @pytest.mark.parametrize("routine", ENDS)
 def test_history_adds_one_insert_per_ending_call(
     connection: Connection, queue: str, routine: str
@@ -78,7 +77,7 @@ def test_history_adds_one_insert_per_ending_call(
 
 
 @pytest.mark.pitfall("sqlserver 39")
-@pytest.mark.promise("P19", "P37")
+@pytest.mark.promise("P19")
 def test_open_purge_and_open_completion_do_not_block_others(
     connection: Connection, connect: Connect, kept: str
 ) -> None:

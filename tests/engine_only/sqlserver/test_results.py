@@ -12,7 +12,7 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds
 
-pytestmark = pytest.mark.requires("genuine")
+pytestmark = [pytest.mark.promise("P32"), pytest.mark.requires("genuine")]
 
 KEPT_SECONDS = 600
 
@@ -57,7 +57,7 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
 
 
 @pytest.mark.pitfall("sqlserver 37")
-@pytest.mark.promise("P13", "P32")
+@pytest.mark.promise("P13")
 def test_results_are_found_by_seeks_with_early_plans(connection: Connection, kept: str) -> None:
     plans = cycle(connection, kept)
     many(connection, kept, 5000)
@@ -69,7 +69,6 @@ def test_results_are_found_by_seeks_with_early_plans(connection: Connection, kep
 
 
 @pytest.mark.pitfall("sqlserver 37")
-@pytest.mark.promise("P32")
 def test_poll_runs_two_statements_for_any_backlog(connection: Connection, kept: str) -> None:
     many(connection, kept, 5000)
     [message_id] = enqueue(connection, kept, "x")
@@ -84,7 +83,6 @@ def test_poll_runs_two_statements_for_any_backlog(connection: Connection, kept: 
 
 
 @pytest.mark.pitfall("sqlserver 38")
-@pytest.mark.promise("P32")
 @pytest.mark.parametrize("result", ['ü/\\"', 1.5, True, [], {"a": "\U0001f680"}])
 def test_wait_for_result_returns_any_json_unchanged(
     connection: Connection, kept: str, result: object
@@ -100,7 +98,7 @@ def test_wait_for_result_returns_any_json_unchanged(
 
 
 @pytest.mark.pitfall("sqlserver 38")
-@pytest.mark.promise("P17", "P32")
+@pytest.mark.promise("P17")
 @pytest.mark.parametrize("setting", ["on", "off"])
 def test_get_result_during_an_open_completion_is_leased(
     connection: Connection, connect: Connect, kept: str, setting: str
@@ -123,7 +121,7 @@ def test_get_result_during_an_open_completion_is_leased(
 
 
 @pytest.mark.pitfall("sqlserver 38")
-@pytest.mark.promise("P19", "P32")
+@pytest.mark.promise("P19")
 def test_open_purge_and_open_completion_do_not_block_others(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
@@ -145,7 +143,6 @@ def test_open_purge_and_open_completion_do_not_block_others(
 
 
 @pytest.mark.pitfall("sqlserver 38")
-@pytest.mark.promise("P32")
 def test_get_result_during_an_open_purge_is_leased(
     connection: Connection, connect: Connect, kept: str
 ) -> None:
