@@ -1,4 +1,4 @@
-"""Spreads queues over the nodes of a Citus cluster; see README.md in this folder.
+"""The command for queues on a Citus cluster; see README.md in this folder.
 
 python -m sql.postgres.addons.citus install|upgrade|status|remove|build
 """
@@ -28,28 +28,28 @@ app = typer.Typer(
 
 def _coordinator(url: str) -> str:
     if engine_for_url(url).name != "postgres":
-        raise typer.BadParameter("a Citus cluster is PostgreSQL")
+        raise typer.BadParameter("a Citus cluster needs a PostgreSQL URL")
     return url
 
 
 @app.command()
 def install(url: Url, as_json: AsJson = False) -> None:
-    """Install rowq on all nodes, and let calls go to the node of a queue; harmless to repeat.
+    """Install rowq on all nodes and forward calls to the queue's node; can be repeated.
 
-    The URL is a superuser's, of the coordinator. Run it again after a node was added.
+    The URL is a superuser's, of the coordinator. Run it again after adding a node.
     """
     _print_installed(installer.install(_coordinator(url)), as_json)
 
 
 @app.command()
 def upgrade(url: Url, as_json: AsJson = False) -> None:
-    """Migrate all nodes while calls go on; if it is interrupted, run it again."""
+    """Migrate all nodes during operation; if interrupted, run it again."""
     _print_installed(installer.upgrade(_coordinator(url)), as_json)
 
 
 @app.command()
 def status(url: Url, as_json: AsJson = False) -> None:
-    """Show what is on which node; exits with 4 when something is not as it should be."""
+    """Show the state of all nodes; exit with 4 on a problem."""
     found = cluster_status(_coordinator(url))
     shown = None if as_json else ["node", "role", "installed", "carries", "queues"]
     print_rows(found, as_json, nothing="", columns=shown)
@@ -63,14 +63,14 @@ def status(url: Url, as_json: AsJson = False) -> None:
 
 @app.command()
 def remove(url: Url, as_json: AsJson = False) -> None:
-    """Let every node answer for itself again; its queues and messages stay where they are."""
+    """Let each node answer for itself again; queues and messages stay."""
     names = installer.remove(_coordinator(url))
     if as_json:
         print_json({"nodes": names})
         return
     for name in names:
         say(f"{name}: answers for itself")
-    say("rowq_citus.route stays, so that install finds queues where they are")
+    say("kept rowq_citus.route, so that install finds the queues")
 
 
 @app.command()
@@ -87,7 +87,7 @@ def _print_installed(done: tuple[Any, ...], as_json: bool) -> None:
     for node in done:
         for number in node.applied:
             say(f"{node.name}: installed migration {number}")
-        say(f"{node.name}: migration {node.installed}, carries calls")
+        say(f"{node.name}: migration {node.installed}, forwards calls")
         for notice in node.notices:
             say(f"notice: {node.name}: {printable(notice)}", err=True)
 

@@ -1,14 +1,14 @@
--- Wrappers step aside, into the schema rowq_aside, and routines have their names again, with the
--- rights that were given or taken meanwhile: so a migration finds what it would find on one server.
--- This script runs on a node, as a superuser, after check.sql; behind.sql or unroute.sql ends what
--- it has begun, in the same transaction. It does nothing where calls are not carried.
+-- Move wrappers to the schema rowq_aside and the routines back to rowq, with the wrappers' current
+-- rights, so that a migration finds the same as on one server. Run it on a node as a superuser
+-- after check.sql; behind.sql or unroute.sql follows in the same transaction. It does nothing where
+-- calls are not forwarded.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
 do $$
 declare
-    v_carried constant text[] := array[
+    v_forwarded constant text[] := array[
         {{ routines }}
     ];
     v_change  text;
@@ -17,20 +17,20 @@ begin
         return;
     end if;
     create schema rowq_aside;
-    -- A wrapper is what calls a carrier with its name. The number of its parameters may be another
-    -- one than that of the routine, if a migration was the last that was done here.
+    -- A wrapper calls a forwarder of its name. After a migration its parameters may differ from the
+    -- routine's.
     for v_change in
         with routine as (
             select o.oid, o.proname, o.proowner, o.proacl
             from pg_proc o
             where o.pronamespace = 'rowq_node'::regnamespace
-              and o.proname = any (v_carried)
+              and o.proname = any (v_forwarded)
         ),
         wrapper as (
             select w.oid, w.proname, w.proowner, w.proacl
             from pg_proc w
             where w.pronamespace = 'rowq'::regnamespace
-              and w.proname = any (v_carried)
+              and w.proname = any (v_forwarded)
               and w.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', w.proname)
         )
         select c.change

@@ -1,14 +1,13 @@
--- Routines go behind wrappers, into the schema rowq_node, and the wrappers that aside.sql has put
--- aside come back as they were. This script runs on a node, as a superuser, after aside.sql and
--- perhaps a migration, in the same transaction; route.sql or rights.sql come after it. A routine
--- that is new has no wrapper before route.sql, and cannot be called.
+-- Move routines to the schema rowq_node and the wrappers of aside.sql back to rowq. Run it on a
+-- node as a superuser, after aside.sql and possibly a migration, in the same transaction; route.sql
+-- or rights.sql follows. A new routine cannot be called before route.sql creates its wrapper.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
 create schema rowq_node;
 
--- Routines have the rights of now, and rights.sql gives them to wrappers.
+-- The routines have the current rights; rights.sql copies them to the wrappers.
 set local rowq.is_behind = 'on';
 
 comment on schema rowq_node is 'rowq message queue: routines that answer for this node';

@@ -1,16 +1,16 @@
-"""Builds the scripts that carry calls between the nodes of a Citus cluster.
+"""Build the scripts that forward calls between the nodes of a Citus cluster.
 
-The files *.sql beside this one have places `{{ name }}`. What stands there is made from rowq's
-contract and nodes.toml. Each routine that is carried has up to five functions:
+The files *.sql in this folder have placeholders `{{ name }}`, filled from rowq's contract and
+nodes.toml. Each forwarded routine has up to five functions:
 
-    rowq.X                what callers call: a wrapper with the signature and the rights of X
-    rowq_citus.to_X_N     does it as rowq_citus, who may connect to the other nodes
-    rowq_citus.at_X_N     is carried by Citus to the node that the queue's name belongs to
-    rowq_citus.each_X_N   the same as to_X_N for every node
-    rowq_citus.on_X_N     the same as at_X_N for the node that a key belongs to
+    rowq.X                the wrapper that callers call, with the signature and rights of X
+    rowq_citus.to_X_N     calls at_X_N as rowq_citus, which may connect to the other nodes
+    rowq_citus.at_X_N     is forwarded by Citus to the queue's node
+    rowq_citus.each_X_N   calls on_X_N for every node
+    rowq_citus.on_X_N     is forwarded by Citus to the node of a key
 
-The routine itself is in the schema rowq_node then. N is the number of the newest migration: while
-nodes are upgraded one after another, those of two releases stand beside each other.
+The routine itself is in the schema rowq_node. N is the newest migration's number: during an upgrade
+the functions of two releases exist.
 """
 
 # ruff: noqa: S608 - the names come from the contract
@@ -32,17 +32,17 @@ from sql.generate.markers import Parts, fresh
 HERE = Path(__file__).resolve().parent
 README = HERE / "README.md"
 BUILT = HERE.parents[3] / "build" / "citus"
-"""Where the scripts are written for psql."""
-CARRIER = "rowq_citus"
-"""The role as which calls go from node to node."""
+"""The folder of the scripts for psql."""
+FORWARDER = "rowq_citus"
+"""The role of calls between nodes."""
 
 _ENGINE = "postgres"
 _QUEUE = "queue_name"
 _KEYWORDS = {"position"}
-"""Columns that PostgreSQL takes for names only between quotation marks."""
+"""Column names that PostgreSQL requires to be quoted."""
 _PINNED = "set search_path = pg_catalog, pg_temp"
 _PLANNED = "set plan_cache_mode = force_custom_plan"
-"""Citus carries a call by the value of its argument, which a generic plan does not have."""
+"""Citus forwards by the argument's value, which a generic plan does not have."""
 _AWAY = {
     "warning": "raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;",
     "unreachable_node": (
@@ -53,27 +53,27 @@ _AWAY = {
         "                           v_node_name, ': does not answer, SQLSTATE ', sqlstate);"
     ),
 }
-"""What is said of a node that is away: not Citus' text, which has the account and the address."""
+"""The answer for an unreachable node, instead of Citus' text with account and address."""
 _IS_AWAY = ("08000", "57P01", "57P02", "57P03", "57P04", "57P05", "RQ706")
-"""It is not reached, ends, has crashed, starts; its database is gone; it is not to be asked."""
+"""The node is unreachable, stopping, crashed or starting; has lost its database; is out of sync."""
 _READS = {"inspect", "maintenance"}
-"""Groups of routines that do no harm on a node that the queue's name does not belong to."""
-_CARRIER = re.compile(r"create or replace function rowq_citus\.(\w+)\(")
+"""Groups of routines that are harmless on another node than the queue's."""
+_FORWARDER = re.compile(r"create or replace function rowq_citus\.(\w+)\(")
 _CALLER = "    perform rowq_citus.require_caller();\n"
 _ERRORS = {"RQ706", "RQ711"}
-"""What a wrapper refuses beside what its routine does: a wrong node, and a call of Citus itself."""
+"""A wrapper's own errors: a wrong node, and a call by Citus."""
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """How a routine is answered on several nodes.
+class Forwarded:
+    """How several nodes answer a routine.
 
     Attributes:
         routine: the routine as PostgreSQL has it.
-        by_name: whether a call with the name of a queue goes to the node of this queue.
-        by_node: what nodes.toml says of a call for every node; None where there is none.
-        why_here: why the node that is asked answers by itself; empty where it does not.
-        is_read: whether it may be done for a queue whose name belongs to another node.
+        by_name: whether a call with a queue's name goes to its node.
+        by_node: the entry of nodes.toml if every node answers, or None.
+        why_here: why the connected node answers, or empty.
+        is_read: whether it is allowed for another node's queue.
     """
 
     routine: Routine
@@ -82,14 +82,14 @@ class Carried:
     why_here: str
     is_read: bool
 
-    def carrier(self, prefix: str) -> str:
-        """Return the name of one of its functions in the schema rowq_citus."""
+    def forwarder(self, prefix: str) -> str:
+        """Return the name of a function of the schema rowq_citus."""
         return f"{prefix}_{self.routine.name}_{number()}"
 
 
 @cache
 def number() -> int:
-    """Return the number of the newest migration, which the names of carriers end with."""
+    """Return the newest migration's number, with which forwarders' names end."""
     return number_of(migration_files(migrations_directory() / _ENGINE)[-1])
 
 
@@ -98,15 +98,15 @@ def _nodes() -> dict[str, Any]:
     return tomllib.loads((HERE / "nodes.toml").read_text(encoding="utf-8"))
 
 
-def carried(routine: Routine, nodes: Mapping[str, str]) -> Carried:
-    """Return how a routine is answered on several nodes.
+def forwarded(routine: Routine, nodes: Mapping[str, str]) -> Forwarded:
+    """Return how several nodes answer a routine.
 
     Args:
         routine: the routine as PostgreSQL has it.
-        nodes: what nodes.toml says of it.
+        nodes: its entry of nodes.toml.
 
     Raises:
-        ValueError: nodes.toml leaves open which node is asked.
+        ValueError: nodes.toml does not specify the node.
     """
     first = routine.parameters[0] if routine.parameters else None
     has_queue = first is not None and first.name == _QUEUE
@@ -116,8 +116,8 @@ def carried(routine: Routine, nodes: Mapping[str, str]) -> Carried:
     if not is_decided or (may_be_null and asked is None):
         raise ValueError(f"nodes.toml does not say which node answers {routine.name}")
     if has_queue and asked == "each" and not may_be_null:
-        raise ValueError(f"{routine.name} goes to the node of its queue, and cannot ask each")
-    return Carried(
+        raise ValueError(f"{routine.name} goes to its queue's node and cannot ask each")
+    return Forwarded(
         routine=routine,
         by_name=has_queue and asked != "here",
         by_node=nodes if asked == "each" else None,
@@ -126,38 +126,38 @@ def carried(routine: Routine, nodes: Mapping[str, str]) -> Carried:
     )
 
 
-def every() -> list[Carried]:
+def every() -> list[Forwarded]:
     """Return all routines of PostgreSQL, in the contract's order."""
     routines = load_contract().of(_ENGINE)
     names = [name for name in raw_contract()["routine"] if name in routines]
-    return [carried(routines[name], _nodes().get(name, {})) for name in names]
+    return [forwarded(routines[name], _nodes().get(name, {})) for name in names]
 
 
-def _moved() -> list[Carried]:
+def _moved() -> list[Forwarded]:
     return [one for one in every() if not one.why_here]
 
 
 @cache
 def script(name: str) -> str:
-    """Return the whole text of a script, such as route.sql."""
+    """Return the text of a script, such as route.sql."""
     return filled(read(HERE / name), _FILLED)
 
 
 @cache
-def carriers() -> tuple[str, ...]:
-    """Return the names of the functions of the schema rowq_citus."""
-    made = _CARRIER.findall(script("carry.sql") + script("distribute.sql"))
+def forwarders() -> tuple[str, ...]:
+    """Return the names of rowq_citus' functions."""
+    made = _FORWARDER.findall(script("forward.sql") + script("distribute.sql"))
     return tuple(dict.fromkeys(made))
 
 
 @cache
 def wrappers() -> dict[str, str]:
-    """Return the text of each wrapper, as a file of its own would have it."""
+    """Return each wrapper's text by file name."""
     return {f"citus/{one.routine.name}.sql": _wrapper(one) for one in _moved()}
 
 
 def signatures() -> dict[str, tuple[str, str]]:
-    """Return parameters and columns of each wrapper, as the catalog of PostgreSQL tells them."""
+    """Return each wrapper's parameters and columns as in PostgreSQL's catalog."""
     return {
         one.routine.name: (
             ", ".join(_types_of_inputs(one.routine)),
@@ -168,7 +168,7 @@ def signatures() -> dict[str, tuple[str, str]]:
 
 
 def write_scripts(folder: Path = BUILT) -> list[Path]:
-    """Write all scripts into a folder, and the table of who answers into README.md."""
+    """Write all scripts into a folder and the table of answering nodes into README.md."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / path.name for path in sorted(HERE.glob("*.sql"))]
     for path in paths:
@@ -178,7 +178,7 @@ def write_scripts(folder: Path = BUILT) -> list[Path]:
 
 
 def _answers() -> str:
-    """Return the table of who answers which call."""
+    """Return the table of answering nodes."""
     said: dict[str, list[str]] = {}
     for one in every():
         said.setdefault(_in_words(one), []).append(f"`{one.routine.name}`")
@@ -186,7 +186,7 @@ def _answers() -> str:
     return f"\n| Who answers | Routines |\n| --- | --- |\n{rows}\n"
 
 
-def _in_words(one: Carried) -> str:
+def _in_words(one: Forwarded) -> str:
     if one.why_here:
         return f"the node that is asked: {one.why_here}"
     words = ["the node of its queue"] if one.by_name else []
@@ -200,19 +200,19 @@ def _in_words(one: Carried) -> str:
     return "; ".join(words)
 
 
-def _carrier_texts() -> str:
-    return "\n".join(text for one in _moved() for text in _carriers(one))
+def _forwarder_texts() -> str:
+    return "\n".join(text for one in _moved() for text in _forwarders(one))
 
 
-def _names_of_carriers() -> str:
-    """Return the names of all functions that carry.sql makes: those written by hand come first."""
-    by_hand = _CARRIER.findall((HERE / "carry.sql").read_text(encoding="utf-8"))
-    return _quoted_names([*sorted(by_hand), *_CARRIER.findall(_carrier_texts())])
+def _names_of_forwarders() -> str:
+    """Return the names of forward.sql's functions, the handwritten ones first."""
+    by_hand = _FORWARDER.findall((HERE / "forward.sql").read_text(encoding="utf-8"))
+    return _quoted_names([*sorted(by_hand), *_FORWARDER.findall(_forwarder_texts())])
 
 
 def _names_of_distributed() -> str:
-    """Return the names of those that Citus carries."""
-    names = _CARRIER.findall(_carrier_texts())
+    """Return the names of the distributed functions."""
+    names = _FORWARDER.findall(_forwarder_texts())
     return _quoted_names([name for name in names if name.startswith(("at_", "on_"))])
 
 
@@ -258,15 +258,15 @@ def _function(inputs: str, columns: str, settings: Sequence[str], body: str) -> 
 
 
 def _helper(
-    one: Carried,
+    one: Forwarded,
     prefix: str,
     purpose: str,
     settings: Sequence[str],
     first: Sequence[str],
     body: str,
 ) -> str:
-    """Return a function of rowq_citus, without defaults; `first` are parameters before the rest."""
-    name = one.carrier(prefix)
+    """Return a function of rowq_citus without defaults; `first` are its first parameters."""
+    name = one.forwarder(prefix)
     inputs = [*first, *_types_of_inputs(one.routine)]
     return _function(
         _listed(f"create or replace function rowq_citus.{name}", inputs),
@@ -276,49 +276,49 @@ def _helper(
     )
 
 
-def _carriers(one: Carried) -> Iterator[str]:
+def _forwarders(one: Forwarded) -> Iterator[str]:
     name, inputs = one.routine.name, _inputs(one.routine)
-    carrier = one.carrier("at")
+    forwarder = one.forwarder("at")
     as_other = ("security definer", _PINNED, _PLANNED)
-    on_node = (_PINNED, "set rowq.here = 'carried'")
+    on_node = (_PINNED, "set rowq.here = 'forwarded'")
     itself = _itself(one, "    ")
     if one.by_name:
-        to_node = _query(one, f"rowq_citus.{carrier}", inputs, "        ")
+        to_node = _query(one, f"rowq_citus.{forwarder}", inputs, "        ")
         yield _helper(
-            one, "at", f"{name}, carried to the node that the queue's name belongs to.",
+            one, "at", f"Call {name} on the queue's node.",
             on_node, (),
             f"begin\n    perform rowq_citus.require_arrival(p_queue_name);\n{itself}end;\n",
         )  # fmt: skip
-        # A null would end the server: Citus reads the value that it distributes by.
+        # A null would crash the server: Citus reads the distribution value.
         yield _helper(
-            one, "to", f"Call {carrier} as who may connect to the nodes; never with a null name.",
+            one, "to", f"Call {forwarder} as rowq_citus; never with a null name.",
             as_other, (),
             f"begin\n{_CALLER}    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
         )  # fmt: skip
     if one.by_node is not None:
         yield _helper(
-            one, "on", f"{name}, carried to the node that a key belongs to.",
+            one, "on", f"Call {name} on the node of a key.",
             on_node, ("p_node_key text", "p_node_groups integer[]"),
             "begin\n    perform rowq_citus.require_node(p_node_key, p_node_groups);\n"
             f"{itself}end;\n",
         )  # fmt: skip
         yield _helper(
-            one, "each", f"Call {one.carrier('on')} for every node, as who may connect to it.",
+            one, "each", f"Call {one.forwarder('on')} for every node as rowq_citus.",
             as_other, (), _each(one, one.by_node),
         )  # fmt: skip
 
 
 def _query(
-    one: Carried,
+    one: Forwarded,
     called: str,
     inputs: Sequence[str],
     indent: str,
     said: Mapping[str, str] | None = None,
     more: Iterable[str] = (),
 ) -> str:
-    """Return the statement that returns what a function does.
+    """Return the statement that returns a function's rows.
 
-    said: by column, what is returned in its place. more: clauses behind the call.
+    said: replacement expressions by column. more: clauses after the call.
     """
     columns = [(said or {}).get(name, f"r.{name}") for name in _columns(one.routine)]
     source = _listed(f"from {called}", inputs, " r")
@@ -326,16 +326,16 @@ def _query(
     return textwrap.indent("\n".join(lines) + ";\n", indent)
 
 
-def _itself(one: Carried, indent: str) -> str:
+def _itself(one: Forwarded, indent: str) -> str:
     """Return the statement that calls a routine on this node.
 
-    By name, so that it meets the routine of a later release, too.
+    Name the arguments, so that it also fits a later release's routine.
     """
     named = [f"{word} => {word}" for word in _inputs(one.routine)]
     return _query(one, f"rowq_node.{one.routine.name}", named, indent)
 
 
-def _each(one: Carried, nodes: Mapping[str, str]) -> str:
+def _each(one: Forwarded, nodes: Mapping[str, str]) -> str:
     away = nodes.get("when_away")
     indent = "            " if away else "        "
     inputs = ["v_node_key", "v_groups", *_inputs(one.routine)]
@@ -343,7 +343,7 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     said = (
         {says_node: f"pg_catalog.concat(v_node_name, ': ', r.{says_node})"} if says_node else None
     )
-    inner = _query(one, f"rowq_citus.{one.carrier('on')}", inputs, indent, said)
+    inner = _query(one, f"rowq_citus.{one.forwarder('on')}", inputs, indent, said)
     if away:
         states = " or ".join(f"sqlstate '{state}'" for state in _IS_AWAY)
         inner = (
@@ -368,7 +368,7 @@ def _move(routine: Routine) -> str:
     return _listed(f"alter function rowq.{routine.name}", types, " set schema rowq_node;") + "\n"
 
 
-def _wrapper(one: Carried) -> str:
+def _wrapper(one: Forwarded) -> str:
     routine = one.routine
     inputs = [
         f"{name}{'' if one.default is None else f' default {one.default}'}"
@@ -382,15 +382,15 @@ def _wrapper(one: Carried) -> str:
     )
 
 
-def _header(one: Carried) -> str:
+def _header(one: Forwarded) -> str:
     routine = one.routine
-    where = "carried to the node of the queue" if one.by_name else "every node is asked"
+    where = "forwarded to the queue's node" if one.by_name else "calls every node"
     fields = {
         "routine": routine.name,
         "version": "1",
         "purpose": routine.purpose,
         "promise": " ".join(routine.promises) or "none",
-        "locks": f"as rowq_node.{routine.name}, on the node that does it",
+        "locks": f"as rowq_node.{routine.name}, on the answering node",
         "commits": "never; the caller owns the transaction",
         "errors": " ".join(sorted({*routine.errors, *_ERRORS})),
         "differs": where,
@@ -398,12 +398,12 @@ def _header(one: Carried) -> str:
     return "".join(f"-- {name:9} {text}\n" for name, text in fields.items())
 
 
-def _choice(one: Carried) -> str:
-    """Return the body of a wrapper: itself, every node, or the node of the queue."""
+def _choice(one: Forwarded) -> str:
+    """Return a wrapper's body: call this node, every node, or the queue's node."""
     inputs = _inputs(one.routine)
     itself = _itself(one, "        ")
-    to_node = _query(one, f"rowq_citus.{one.carrier('to')}", inputs, "        ")
-    is_here = "current_setting('rowq.here', true) in ('on', 'carried')"
+    to_node = _query(one, f"rowq_citus.{one.forwarder('to')}", inputs, "        ")
+    is_here = "current_setting('rowq.here', true) in ('on', 'forwarded')"
     if not one.is_read and one.by_name:
         itself = f"        perform rowq_citus.require_own(p_queue_name);\n{itself}"
     elif not one.is_read:
@@ -418,7 +418,7 @@ def _choice(one: Carried) -> str:
             f"    else\n{to_node}    end if;\nend;\n"
         )
     more = _together(one.by_node)
-    each = _query(one, f"rowq_citus.{one.carrier('each')}", inputs, "        ", None, more)
+    each = _query(one, f"rowq_citus.{one.forwarder('each')}", inputs, "        ", None, more)
     if not one.by_name:
         return f"begin\n    if {is_here} then\n{itself}    else\n{each}    end if;\nend;\n"
     return (
@@ -428,23 +428,23 @@ def _choice(one: Carried) -> str:
 
 
 def _together(nodes: Mapping[str, str]) -> Iterator[str]:
-    """Yield what puts the rows of all nodes in order, and limits them."""
+    """Yield the clauses that order and limit all nodes' rows."""
     if order := nodes.get("order"):
         yield "order by " + ", ".join(f"r.{word}" for word in order.split(", "))
     if most := nodes.get("most"):
-        # Ids of several nodes may be equal, so the next page begins behind all of them. What is out
-        # of range is refused by the first node.
+        # Ids of several nodes may be equal, so the next page begins after all of them. The first
+        # node refuses a value out of range.
         yield f"fetch first (greatest(coalesce(p_{most}, 1), 1)) rows with ties"
 
 
 _FILLED: dict[str, Callable[[], str]] = {
-    "carriers": _carrier_texts,
+    "forwarders": _forwarder_texts,
     "wrappers": lambda: "\n".join(_wrapper(one) for one in _moved()),
     "moves": lambda: "".join(_move(one.routine) for one in _moved()),
     "routines": _names_of_routines,
-    "carrier_names": _names_of_carriers,
+    "forwarder_names": _names_of_forwarders,
     "distributed_names": _names_of_distributed,
 }
-"""By the name of a place in a script, what returns its text."""
+"""Functions that return a script's placeholder text, by name."""
 GENERATED: Parts = {"answers": _answers}
-"""The same of the parts of README.md."""
+"""The same for README.md."""

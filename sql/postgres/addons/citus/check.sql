@@ -1,16 +1,15 @@
--- What is refused on a node of a cluster: schemas and functions that rowq has not made, a role
--- rowq_citus that may do more than carry calls, and what would go on to ask one node alone. This
--- script changes nothing. It runs on every node before anything is changed on any, as a superuser,
--- and then first in each transaction that changes a node.
+-- Refuse foreign schemas and functions, a role rowq_citus with other rights, and objects that would
+-- keep calling one node. This script changes nothing. Run it as a superuser on every node before
+-- any change, and first in each transaction that changes a node.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- What somebody has put into these schemas would be given to rowq's roles, and run with their
--- rights. A node that was added to a cluster has got the schema rowq_citus from Citus.
+-- A foreign object in these schemas would be granted to rowq's roles and run with their rights.
+-- Citus creates the schema rowq_citus on a node that is added to a cluster.
 do $$
 declare
-    v_carried constant text[] := array[
+    v_forwarded constant text[] := array[
         {{ routines }}
     ];
     v_owner   constant oid := coalesce(
@@ -28,10 +27,10 @@ begin
        or n.nspname = 'rowq_aside'
     limit 1;
     if found then
-        raise exception 'RQ802 foreign_schema: database % has a schema % that rowq did not make',
+        raise exception 'RQ802 foreign_schema: database % has a schema % that rowq did not create',
             current_database(), v_schema
             using errcode = 'RQ802', hint = format(
-                'It was left alone. Drop it, or give it another name: alter schema %I rename to '
+                'It was not changed. Drop it, or rename it: alter schema %I rename to '
                 '...;', v_schema);
     end if;
 
@@ -48,9 +47,9 @@ begin
       and d.classid <> 'pg_default_acl'::regclass
       and not coalesce(
           case n.nspname
-              when 'rowq_node' then p.proowner = v_owner and p.proname = any (v_carried)
-              -- Nobody but a superuser can have made what belongs to a role that may create in no
-              -- schema, and shards of the table are in its schema, too.
+              when 'rowq_node' then p.proowner = v_owner and p.proname = any (v_forwarded)
+              -- Only a superuser can have created objects of a role without create rights; the
+              -- table's shards are in its schema too.
               else p.proowner in (to_regrole('rowq_citus'), v_owner)
                   or c.relname ~ '^route(_[0-9]+)?$' and (
                       select r.rolsuper from pg_roles r where r.oid = c.relowner
@@ -58,15 +57,15 @@ begin
           end, false)
     limit 1;
     if found then
-        raise exception 'RQ802 foreign_schema: %, and rowq did not make it', v_what
-            using errcode = 'RQ802', hint = 'Find out who made it, and move it to another schema '
+        raise exception 'RQ802 foreign_schema: %, and rowq did not create it', v_what
+            using errcode = 'RQ802', hint = 'Move it to another schema '
                 'or drop it.';
     end if;
 end;
 $$;
 
--- Who can log in as rowq_citus, or act as it, can do what rowq_admin can; what the role can do
--- beside that, whoever carries a call could.
+-- A user who can act as rowq_citus can do what rowq_admin can; every caller could use other rights
+-- of the role.
 do $$
 declare
     v_role   constant oid := to_regrole('rowq_citus');
@@ -80,7 +79,7 @@ begin
             d.deptype,
             b.datname is null or b.datname = current_database() as is_near,
             d.classid = 'pg_proc'::regclass and coalesce(n.nspname = 'rowq_citus', true)
-                as is_carrier,
+                as is_forwarder,
             case
                 when b.datname is null or b.datname = current_database()
                     then pg_describe_object(d.classid, d.objid, 0)
@@ -99,7 +98,7 @@ begin
     fault (place, why, remedy) as (
         select
             1,
-            'may do more than carry calls',
+            'may do more than forward calls',
             'alter role rowq_citus nosuperuser nocreaterole nocreatedb noreplication nobypassrls;'
         from pg_roles r
         where r.oid = v_role
@@ -112,7 +111,7 @@ begin
         join pg_roles g on g.oid = m.roleid
         where m.member = v_role
         union all
-        select 3, format('is there already, and %I can act as it', g.rolname),
+        select 3, format('exists, and %I can act as it', g.rolname),
                format('revoke rowq_citus from %I;', g.rolname)
         from pg_auth_members m
         join pg_roles g on g.oid = m.member
@@ -122,10 +121,10 @@ begin
         select 4, 'owns ' || o.name, 'reassign owned by rowq_citus to ...; in that database.'
         from object o
         where o.deptype = 'o'
-          and not o.is_carrier
+          and not o.is_forwarder
         union all
-        -- Its rights in other databases are looked at there.
-        select 5, 'has rights on ' || o.name, 'revoke what it has there; \dp and \df+ show it.'
+        -- Its rights in other databases are checked there.
+        select 5, 'has rights on ' || o.name, 'revoke these rights; \dp and \df+ show them.'
         from object o
         left join pg_proc p on o.classid = 'pg_proc'::regclass and p.oid = o.objid
         left join pg_class c on o.classid = 'pg_class'::regclass and c.oid = o.objid
@@ -147,13 +146,13 @@ begin
           and a.grantee = v_role
           and a.privilege_type = 'CREATE'
         union all
-        -- A password is right where calls between nodes need one; then functions are there.
-        select 6, 'is there already with a password, and carries no calls yet',
-               'alter role rowq_citus password null; and set another one after the installation.'
+        -- A password is allowed where calls between nodes need one: then the functions exist.
+        select 6, 'has a password but forwards no calls yet',
+               'alter role rowq_citus password null; and set a password after the installation.'
         from pg_authid a
         where a.oid = v_role
           and a.rolpassword is not null
-          and not exists (select from object o where o.deptype = 'o' and o.is_carrier)
+          and not exists (select from object o where o.deptype = 'o' and o.is_forwarder)
     )
     select f.why, f.remedy into v_why, v_remedy from fault f order by f.place, f.why limit 1;
     if found then
@@ -163,10 +162,10 @@ begin
 end;
 $$;
 
--- A view knows a routine by its number and not by its name, and the routine goes behind a wrapper.
+-- A view references a routine by its OID, and the wrapper is another object.
 do $$
 declare
-    v_carried constant text[] := array[
+    v_forwarded constant text[] := array[
         {{ routines }}
     ];
     v_what    text;
@@ -178,11 +177,11 @@ begin
     from pg_proc p
     join pg_depend d on d.refclassid = 'pg_proc'::regclass and d.refobjid = p.oid
     left join pg_rewrite w on d.classid = 'pg_rewrite'::regclass and w.oid = d.objid
-    where p.proname = any (v_carried)
+    where p.proname = any (v_forwarded)
       and p.pronamespace = coalesce(to_regnamespace('rowq_node'), to_regnamespace('rowq'));
     if v_what is not null then
-        raise exception 'RQ808 schema_in_use: % would ask this node alone', v_what
-            using errcode = 'RQ808', hint = 'Drop it, and create it again when calls are carried.';
+        raise exception 'RQ808 schema_in_use: % would call this node only', v_what
+            using errcode = 'RQ808', hint = 'Drop it, and create it again after calls are forwarded.';
     end if;
 end;
 $$;

@@ -1,18 +1,18 @@
--- What tells Citus where a call goes. This script runs on the coordinator, as a superuser and in
--- one transaction, after carry.sql has run on every node; then route.sql runs on every node. It
--- runs again after a node was added or taken away.
+-- Tell Citus where calls go. Run it on the coordinator as a superuser, in one transaction, after
+-- forward.sql on every node; route.sql on every node follows. Run it again after adding or removing
+-- a node.
 set local citus.enable_ddl_propagation = on;
 set local citus.multi_shard_modify_mode to 'sequential';
 set local citus.shard_replication_factor to 1;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- The table stays empty: it lends its hash to names. 64 shards are enough for as many nodes, and
--- for moving those to a new node to which no queue belongs yet. It has no colocation with tables of
--- others, so that nobody who moves those moves queues.
+-- The table stays empty: only its hash of names is used. 64 shards suffice for 64 nodes and for
+-- moving shards without queues to a new node. It is not colocated with other tables, so moving
+-- those moves no queue.
 do $$
 declare
-    v_carriers constant text[] := array[
+    v_forwarders constant text[] := array[
         {{ distributed_names }}
     ];
 begin
@@ -25,12 +25,12 @@ begin
             'rowq_citus.route', 'queue_name', colocate_with => 'none', shard_count => 64);
     end if;
 
-    -- Only a call that is forced to be carried is so inside of functions and transactions.
+    -- Without force_delegation, calls in functions and transactions are not forwarded.
     perform create_distributed_function(
         p.oid::regprocedure, p.proargnames[1], colocate_with => 'rowq_citus.route',
         force_delegation => true)
     from pg_proc p
     where p.pronamespace = 'rowq_citus'::regnamespace
-      and p.proname = any (v_carriers);
+      and p.proname = any (v_forwarders);
 end;
 $$;

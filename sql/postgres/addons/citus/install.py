@@ -1,12 +1,12 @@
-"""Installs, upgrades and removes what carries calls between the nodes of a Citus cluster.
+"""Install, upgrade and remove the forwarding of calls on a Citus cluster.
 
-An upgrade goes over all nodes three times: each is migrated and keeps the wrappers that it has;
-each gets the carriers of the release, beside those of the one before; each gets its wrappers. So a
-call that goes from any node to any other meets routines and carriers that it knows, and callers of
-what both releases have notice nothing. In the end the carriers of the release before go.
+An upgrade goes over all nodes three times: each is migrated and keeps its wrappers; each gets the
+new forwarders, next to the old ones; each gets its new wrappers. So every call between nodes finds
+the routines and forwarders that it needs, and callers notice nothing. Finally the old forwarders
+are dropped.
 
-A node changes in one transaction, and every step may be repeated: after a crash at any moment the
-same command goes on.
+A node changes in one transaction, and each step can be repeated: after a crash the same command
+continues.
 """
 
 import time
@@ -20,23 +20,23 @@ from rowq.tools.engines.postgres.install import Installer
 from rowq.tools.migrate.errors import MigrationBusy, RoutedDatabase, refusals
 from rowq.tools.migrate.release import Release, release_for
 from sql.postgres.addons.citus.build import script
-from sql.postgres.addons.citus.look import Found, before_install, before_removal, named
 from sql.postgres.addons.citus.nodes import (
     SAFE_PATH,
     Node,
-    carries,
+    forwards,
     nodes_of,
-    old_carriers,
+    old_forwarders,
     require_node,
     session_on,
 )
+from sql.postgres.addons.citus.preflight import Found, before_install, before_removal, named
 
-# Every node is installed by itself: its tables are its own, and Citus knows nothing of them.
+# Every node is installed alone: Citus does not know its tables.
 _BY_ITSELF = "set citus.enable_ddl_propagation to off"
 
 _NOW = "select pg_catalog.clock_timestamp()"
-# A call that began with a wrapper of the release before may still be about to use its carrier, also
-# one of a background worker, such as pg_cron's. Citus' daemon and autovacuum call nothing of ours.
+# A call of an old wrapper may still need its forwarder, also in a background worker such as
+# pg_cron's. Citus' daemon and autovacuum do not call rowq.
 _UNDER_WAY = """
     select count(*)
     from pg_catalog.pg_stat_activity a
@@ -47,7 +47,7 @@ _UNDER_WAY = """
       and a.xact_start < %s
 """
 _LOCK = "select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('rowq citus'))"
-# Whoever may connect can hold this lock.
+# Any user who can connect can hold this lock.
 _HOLDERS = """
     select concat('process ', l.pid, ' of ', coalesce(a.usename, 'somebody'))
     from pg_locks l
@@ -61,20 +61,20 @@ _HOLDERS = """
 """
 _PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
-_GOES_ON = "What was done stays. To go on, run install again"
-_GOES_ON_AWAY = "What was done stays. To go on, run remove again"
+_GOES_ON = "Finished steps stay. To continue, run install again"
+_GOES_ON_AWAY = "Finished steps stay. To continue, run remove again"
 Step = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledNode:
-    """What was done on a node.
+    """The changes on a node.
 
     Attributes:
         name: host and port.
-        applied: numbers of the migrations that were installed, in order.
-        installed: the number that the node has now.
-        notices: what was left out, and what to do about it.
+        applied: the installed migrations' numbers, in order.
+        installed: the node's number now.
+        notices: what was skipped, and what to do.
     """
 
     name: str
@@ -84,7 +84,7 @@ class InstalledNode:
 
 
 class _NodeInstaller(Installer):
-    """Installs on one node by itself, and can take all steps in one transaction."""
+    """An installer of one node that can put all steps into one transaction."""
 
     def __init__(self, node: Node, release: Release) -> None:
         self._node = node
@@ -101,14 +101,14 @@ class _NodeInstaller(Installer):
         super().use(driver_connection)
 
     def steps(self, target: int) -> tuple[int, ...]:
-        """Install what is missing up to `target` and return the numbers."""
+        """Install the missing migrations up to `target`; return their numbers."""
         applied: list[int] = []
         while (number := self.step_up(target)) is not None:
             applied.append(number)
         return tuple(applied)
 
     def behind_wrappers(self, target: int) -> tuple[int, ...]:
-        """Install what is missing while the wrappers are aside, or do nothing."""
+        """Install the missing migrations while the wrappers are aside, or do nothing."""
         with self.engine.transaction(self.connection):
             self._scripts("check.sql", "aside.sql")
             applied = self.steps(target)
@@ -116,7 +116,7 @@ class _NodeInstaller(Installer):
         return applied
 
     def in_one(self, *names: str) -> None:
-        """Run scripts in one transaction, after what refuses."""
+        """Run scripts in one transaction, after the checks."""
         with self.engine.transaction(self.connection):
             self._scripts("check.sql", *names)
 
@@ -128,7 +128,7 @@ class _NodeInstaller(Installer):
 
 @dataclass(slots=True)
 class _Upgrade:
-    """An installation or upgrade of all nodes, and what was done on each of them."""
+    """An installation or upgrade of all nodes, with the changes on each."""
 
     nodes: tuple[Node, ...]
     release: Release
@@ -137,19 +137,19 @@ class _Upgrade:
     notices: dict[str, list[str]] = field(default_factory=dict)
 
     def steps(self) -> Iterator[Step]:
-        """Yield the steps in their order; each may be repeated, and the next one comes after it."""
-        # The coordinator comes last, so that what it carries finds every node ready.
+        """Yield the steps in order; each can be repeated."""
+        # The coordinator comes last, so that its calls find every node ready.
         for node in reversed(self.nodes):
             yield partial(self._migrate, node)
         for node in self.nodes:
-            yield partial(self._run, node, "carry.sql", "rights.sql")
+            yield partial(self._run, node, "forward.sql", "rights.sql")
         yield partial(self._run, self.nodes[0], "distribute.sql")
         for node in reversed(self.nodes):
             yield partial(self._run, node, "aside.sql", "behind.sql", "route.sql", "rights.sql")
-        yield self._remove_carriers
+        yield self._remove_forwarders
 
     def installed(self) -> tuple[InstalledNode, ...]:
-        """Return what was done on each node."""
+        """Return the changes on each node."""
         return tuple(
             InstalledNode(
                 node.name,
@@ -163,7 +163,7 @@ class _Upgrade:
     def _migrate(self, node: Node) -> None:
         with named(node, _GOES_ON), _NodeInstaller(node, self.release) as installer:
             newest = self.release.newest
-            if self.found[node.name].carries:
+            if self.found[node.name].forwards:
                 self.applied[node.name] = installer.behind_wrappers(newest)
             else:
                 self.applied[node.name] = installer.steps(newest)
@@ -173,36 +173,35 @@ class _Upgrade:
         with named(node, _GOES_ON), _NodeInstaller(node, self.release) as installer:
             installer.in_one(*names)
 
-    def _remove_carriers(self) -> None:
-        """Remove the carriers of the release before, when no call uses them any more."""
-        if not any(_has_old_carriers(node) for node in self.nodes):
+    def _remove_forwarders(self) -> None:
+        """Remove the old forwarders when no call uses them."""
+        if not any(_has_old_forwarders(node) for node in self.nodes):
             return
         busy = [node.name for node in self.nodes if not _wait_for_calls(node)]
         if busy:
             self.notices.setdefault(self.nodes[0].name, []).append(
-                f"calls that began before the upgrade are still under way on {', '.join(busy)}:"
+                f"calls from before the upgrade are still running on {', '.join(busy)}:"
                 " run upgrade again when they have ended, to remove what they use"
             )
             return
         for node in self.nodes:
-            self._run(node, "uncarry.sql")
+            self._run(node, "unforward.sql")
 
 
 def install(url: str) -> tuple[InstalledNode, ...]:
-    """Install or upgrade rowq on all nodes of a cluster, and let calls go to the node of a queue.
+    """Install or upgrade rowq on all nodes of a cluster and forward calls to the queue's node.
 
-    Harmless when there is nothing to do; it is run again after a node was added. What can be
-    refused is, before any node is changed. After a crash at any moment it goes on.
+    It can be repeated; run it again after adding a node. All checks come before the first change.
+    After a crash it continues.
 
     Args:
         url: a superuser's URL of the coordinator.
 
     Raises:
-        RoutedDatabase: this is no coordinator of a cluster, or a node has a queue already that
-            calls would not reach.
-        MigrationBusy: somebody else is changing the cluster.
-        MigrationError: any other refusal, as of rowq.tools.migrate.migrate.
-        CannotConnect: a node could not be reached.
+        RoutedDatabase: this is not a cluster's coordinator, or calls would not reach an existing queue.
+        MigrationBusy: another command is changing the cluster.
+        MigrationError: another error of rowq.tools.migrate.migrate.
+        CannotConnect: a node cannot be reached.
     """
     with _alone(nodes_of(url)[0]):
         upgrade = begun(url)
@@ -212,31 +211,31 @@ def install(url: str) -> tuple[InstalledNode, ...]:
 
 
 def begun(url: str) -> _Upgrade:
-    """Return an installation or upgrade that nothing refuses, and none of whose steps is done."""
+    """Return a checked installation or upgrade, before its first step."""
     nodes = nodes_of(url)
     return _Upgrade(nodes, release_for("postgres"), before_install(nodes))
 
 
 def upgrade(url: str) -> tuple[InstalledNode, ...]:
-    """Do what install does, where calls are carried already.
+    """Do the same as install where calls are already forwarded.
 
     Raises:
-        RoutedDatabase: nothing is carried here yet, or as install.
+        RoutedDatabase: calls are not forwarded yet, or as install.
         MigrationError, CannotConnect: as install.
     """
-    if not any(_carries(node) for node in nodes_of(url)):
+    if not any(_forwards(node) for node in nodes_of(url)):
         raise RoutedDatabase(
-            f"{RoutedDatabase.number} routed_database: no call is carried between these nodes yet",
+            f"{RoutedDatabase.number} routed_database: calls are not forwarded between these nodes",
             "Run install.",
         )
     return install(url)
 
 
 def remove(url: str) -> tuple[str, ...]:
-    """Let every node answer for itself again, with all that is in it; return the nodes' names.
+    """Let each node answer for itself again, with all its data; return the nodes' names.
 
-    The empty table rowq_citus.route stays, so that a later installation finds queues where they
-    are. What can be refused is, before any node is changed.
+    The empty table rowq_citus.route stays, so that a later installation finds the queues. All
+    checks come before the first change.
 
     Args:
         url: a superuser's URL of the coordinator.
@@ -251,40 +250,40 @@ def remove(url: str) -> tuple[str, ...]:
         for node in reversed(nodes):
             with named(node, _GOES_ON_AWAY), _NodeInstaller(node, release) as installer:
                 installer.in_one("aside.sql", "unroute.sql")
-        # Citus drops on the coordinator, for all nodes, what it carries.
+        # Citus drops distributed functions on the coordinator for all nodes.
         for node in nodes:
             with named(node, _GOES_ON_AWAY), _NodeInstaller(node, release) as installer:
-                installer.in_one("uncarry.sql")
+                installer.in_one("unforward.sql")
     return tuple(node.name for node in nodes)
 
 
 @contextmanager
 def _alone(coordinator: Node) -> Iterator[None]:
-    """Let one of these commands at a time change a cluster; a lock ends with its session."""
+    """Lock the cluster against other commands; the lock ends with the session."""
     with session_on(coordinator) as connection:
         if not connection.execute(_LOCK).fetchone()[0]:
             holders = ", ".join(name for (name,) in connection.execute(_HOLDERS))
             raise MigrationBusy(
                 f"{MigrationBusy.number} migration_busy: another command changes the cluster:"
                 f" {holders or 'it has just ended'}",
-                "Try again when it has ended. If it is no command of this add-on:"
-                " pg_terminate_backend, on the coordinator.",
+                "Try again after it ends. If it is not a command of this add-on, use"
+                " pg_terminate_backend on the coordinator.",
             )
         yield
 
 
-def _carries(node: Node) -> bool:
+def _forwards(node: Node) -> bool:
     with named(node), session_on(node) as connection:
-        return carries(connection)
+        return forwards(connection)
 
 
-def _has_old_carriers(node: Node) -> bool:
+def _has_old_forwarders(node: Node) -> bool:
     with named(node), session_on(node) as connection:
-        return bool(old_carriers(connection))
+        return bool(old_forwarders(connection))
 
 
 def _wait_for_calls(node: Node) -> bool:
-    """Wait until the calls that are under way on a node have ended; return whether they have."""
+    """Wait for a node's running calls; return whether all ended."""
     give_up = time.monotonic() + _PATIENCE_SECONDS
     with named(node), session_on(node) as connection:
         now = connection.execute(_NOW).fetchone()[0]

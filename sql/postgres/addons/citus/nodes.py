@@ -1,4 +1,4 @@
-"""Which nodes a Citus cluster has, how each is reached, and where queues and calls go."""
+"""The nodes of a Citus cluster, their URLs, queues and maps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +10,11 @@ import psycopg
 from rowq.engines import engine_for_url
 from rowq.tools.engines.postgres.status import WRAPPED
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege, RoutedDatabase
-from sql.postgres.addons.citus.build import carriers
+from sql.postgres.addons.citus.build import forwarders
 
 SAFE_PATH = "set search_path = pg_catalog, pg_temp"
-"""Names are looked for in pg_catalog alone: anybody who may create in another schema could have
-made an operator there, which would run as the superuser whose session it is."""
+"""Resolve names in pg_catalog only: another user's operator would run with the superuser's
+rights."""
 
 _ADDRESS = {"host", "hostaddr", "port"}
 _CITUS = "select count(*) = 1 from pg_catalog.pg_extension where extname = 'citus'"
@@ -36,8 +36,7 @@ _OLD = """
       and p.proname operator(pg_catalog.<>) all (%s)
     order by p.proname
 """
-# A view that the owner has put in the table's place would run as the superuser whose session it is;
-# copy refuses a view.
+# A view in place of the table would run with the superuser's rights; copy refuses a view.
 _QUEUES = "copy rowq.queue (queue_name) to stdout"
 _PLACES = """
     select q.queue_name, p.groupid
@@ -60,9 +59,9 @@ class Node:
 
     Attributes:
         name: host and port, as the cluster knows them.
-        group: Citus' number of it; 0 is the coordinator.
-        is_synced: whether it knows what the coordinator knows, so that Citus carries calls to it.
-        url: how it is reached. It holds the password, if there is one, and is never shown.
+        group: Citus' group number; 0 is the coordinator.
+        is_synced: whether its metadata are in sync, so that Citus forwards calls to it.
+        url: its URL, which can hold a password and is never shown.
     """
 
     name: str
@@ -72,23 +71,23 @@ class Node:
 
     @property
     def is_coordinator(self) -> bool:
-        """Whether it is the node that knows all others."""
+        """Whether it is the coordinator."""
         return self.group == 0
 
 
 def nodes_of(url: str) -> tuple[Node, ...]:
     """Return all nodes of a cluster, the coordinator first.
 
-    The others are reached by their addresses in pg_dist_node, and by the user, the password and
-    the other parameters of the coordinator's URL.
+    The others' URLs have their addresses in pg_dist_node and the user, password and parameters of
+    the coordinator's URL.
 
     Args:
         url: a superuser's URL of the coordinator.
 
     Raises:
-        RoutedDatabase: this is no Citus cluster, not its coordinator, or a node is not active.
-        MissingPrivilege: the user is no superuser.
-        CannotConnect: the coordinator could not be reached.
+        RoutedDatabase: this is not a cluster's coordinator, or a node is not active.
+        MissingPrivilege: the user is not a superuser.
+        CannotConnect: the coordinator cannot be reached.
     """
     with session(url) as connection:
         if not _value(connection, _CITUS):
@@ -98,8 +97,8 @@ def nodes_of(url: str) -> tuple[Node, ...]:
             )
         if not _value(connection, _SUPERUSER):
             raise MissingPrivilege(
-                f"{MissingPrivilege.number} missing_privilege: this is for a superuser, who can"
-                " connect to every node"
+                f"{MissingPrivilege.number} missing_privilege: only a superuser can connect to"
+                " every node"
             )
         if _value(connection, _GROUP) != 0:
             raise RoutedDatabase(
@@ -131,12 +130,12 @@ def nodes_of(url: str) -> tuple[Node, ...]:
 
 
 def node_name(host: str, port: int) -> str:
-    """Return how a node is called in what people read."""
+    """Return a node's displayed name."""
     return f"{host}:{port}"
 
 
 def url_of(url: str, host: str, port: int) -> str:
-    """Return the URL of a coordinator for another node."""
+    """Return the coordinator's URL with another node's address."""
     before, _, query = url.partition("?")
     scheme, _, rest = before.partition("://")
     authority, slash, database = rest.partition("/")
@@ -151,10 +150,10 @@ def url_of(url: str, host: str, port: int) -> str:
 
 @contextmanager
 def session(url: str) -> Iterator[Any]:
-    """Open a session with a safe path on a node, in autocommit, and close it in the end.
+    """Open an autocommit session with a safe path on a node; close it at the end.
 
     Raises:
-        CannotConnect: the node could not be reached.
+        CannotConnect: the node cannot be reached.
     """
     engine = engine_for_url(url)
     connection = engine.connect(url)
@@ -167,11 +166,11 @@ def session(url: str) -> Iterator[Any]:
 
 @contextmanager
 def session_on(node: Node) -> Iterator[Any]:
-    """Open a session as `session` does, and see to it that it is on the node that is meant.
+    """Open a session like `session`, and check that it is on this node.
 
     Raises:
-        RoutedDatabase: another node has answered, as behind a pooler or an address that moved.
-        CannotConnect: the node could not be reached.
+        RoutedDatabase: another node answered, as behind a pooler or a moved address.
+        CannotConnect: the node cannot be reached.
     """
     with session(node.url) as connection:
         require_node(connection, node)
@@ -179,33 +178,33 @@ def session_on(node: Node) -> Iterator[Any]:
 
 
 def require_node(connection: Any, node: Node) -> None:
-    """Refuse a connection to another node than the one that is meant."""
+    """Refuse a connection to another node."""
     found = _value(connection, _HAS_GROUP) and _value(connection, _GROUP)
     if found is False or found != node.group:
         said = "no node of a cluster" if found is False else f"the node of group {found}"
         raise RoutedDatabase(
             f"{RoutedDatabase.number} routed_database: at {node.name} answers {said}, and that of"
             f" group {node.group} is meant",
-            "Correct its address by citus_update_node, or the options of the URL.",
+            "Correct its address with citus_update_node, or the URL's options.",
         )
 
 
-def carries(connection: Any) -> bool:
-    """Return whether a node carries calls to others, whatever the session's search_path is."""
+def forwards(connection: Any) -> bool:
+    """Return whether a node forwards calls, regardless of search_path."""
     return connection.execute(WRAPPED).fetchone() is not None
 
 
-def old_carriers(connection: Any) -> list[str]:
-    """Return the functions that carry calls of a release before."""
-    return [name for (name,) in connection.execute(_OLD, [list(carriers())])]
+def old_forwarders(connection: Any) -> list[str]:
+    """Return the forwarders of earlier releases."""
+    return [name for (name,) in connection.execute(_OLD, [list(forwarders())])]
 
 
 def queues_on(node: Node) -> list[str]:
-    """Return the names of the queues that a node has.
+    """Return the names of a node's queues.
 
     Raises:
-        ForeignSchema: rowq.queue is not the table that rowq made.
-        CannotConnect: the node could not be reached.
+        ForeignSchema: rowq.queue is not rowq's table.
+        CannotConnect: the node cannot be reached.
     """
     with session_on(node) as connection:
         try:
@@ -215,23 +214,22 @@ def queues_on(node: Node) -> list[str]:
         except psycopg.errors.WrongObjectType as error:
             raise ForeignSchema(
                 f"{ForeignSchema.number} foreign_schema: rowq.queue is not a table",
-                "Find out who has put something else in its place.",
+                "Drop what replaced it.",
             ) from error
 
 
 def misplaced(nodes: tuple[Node, ...], node: Node) -> dict[str, str]:
-    """Return the queues of a node that calls do not reach, and the nodes where these go.
+    """Return a node's queues that calls do not reach, with the nodes that calls go to.
 
     Args:
-        nodes: all nodes of the cluster, the coordinator first.
-        node: the node to look at.
+        nodes: all nodes of the cluster, the coordinator first. node: the node to check.
     """
     with session_on(nodes[0]) as connection:
         return misplaced_as_seen(connection, nodes, node)
 
 
 def misplaced_as_seen(connection: Any, nodes: tuple[Node, ...], node: Node) -> dict[str, str]:
-    """Return what misplaced does, as a transaction of the coordinator sees the places."""
+    """Return misplaced queues by the map in a coordinator's transaction."""
     found = connection.execute(_PLACES, [queues_on(node)]).fetchall()
     names = {one.group: one.name for one in nodes}
     return {
@@ -240,7 +238,7 @@ def misplaced_as_seen(connection: Any, nodes: tuple[Node, ...], node: Node) -> d
 
 
 def knows_the_same(coordinator: Node, node: Node) -> bool:
-    """Return whether a node carries calls to the same nodes as the coordinator."""
+    """Return whether a node has the same map as the coordinator."""
     known = []
     for one in (coordinator, node):
         with session_on(one) as connection:

@@ -1,20 +1,20 @@
--- Who may do what on a node of a cluster. This script ends each transaction that changes a node.
--- Nothing that default privileges give to somebody is left of them.
+-- Set owners and rights on a node of a cluster. This script ends each transaction that changes a
+-- node. It revokes what default privileges grant.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- A carrier that runs with the rights of rowq_citus is its own, and only rowq's owner may call it;
--- the others are the owner's, so that who acts as rowq_citus cannot change them. A wrapper has the
--- owner, the rights and the comment of its routine. Callers keep their rights on the routine, but
--- none on its schema, which rowq_citus and the owner may use.
+-- rowq_citus owns the forwarders that run with its rights, and only rowq's owner may call them; the
+-- owner owns the others, so a user acting as rowq_citus cannot change them. A wrapper has its
+-- routine's owner, rights and comment. Callers keep their rights on the routine but none on its
+-- schema.
 do $$
 declare
-    v_carried  constant text[] := array[
+    v_forwarded  constant text[] := array[
         {{ routines }}
     ];
-    v_carriers constant text[] := array[
-        {{ carrier_names }}
+    v_forwarders constant text[] := array[
+        {{ forwarder_names }}
     ];
     v_owner    constant text := (
         select quote_ident(r.rolname)
@@ -64,10 +64,10 @@ begin
                 null
             from pg_proc p
             where p.pronamespace = 'rowq_citus'::regnamespace
-              and p.proname = any (v_carriers)
+              and p.proname = any (v_forwarders)
             union all
-            -- A lock of maintain counts only if its session may call maintain, and on the node of a
-            -- queue this is a session of rowq_citus.
+            -- A lock of maintain counts only if its session may call maintain; on a queue's node
+            -- this is a session of rowq_citus.
             select
                 'function',
                 w.oid::regprocedure::text,
@@ -84,10 +84,10 @@ begin
                 and w.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', w.proname)
             where o.pronamespace = to_regnamespace('rowq_node')
               and w.pronamespace = 'rowq'::regnamespace
-              -- Without aside.sql a routine has the rights of when calls were first carried, and
-              -- its wrapper has got others since.
+              -- Without aside.sql a routine has its rights from before forwarding, while its
+              -- wrapper has the current ones.
               and current_setting('rowq.is_behind', true) = 'on'
-              and o.proname = any (v_carried)
+              and o.proname = any (v_forwarded)
         )
         select c.change
         from object o
@@ -131,7 +131,7 @@ begin
         select format('grant execute on function %s to rowq_citus', o.oid::regprocedure)
         from pg_proc o
         where o.pronamespace = to_regnamespace('rowq_node')
-          and o.proname = any (v_carried)
+          and o.proname = any (v_forwarded)
     loop
         execute v_change;
     end loop;

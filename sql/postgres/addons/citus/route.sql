@@ -1,10 +1,10 @@
--- Wrappers with the names of routines carry calls to the node that has the queue. This script runs
--- on every node, as a superuser, after behind.sql and in the same transaction, and after carry.sql
--- has run on all nodes and distribute.sql on the coordinator; then rights.sql. It may run again: a
--- wrapper whose parameters and columns are what they were stays the same object.
+-- Create wrappers with the routines' names that forward calls to the queue's node. Run it on every
+-- node as a superuser, after behind.sql in the same transaction, after forward.sql on all nodes and
+-- distribute.sql on the coordinator; rights.sql follows. It can be run again and keeps a wrapper
+-- with the same parameters and columns.
 --
--- A session that says "set rowq.here = 'on'" is answered by its own node alone. In a call that was
--- carried it is 'carried', which is the same for what the routine calls, and is for nobody to set.
+-- After "set rowq.here = 'on'", only the session's node answers. In a forwarded call it is
+-- 'forwarded', with the same effect on nested calls; users must not set that.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;

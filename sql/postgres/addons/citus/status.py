@@ -1,4 +1,4 @@
-"""Whether every node of a cluster has what it should have."""
+"""The state and the problems of a cluster's nodes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from rowq.tools.migrate import Status
 from rowq.tools.migrate.errors import MigrationError
 from rowq.tools.migrate.release import release_for
 from rowq.tools.migrate.status import status_by
-from sql.postgres.addons.citus.build import CARRIER, wrappers
+from sql.postgres.addons.citus.build import FORWARDER, wrappers
 from sql.postgres.addons.citus.nodes import (
     Node,
-    carries,
+    forwards,
     knows_the_same,
     misplaced,
     nodes_of,
-    old_carriers,
+    old_forwarders,
     queues_on,
     session,
     session_on,
@@ -27,15 +27,15 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """What is on a node.
+    """A node's state.
 
     Attributes:
         node: host and port.
         role: coordinator or worker.
-        installed: number of its newest migration, 0 for none.
-        carries: whether it carries calls to the node of their queue.
-        queues: how many queues it has.
-        problems: what is not as it should be, and what to do.
+        installed: its newest migration's number, or 0.
+        carries: whether it forwards calls to the queue's node.
+        queues: the number of its queues.
+        problems: differences from the expected state, and what to do.
     """
 
     node: str
@@ -47,41 +47,41 @@ class NodeStatus:
 
 
 class NodeLook(Inspection):
-    """What there is to see on a node whose routines are behind wrappers."""
+    """An inspection of a node with wrappers."""
 
     SCHEMAS = ("rowq", "rowq_node")
 
     def refuse_wrappers(self) -> None:
-        """Refuse nothing: this look knows wrappers."""
+        """Refuse nothing: this inspection knows wrappers."""
 
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return name and text of every routine in these files, and of every wrapper."""
+        """Return the texts of all routines in these files and of all wrappers, by name."""
         return super().shipped({**files, **wrappers()})
 
     def rights_of_others(self) -> tuple[str, ...]:
-        """Say who has rights without a role of rowq's, beside the role that carries calls."""
+        """List rights outside rowq's roles, except those of rowq_citus."""
         return tuple(
-            text for text in super().rights_of_others() if not text.startswith(f"role {CARRIER} ")
+            text for text in super().rights_of_others() if not text.startswith(f"role {FORWARDER} ")
         )
 
 
 def node_status(url: str) -> Status:
-    """Look at one node and change nothing; raises what rowq.tools.migrate.status raises."""
+    """Return a node's status; raise the errors of rowq.tools.migrate.status."""
     with session(url) as connection:
-        look = NodeLook(connection) if carries(connection) else Inspection(connection)
+        look = NodeLook(connection) if forwards(connection) else Inspection(connection)
         return status_by(look, release_for("postgres"))
 
 
 def cluster_status(url: str) -> tuple[NodeStatus, ...]:
-    """Look at all nodes of a cluster, the coordinator first, and change nothing.
+    """Return the state of all nodes of a cluster, the coordinator first.
 
     Args:
         url: a superuser's URL of the coordinator.
 
     Raises:
-        RoutedDatabase: this is no coordinator of a cluster.
-        MissingPrivilege: the user is no superuser.
-        CannotConnect: the coordinator could not be reached.
+        RoutedDatabase: this is not a cluster's coordinator.
+        MissingPrivilege: the user is not a superuser.
+        CannotConnect: the coordinator cannot be reached.
     """
     nodes = nodes_of(url)
     return tuple(_status(nodes, node) for node in nodes)
@@ -91,28 +91,28 @@ def _status(nodes: tuple[Node, ...], node: Node) -> NodeStatus:
     role = "coordinator" if node.is_coordinator else "worker"
     try:
         with session_on(node) as connection:
-            is_carrying = carries(connection)
-            is_mixed = is_carrying and bool(old_carriers(connection))
+            is_forwarding = forwards(connection)
+            is_mixed = is_forwarding and bool(old_forwarders(connection))
         found = node_status(node.url)
         if not found.installed:
             return NodeStatus(node.name, role, 0, False, 0, ("run install",))
         names = queues_on(node)
         problems = [f"newer: {id_}" for id_ in found.newer]
         if found.pending:
-            # Its wrappers are those of its release, and not of this one.
+            # Its wrappers are those of its own release.
             pending = ", ".join(map(str, found.pending))
             problems.append(f"pending: {pending}: run upgrade")
         else:
             problems += [f"{drift.routine} is {drift.problem}" for drift in found.drift]
             if is_mixed:
-                problems.append("has carriers of another release: run upgrade")
-        if is_carrying:
+                problems.append("has forwarders of another release: run upgrade")
+        if is_forwarding:
             problems += _places(nodes, node)
         else:
-            problems.append("carries no calls: run install")
+            problems.append("forwards no calls: run install")
     except (CannotConnect, MigrationError) as error:
         return NodeStatus(node.name, role, 0, False, 0, (" ".join(str(error).split()),))
-    return NodeStatus(node.name, role, found.installed, is_carrying, len(names), tuple(problems))
+    return NodeStatus(node.name, role, found.installed, is_forwarding, len(names), tuple(problems))
 
 
 def _places(nodes: tuple[Node, ...], node: Node) -> list[str]:
@@ -124,7 +124,7 @@ def _places(nodes: tuple[Node, ...], node: Node) -> list[str]:
     if len(lost) > _SHOWN:
         problems.append(f"and {len(lost) - _SHOWN} more such queues")
     if not node.is_synced:
-        problems.append("its metadata are not in sync: Citus carries no call to it (RQ706)")
+        problems.append("its metadata are not in sync: Citus forwards no calls to it (RQ706)")
     if not knows_the_same(nodes[0], node):
-        problems.append("it knows other places of queues than the coordinator, whose are right")
+        problems.append("its map of queues differs from the coordinator's")
     return problems

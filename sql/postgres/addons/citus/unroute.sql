@@ -1,6 +1,6 @@
--- The wrappers that aside.sql has put aside go for good, and each node answers for itself again.
--- This script runs on every node, as a superuser, after aside.sql and in the same transaction. What
--- depends on a wrapper, such as a view, stops it.
+-- Drop the wrappers of aside.sql, so that each node answers for itself again. Run it on every node
+-- as a superuser, after aside.sql in the same transaction. Objects that depend on a wrapper, such
+-- as a view, stop it.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;

@@ -55,7 +55,7 @@ def test_every_form_of_a_call_reaches_the_node_of_the_queue(
         session = open_node(node)
         session.execute("set citus.enable_ddl_propagation to off")
         session.execute(MADE)
-        # A plan that is kept has no value to carry a call by.
+        # A plan that is kept has no value to forward a call by.
         session.execute("prepare kept (text) as select * from rowq.enqueue($1, 'x')")
         for name in pair.values():
             for text in FORMS.values():
@@ -72,7 +72,7 @@ def test_every_form_of_a_call_reaches_the_node_of_the_queue(
         assert call_one(session, "queue_stats", queue_name=name).ready == sent[name]
 
 
-CARRIED = """
+FORWARDED = """
     select
         o.proname, o.oid::regprocedure::text,
         pg_get_function_arguments(o.oid) = pg_get_function_arguments(w.oid),
@@ -106,7 +106,7 @@ def test_a_wrapper_is_like_its_routine_on_every_node(
     nodes: tuple[Node, ...], open_node: Open
 ) -> None:
     for node in nodes:
-        rows = open_node(node).execute(CARRIED).fetchall()
+        rows = open_node(node).execute(FORWARDED).fetchall()
         assert len(rows) > 40
         assert [row for row in rows if not all(row[2:])] == [], node.name
 

@@ -1,6 +1,6 @@
 """Installing and upgrading a cluster: what is refused, what comes back, what callers notice.
 
-The next release, where a carried routine has one more parameter and column, is made up in a clone,
+The next release, where a forwarded routine has one more parameter and column, is made up in a clone,
 whose own add-on upgrades; callers know the one before only.
 """
 
@@ -237,7 +237,7 @@ def test_one_command_at_a_time_changes_a_cluster(empty_cluster: str) -> None:
 
 def test_what_is_refused_on_the_way_says_how_to_go_on(empty_cluster: str) -> None:
     steps = list(begun(empty_cluster).steps())
-    # As many nodes are migrated, and the last one is the last to get carriers.
+    # As many nodes are migrated, and the last one is the last to get forwarders.
     nodes = len(nodes_of(empty_cluster))
     for step in steps[: 2 * nodes - 1]:
         step()

@@ -9,7 +9,7 @@ import pytest
 
 from rowq.tools.doctor import examine
 from rowq.tools.migrate.errors import ForeignSchema
-from sql.postgres.addons.citus.build import CARRIER, carriers, every
+from sql.postgres.addons.citus.build import FORWARDER, every, forwarders
 from sql.postgres.addons.citus.install import install, remove
 from sql.postgres.addons.citus.nodes import Node, nodes_of, queues_on, session_on
 from sql.postgres.addons.citus.status import cluster_status
@@ -71,8 +71,8 @@ DEFAULTS = """
     """
 
 
-def carried() -> list[str]:
-    """Return the names of all routines that are carried."""
+def forwarded() -> list[str]:
+    """Return the names of all routines that are forwarded."""
     return [one.routine.name for one in every() if not one.why_here]
 
 
@@ -82,13 +82,13 @@ def test_roles_may_call_what_the_contract_says_on_every_node(
     contract = routines_of("postgres")
     due = {
         (f"rowq_{role}", name)
-        for name in carried()
+        for name in forwarded()
         for role in (*contract[name]["roles"], "admin")
         if f"rowq_{role}" in CALLERS
     }
     for node in nodes:
         session = open_node(node)
-        found = session.execute(ON_WRAPPERS, [[*CALLERS, "public"], carried()]).fetchall()
+        found = session.execute(ON_WRAPPERS, [[*CALLERS, "public"], forwarded()]).fetchall()
         assert set(found) == due, node.name
 
 
@@ -100,15 +100,15 @@ def test_nobody_but_our_roles_may_use_what_is_behind_the_wrappers(
         owners = session.execute(OWNERS).fetchall()
         definers = {name for schema, name, _, is_definer in owners if is_definer}
         assert {name: owner for schema, name, owner, _ in owners if schema == "rowq_citus"} == {
-            name: "rowq_citus" if name in definers else "rowq_owner" for name in carriers()
+            name: "rowq_citus" if name in definers else "rowq_owner" for name in forwarders()
         }
         assert {owner for schema, _, owner, _ in owners if schema == "rowq_node"} == {"rowq_owner"}
-        assert {name for schema, name, _, _ in owners if schema == "rowq_node"} == set(carried())
+        assert {name for schema, name, _, _ in owners if schema == "rowq_node"} == set(forwarded())
         given = set(session.execute(IN_OUR_SCHEMAS, {"more": "rowq_citus"}).fetchall())
         assert given == {
             *(
                 ("rowq_owner" if name in definers else "rowq_citus", "function", name, "EXECUTE")
-                for name in carriers()
+                for name in forwarders()
             ),
             ("rowq_citus", "schema", "rowq_citus", "USAGE"),
             ("rowq_citus", "schema", "rowq_node", "USAGE"),
@@ -149,8 +149,8 @@ def test_what_somebody_was_given_is_taken_back(empty_cluster: str, schema: str) 
 
 
 WRONG_ROLE = {
-    "alter role rowq_citus createrole": "may do more than carry calls",
-    "alter role rowq_citus replication": "may do more than carry calls",
+    "alter role rowq_citus createrole": "may do more than forward calls",
+    "alter role rowq_citus replication": "may do more than forward calls",
     "do $$ begin execute format("
     "'grant create on database %I to rowq_citus', current_database()); end $$": (
         "may create schemas"
@@ -189,7 +189,7 @@ def write(session: Connection, path: str, text: str) -> None:
 def is_asked(url: str) -> bool:
     """Return whether a server asks rowq_citus for its password."""
     try:
-        psycopg.connect(url, user=CARRIER).close()
+        psycopg.connect(url, user=FORWARDER).close()
     except psycopg.OperationalError as error:
         return "no password" in str(error)
     return False
@@ -244,7 +244,9 @@ def test_a_password_that_somebody_else_has_set_is_refused(empty_cluster: str) ->
             "select 1 from pg_shdepend where refobjid = 'rowq_citus'::regrole and deptype = 'o'"
         )
         if session.execute(is_used).fetchone():
-            pytest.skip("another database of this server carries calls; to run it: this file alone")
+            pytest.skip(
+                "another database of this server forwards calls; to run it: this file alone"
+            )
         can_log_in = "select rolcanlogin from pg_roles where rolname = 'rowq_citus'"
         assert session.execute(can_log_in).fetchone() == (False,)
         try:
@@ -255,7 +257,7 @@ def test_a_password_that_somebody_else_has_set_is_refused(empty_cluster: str) ->
         finally:
             session.execute("alter role rowq_citus password null")
     install(empty_cluster)
-    # Once calls are carried a password is the administrator's, who may need it between nodes.
+    # Once calls are forwarded a password is the administrator's, who may need it between nodes.
     with on_last(empty_cluster) as session:
         session.execute("alter role rowq_citus password 'ours'")
         try:

@@ -13,8 +13,8 @@ from sql.postgres.addons.citus.build import (
     GENERATED,
     HERE,
     README,
-    carried,
     every,
+    forwarded,
     script,
     signatures,
     wrappers,
@@ -28,7 +28,7 @@ from tests.helpers.calls import call, call_one, refused
 from tests.static.sources import HEADER_FIELDS, code_of, header, routines_of, words
 
 SCRIPTS = sorted(path.name for path in HERE.glob("*.sql"))
-CARRIED = [one for one in every() if not one.why_here]
+FORWARDED = [one for one in every() if not one.why_here]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -52,7 +52,7 @@ def test_the_scripts_for_psql_are_whole_and_the_page_has_today_s_table(tmp_path:
 
 
 def test_each_routine_that_is_carried_has_a_wrapper_with_a_header() -> None:
-    names = [one.routine.name for one in CARRIED]
+    names = [one.routine.name for one in FORWARDED]
     assert [f"citus/{name}.sql" for name in names] == list(wrappers())
     for name in names:
         fields = header(wrappers()[f"citus/{name}.sql"])
@@ -64,7 +64,7 @@ def test_each_routine_that_is_carried_has_a_wrapper_with_a_header() -> None:
 
 
 def test_no_wrapper_gives_a_null_name_to_citus() -> None:
-    for one in CARRIED:
+    for one in FORWARDED:
         text = code_of(wrappers()[f"citus/{one.routine.name}.sql"])
         if one.by_name:
             guard = "(?:if|elsif) p_queue_name is null (?:or .* )?then"
@@ -79,7 +79,7 @@ def test_no_wrapper_gives_a_null_name_to_citus() -> None:
 def test_a_routine_that_no_line_decides_is_refused(name: str, nodes: dict[str, str]) -> None:
     routine = load_contract().of("postgres")[name]
     with pytest.raises(ValueError, match=name):
-        carried(routine, nodes)
+        forwarded(routine, nodes)
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ def run(connection: Connection, *names: str) -> None:
 
 @pytest.fixture
 def alone(open_owner: Open) -> Connection:
-    """Return a session in a database whose calls are carried to itself."""
+    """Return a session in a database whose calls are forwarded to itself."""
     session = open_owner()
     is_superuser = "select rolsuper from pg_roles where rolname = current_user"
     if session.execute(is_superuser).fetchone() != (True,):
         pytest.skip(f"this account may not make roles' functions{TO_RUN}a superuser's URL")
-    run(session, "check.sql", "carry.sql", "rights.sql")
+    run(session, "check.sql", "forward.sql", "rights.sql")
     session.execute(ALONE)
     session.execute("alter function rowq_citus.nodes() owner to rowq_citus")
     return session
@@ -155,7 +155,7 @@ def test_what_was_routed_can_be_taken_back_with_the_rights_of_meanwhile(alone: C
     run(alone, *UNROUTED)
     run(alone, *UNROUTED)
     assert [row[:3] for row in alone.execute(CATALOG)] == [row[:3] for row in before]
-    run(alone, "check.sql", "carry.sql", *ROUTED[1:], "aside.sql", "unroute.sql")
+    run(alone, "check.sql", "forward.sql", *ROUTED[1:], "aside.sql", "unroute.sql")
     after = alone.execute(CATALOG).fetchall()
     assert [(*row[:3], *row[4:]) for row in after] == [(*row[:3], *row[4:]) for row in before]
 
@@ -165,7 +165,7 @@ def test_carriers_that_are_made_again_leave_the_rights_of_meanwhile(alone: Conne
     alone.execute("revoke execute on function rowq.peek(text, integer) from rowq_monitor")
     alone.execute("grant execute on function rowq.health() to rowq_producer")
     meanwhile = alone.execute(CATALOG).fetchall()
-    run(alone, "check.sql", "carry.sql", "rights.sql")
+    run(alone, "check.sql", "forward.sql", "rights.sql")
     assert alone.execute(CATALOG).fetchall() == meanwhile
     alone.execute(ALONE)
     run(alone, *ROUTED)

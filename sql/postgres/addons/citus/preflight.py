@@ -1,4 +1,4 @@
-"""What is refused before a node of a cluster is changed; looking changes nothing."""
+"""Checks of all nodes before any is changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from rowq.tools.migrate.errors import (
 from sql.postgres.addons.citus.build import script, signatures
 from sql.postgres.addons.citus.nodes import (
     Node,
-    carries,
+    forwards,
     misplaced_as_seen,
     queues_on,
     session_on,
@@ -52,20 +52,20 @@ _DEPENDENTS = r"""
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a node is like before it is changed.
+    """The state of a node before a change.
 
     Attributes:
-        installed: number of its newest migration, 0 for none.
-        carries: whether it carries calls to others.
+        installed: its newest migration's number, or 0.
+        forwards: whether it forwards calls to others.
     """
 
     installed: int
-    carries: bool
+    forwards: bool
 
 
 @contextmanager
 def named(node: Node, then: str = "") -> Iterator[None]:
-    """Let refusals in a block say which node they are about, and what to do then."""
+    """Add the node's name, and what to do next, to errors of a block."""
     try:
         yield
     except MigrationError as error:
@@ -79,14 +79,14 @@ def named(node: Node, then: str = "") -> Iterator[None]:
 
 
 def before_install(nodes: tuple[Node, ...]) -> dict[str, Found]:
-    """Look at all nodes before rowq is installed or upgraded on them; return what each is like.
+    """Check all nodes before an installation or upgrade; return their states.
 
     Args:
         nodes: the coordinator first.
 
     Raises:
-        MigrationError: a node would refuse, or its queues would not be reached.
-        CannotConnect: a node could not be reached.
+        MigrationError: a node would refuse, or calls would not reach its queues.
+        CannotConnect: a node cannot be reached.
     """
     found = {}
     for node in nodes:
@@ -97,18 +97,18 @@ def before_install(nodes: tuple[Node, ...]) -> dict[str, Found]:
 
 
 def before_removal(nodes: tuple[Node, ...]) -> None:
-    """Look at all nodes before each answers for itself again.
+    """Check all nodes before forwarding is removed.
 
     Raises:
         MigrationError: a node would refuse.
-        CannotConnect: a node could not be reached.
+        CannotConnect: a node cannot be reached.
     """
     for node in nodes:
         with named(node), session_on(node) as connection:
             _check(connection)
             for _, _, _, names in _dependents(connection):
                 raise SchemaInUse(
-                    f"{SchemaInUse.number} schema_in_use: {names} would ask this node alone",
+                    f"{SchemaInUse.number} schema_in_use: {names} would call this node only",
                     "Drop it, and create it again afterwards.",
                 )
 
@@ -117,26 +117,26 @@ def _before_install(node: Node) -> Found:
     found = node_status(node.url)
     if found.newer:
         raise SchemaNewer(
-            f"{SchemaNewer.number} schema_newer: it has migration {found.newer[-1]}, which this"
-            " rowq does not know",
+            f"{SchemaNewer.number} schema_newer: migration {found.newer[-1]} is unknown to this"
+            " rowq",
             "Use the rowq that installed it, or a newer one.",
         )
     missing = [drift.routine for drift in found.drift if drift.problem == "missing"]
     if missing and not found.pending:
         raise RoutedDatabase(
             f"{RoutedDatabase.number} routed_database: {', '.join(missing)} is missing",
-            "The add-on's status shows what else is not as it was installed.",
+            "The add-on's status lists all differences.",
         )
     with session_on(node) as connection:
         _check(connection)
         for name, parameters, columns, names in _dependents(connection):
             if signatures()[name] != (parameters, columns):
                 raise SchemaInUse(
-                    f"{SchemaInUse.number} schema_in_use: {names} uses {name}, which gets other"
-                    " parameters or columns",
+                    f"{SchemaInUse.number} schema_in_use: {names} uses {name}, whose parameters"
+                    " or columns change",
                     "Drop it, and create it again afterwards.",
                 )
-        return Found(found.installed, carries(connection))
+        return Found(found.installed, forwards(connection))
 
 
 def _check(connection: Any) -> None:
@@ -145,20 +145,20 @@ def _check(connection: Any) -> None:
 
 
 def _dependents(connection: Any) -> list[tuple[str, str, str, str]]:
-    """Return what depends on wrappers: name, parameters and columns of these, and its names."""
+    """Return wrappers with dependents: name, parameters, columns, names of the dependents."""
     rows = connection.execute(_DEPENDENTS, [list(signatures())]).fetchall()
     return [(name, parameters, columns, names) for name, parameters, columns, names in rows]
 
 
 def _refuse_misplaced(nodes: tuple[Node, ...], found: dict[str, Found]) -> None:
-    """Refuse to carry calls away from queues that a node has got before calls were carried."""
-    new = [node for node in nodes if found[node.name].installed and not found[node.name].carries]
+    """Refuse to forward calls away from queues created before forwarding."""
+    new = [node for node in nodes if found[node.name].installed and not found[node.name].forwards]
     if not any(queues_on(node) for node in new):
         return
     with session_on(nodes[0]) as connection:
         connection.execute("begin")
         if not connection.execute(_HAS_ROUTE).fetchone()[0]:
-            # Citus gives the same shards to the same nodes each time.
+            # Citus places the same shards on the same nodes each time.
             connection.execute(_SCHEMA)
             connection.execute(script("distribute.sql"))
         lost = {node.name: misplaced_as_seen(connection, nodes, node) for node in new}
@@ -168,6 +168,6 @@ def _refuse_misplaced(nodes: tuple[Node, ...], found: dict[str, Found]) -> None:
             raise RoutedDatabase(
                 f"{RoutedDatabase.number} routed_database: queue {name} is on {node.name}, and"
                 f" calls would go to {place}",
-                "Let it drain and drop it, and create it anew afterwards;"
-                f" {len(lost[node.name])} such queues are there.",
+                "Drain and drop it, and create it again afterwards;"
+                f" there are {len(lost[node.name])} such queues.",
             )

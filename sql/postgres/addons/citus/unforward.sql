@@ -1,22 +1,21 @@
--- Carriers that nobody calls any more go: those of the release before, when every node has the
--- wrappers of this one, and all where no call is carried. This script runs on the coordinator
--- first, because Citus drops there for all nodes what it carries, and then on every other node, as
--- a superuser, after check.sql and in the same transaction.
+-- Drop unused forwarders: those of the previous release after all nodes have the new wrappers, or
+-- all if no call is forwarded. Run it on the coordinator first, because Citus drops distributed
+-- functions there for all nodes, then on every other node, as a superuser, after check.sql in the
+-- same transaction.
 --
--- The empty table rowq_citus.route stays: it says where queues are found when calls are carried
--- again.
+-- The empty table rowq_citus.route stays, so a later installation finds the queues' nodes.
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
 do $$
 declare
-    v_carriers       constant text[] := array[
-        {{ carrier_names }}
+    v_forwarders       constant text[] := array[
+        {{ forwarder_names }}
     ];
     v_owner          constant oid := (
         select n.nspowner from pg_namespace n where n.nspname = 'rowq'
     );
-    v_is_carrying    constant boolean := to_regnamespace('rowq_node') is not null;
+    v_is_forwarding    constant boolean := to_regnamespace('rowq_node') is not null;
     v_is_coordinator boolean;
     v_change         text;
 begin
@@ -27,15 +26,15 @@ begin
         from pg_proc p
         where p.pronamespace = to_regnamespace('rowq_citus')
           and p.proowner in (to_regrole('rowq_citus'), v_owner)
-          and (not v_is_carrying or p.proname <> all (v_carriers))
+          and (not v_is_forwarding or p.proname <> all (v_forwarders))
     loop
         execute v_change;
     end loop;
-    if v_is_carrying or to_regrole('rowq_citus') is null then
+    if v_is_forwarding or to_regrole('rowq_citus') is null then
         return;
     end if;
 
-    -- Another database of this server may carry calls still.
+    -- Another database of this server may still forward calls.
     perform set_config('citus.enable_ddl_propagation', 'off', true);
     execute format('revoke connect on database %I from rowq_citus', current_database());
     if to_regnamespace('rowq_citus') is not null then

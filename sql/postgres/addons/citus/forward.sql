@@ -1,15 +1,15 @@
--- The functions that carry calls between the nodes of a Citus cluster, and the role that they run
--- as. This script runs on every node where rowq was installed, as a superuser, after check.sql and
--- before rights.sql in one transaction; then distribute.sql runs on the coordinator, and route.sql
--- on every node. It may run again, and leaves the functions of another release as they are.
+-- Create the functions that forward calls between the nodes of a Citus cluster, and their role. Run
+-- it on every node with rowq, as a superuser, between check.sql and rights.sql in one transaction;
+-- distribute.sql on the coordinator and route.sql on every node follow. It can be run again and
+-- keeps the functions of another release.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- Between nodes calls run as rowq_citus, so that rowq_owner need not log in anywhere. It may do
--- what rowq's routines do: let it log in from the other nodes alone. It owns what runs with its
--- rights, and nothing else: a caller may come to act as it, and to change what it owns (README.md).
--- So all that begins with to_ or each_ names types and functions by their schema.
+-- Calls between nodes run as rowq_citus, so rowq_owner needs no login. It may do what rowq's
+-- routines do: allow its login only from the other nodes. It owns only the functions that run with
+-- its rights, because a caller can act as it and change what it owns (README.md). So functions to_*
+-- and each_* qualify all names with their schema.
 do $$
 begin
     if to_regrole('rowq_citus') is null then
@@ -17,7 +17,7 @@ begin
             create role rowq_citus login;
         exception
             when duplicate_object or unique_violation then
-                null; -- Another database of this server has made it a moment ago.
+                null; -- Another database of this server has just created it.
         end;
     end if;
     if not (select r.rolcanlogin from pg_roles r where r.rolname = 'rowq_citus') then
@@ -25,14 +25,14 @@ begin
     end if;
     if to_regnamespace('rowq_citus') is null then
         create schema rowq_citus;
-        comment on schema rowq_citus is 'rowq message queue: what carries calls between nodes';
+        comment on schema rowq_citus is 'rowq message queue: functions that forward calls between nodes';
     end if;
 end;
 $$;
 
--- Where a call arrives is looked at on the node where it arrives: Citus runs a function where it is
--- called, without a word, while it does not carry calls to the node that it is for. Plans are kept,
--- though whoever carries a call has said otherwise: this runs with every call.
+-- Each node checks that calls for it arrive: Citus silently runs a function locally while it does
+-- not forward calls to the target node. Keep generic plans in spite of the caller's setting,
+-- because this runs with every call.
 create or replace function rowq_citus.is_here(p_name text)
 returns boolean
 language plpgsql
@@ -40,9 +40,9 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 -- routine   is_here
--- purpose   Whether a name belongs to this node, as far as this node knows.
+-- purpose   Return whether a name belongs to this node, by this node's metadata.
 declare
-    -- Inside of a query it would be called for each placement.
+    -- Within a query it would be called for each placement.
     v_shard constant bigint := get_shard_id_for_distribution_column('rowq_citus.route', p_name);
     v_place integer;
     v_here  integer;
@@ -59,12 +59,12 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   require_arrival
--- purpose   Refuse a call that runs on another node than the one that the queue's name belongs to.
+-- purpose   Refuse a call that does not run on the node of its queue.
 begin
     if not rowq_citus.is_here(p_queue_name) then
-        raise exception 'RQ706 wrong_node: the call has not reached the node that has queue %',
+        raise exception 'RQ706 wrong_node: the call did not reach the node of queue %',
             p_queue_name
-            using errcode = 'RQ706', hint = 'Try again. Citus carries no call to a node whose '
+            using errcode = 'RQ706', hint = 'Try again. Citus forwards no call to a node whose '
                 'metadata are not in sync (metadatasynced in pg_dist_node), which it mends by '
                 'itself.';
     end if;
@@ -77,13 +77,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   require_caller
--- purpose   Refuse a call that Citus makes on a node for a query over a table of its own.
+-- purpose   Refuse a call that Citus makes on a node for a query of a distributed table.
 begin
-    -- Each of its sessions there commits by itself: what one has done would stay when another one
-    -- fails, and it carries no call further.
+    -- Each of its sessions there commits alone: if one fails, the others' changes would stay. It
+    -- also forwards no call.
     if current_setting('application_name') like 'citus\_internal gpid=%' then
         raise exception 'RQ711 invalid_argument: Citus makes this call on the nodes of a table'
-            using errcode = 'RQ711', hint = 'Have it bring the rows to your session first: select '
+            using errcode = 'RQ711', hint = 'Read the rows into your session first: select '
                 '... from (select ... from your_table offset 0) t';
     end if;
 end;
@@ -95,15 +95,15 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   require_own
--- purpose   Refuse to change, in a session that is answered by its node alone, a queue of another.
+-- purpose   Refuse to change another node's queue in a session with rowq.here on.
 begin
-    -- A routine that was carried here may add to a queue of this node whose shard was moved: one
-    -- such queue must not fail publish and maintain for all others.
+    -- A forwarded routine may add to a queue here whose shard was moved: such a queue must not fail
+    -- publish and maintain for all others.
     if p_queue_name is not null
         and current_setting('rowq.here', true) = 'on'
         and not rowq_citus.is_here(p_queue_name)
     then
-        raise exception 'RQ711 invalid_argument: rowq.here is on, and queue % is for another node',
+        raise exception 'RQ711 invalid_argument: queue % is on another node, and rowq.here is on',
             p_queue_name
             using errcode = 'RQ711', hint = 'Run: reset rowq.here';
     end if;
@@ -117,7 +117,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 -- routine   groups
--- purpose   The nodes that names belong to, as far as this node knows, by Citus' numbers of them.
+-- purpose   Return Citus' group numbers of the nodes with names, by this node's metadata.
 begin
     return array(
         select distinct p.groupid
@@ -136,14 +136,14 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 -- routine   nodes
--- purpose   The nodes that names belong to, each with a name that belongs to it, and all of them.
+-- purpose   Return each node with names, with one of its names and all nodes' groups.
 declare
     v_groups constant integer[] := rowq_citus.groups();
     v_left   integer[] := v_groups;
     v_shard  bigint;
     v_group  integer;
 begin
-    -- Of 64 shards a node with one of them is met within some hundred names.
+    -- With 64 shards, a few hundred names reach every node.
     for v_number in 1..100000 loop
         exit when cardinality(v_left) = 0;
         v_shard := get_shard_id_for_distribution_column('rowq_citus.route', 'n' || v_number);
@@ -163,8 +163,8 @@ begin
         end if;
     end loop;
     if cardinality(v_left) > 0 or v_groups = '{}' then
-        raise exception 'RQ706 wrong_node: this node does not know all nodes that have queues'
-            using errcode = 'RQ706', hint = 'Look at pg_dist_node and pg_dist_placement.';
+        raise exception 'RQ706 wrong_node: this node does not know all nodes with queues'
+            using errcode = 'RQ706', hint = 'Check pg_dist_node and pg_dist_placement.';
     end if;
 end;
 $$;
@@ -175,15 +175,15 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   require_node
--- purpose   Refuse a call for every node that was carried to another one, or leaves one out.
+-- purpose   Refuse a call for all nodes that reached the wrong node or omits one.
 begin
     if not rowq_citus.is_here(p_node_key) or rowq_citus.groups() <> p_node_groups then
-        raise exception 'RQ706 wrong_node: the call for all nodes has not reached each of them once'
-            using errcode = 'RQ706', hint = 'Try again. Citus carries no call to a node whose '
+        raise exception 'RQ706 wrong_node: the call did not reach each node once'
+            using errcode = 'RQ706', hint = 'Try again. Citus forwards no call to a node whose '
                 'metadata are not in sync (metadatasynced in pg_dist_node), which it mends by '
                 'itself.';
     end if;
 end;
 $$;
 
-{{ carriers }}
+{{ forwarders }}
