@@ -47,7 +47,7 @@ MADE = """
 
 
 @pytest.mark.parametrize("is_together", [False, True], ids=["alone", "in a transaction"])
-def test_every_form_of_a_call_reaches_the_node_of_the_queue(
+def test_every_form_of_call_reaches_the_queues_node(
     nodes: tuple[Node, ...], open_node: Open, pair: dict[str, str], is_together: bool
 ) -> None:
     sent = dict.fromkeys(pair.values(), 0)
@@ -102,7 +102,7 @@ def started_at(connection: Connection) -> object:
     return connection.execute("select pg_postmaster_start_time()").fetchone()
 
 
-def test_a_wrapper_is_like_its_routine_on_every_node(
+def test_wrapper_equals_its_routine_on_every_node(
     nodes: tuple[Node, ...], open_node: Open
 ) -> None:
     for node in nodes:
@@ -111,7 +111,7 @@ def test_a_wrapper_is_like_its_routine_on_every_node(
         assert [row for row in rows if not all(row[2:])] == [], node.name
 
 
-def test_a_null_name_is_refused_by_a_living_server(
+def test_null_name_is_refused_without_a_crash(
     nodes: tuple[Node, ...], open_node: Open
 ) -> None:
     for node in nodes:
@@ -126,7 +126,7 @@ def test_a_null_name_is_refused_by_a_living_server(
         assert started_at(session) == before
 
 
-def test_the_numbers_of_a_queue_come_from_one_node(
+def test_ids_of_a_queue_come_from_one_node(
     nodes: tuple[Node, ...], open_node: Open, pair: dict[str, str]
 ) -> None:
     for name in pair.values():
@@ -144,7 +144,7 @@ def test_the_numbers_of_a_queue_come_from_one_node(
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
-def test_a_transaction_over_two_nodes_is_whole(
+def test_transaction_over_two_nodes_is_atomic(
     connection: Connection, pair: dict[str, str], is_kept: bool
 ) -> None:
     with suppress(psycopg.Rollback), connection.transaction():
@@ -156,7 +156,7 @@ def test_a_transaction_over_two_nodes_is_whole(
     assert ready == [int(is_kept)] * 2
 
 
-def test_a_topic_reaches_queues_on_every_node(
+def test_topic_reaches_queues_on_every_node(
     connection: Connection, nodes: tuple[Node, ...], open_node: Open, pair: dict[str, str]
 ) -> None:
     names = sorted(pair.values())
@@ -176,7 +176,7 @@ def test_a_topic_reaches_queues_on_every_node(
         call_one(connection, "unbind_topic", queue_name=name, topic_pattern=f"t.{names[0]}")
 
 
-def test_a_call_without_a_name_asks_every_node(
+def test_call_without_a_name_calls_every_node(
     nodes: tuple[Node, ...], open_node: Open, pair: dict[str, str]
 ) -> None:
     for node in nodes:
@@ -190,7 +190,7 @@ def test_a_call_without_a_name_asks_every_node(
         assert not alone & {row.queue_name for row in call(session, "queue_stats")}
 
 
-def test_a_listing_of_claims_misses_none_between_pages(
+def test_list_claims_misses_none_between_pages(
     connection: Connection, pair: dict[str, str]
 ) -> None:
     for name in pair.values():
@@ -226,7 +226,7 @@ def test_waiting_works_on_every_node(
                     queue.wait_for_result("nowhere", 1, wait_seconds=0)
 
 
-def test_callers_have_the_rights_on_routines_and_no_others(
+def test_callers_have_rights_on_routines_only(
     routed_url: str, nodes: tuple[Node, ...], pair: dict[str, str]
 ) -> None:
     name = next(iter(pair.values()))
@@ -244,20 +244,20 @@ def test_callers_have_the_rights_on_routines_and_no_others(
                     session.execute(text)
 
 
-def test_a_role_that_carries_calls_reads_no_table(connection: Connection) -> None:
+def test_forwarding_role_reads_no_table(connection: Connection) -> None:
     connection.execute("set session authorization rowq_citus")
     for text in ("table rowq.queue", "table rowq.message", "create table rowq_citus.mine ()"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute(text)
 
 
-def test_status_finds_nothing_wrong(routed_url: str, nodes: tuple[Node, ...]) -> None:
+def test_status_of_a_cluster_lists_no_problem(routed_url: str, nodes: tuple[Node, ...]) -> None:
     found = cluster_status(routed_url)
     assert [one.problems for one in found] == [()] * len(nodes)
     assert all(one.carries for one in found)
 
 
-def test_a_changed_wrapper_is_found(empty_cluster: str) -> None:
+def test_status_names_a_changed_wrapper(empty_cluster: str) -> None:
     install(empty_cluster)
     with psycopg.connect(empty_cluster, autocommit=True) as session:
         session.execute("set citus.enable_ddl_propagation to off")
@@ -268,14 +268,14 @@ def test_a_changed_wrapper_is_found(empty_cluster: str) -> None:
     assert problems == ("enqueue is changed",)
 
 
-def test_a_node_is_not_migrated_alone(routed_url: str, nodes: tuple[Node, ...]) -> None:
+def test_migrate_of_a_single_node_is_refused(routed_url: str, nodes: tuple[Node, ...]) -> None:
     for node in nodes:
         for act in (migrate.migrate, migrate.rollback):
             with pytest.raises(migrate.RoutedDatabase, match="RQ809"):
                 act(on_node(routed_url, node))
 
 
-def test_install_may_be_repeated(routed_url: str, connection: Connection, queue_name: str) -> None:
+def test_install_can_be_repeated(routed_url: str, connection: Connection, queue_name: str) -> None:
     connection.execute("select rowq.create_queue(%s)", [queue_name])
     call_one(connection, "enqueue", queue_name=queue_name, body="x")
     connection.execute("grant execute on function rowq.version() to public")
@@ -284,7 +284,7 @@ def test_install_may_be_repeated(routed_url: str, connection: Connection, queue_
     connection.execute("select rowq.drop_queue(%s, true)", [queue_name])
 
 
-def test_a_queue_that_calls_would_not_reach_is_refused(empty_cluster: str) -> None:
+def test_install_refuses_an_unreachable_queue(empty_cluster: str) -> None:
     migrate.migrate(empty_cluster)
     with psycopg.connect(empty_cluster, autocommit=True) as session:
         session.execute("select rowq.create_queue('orders')")
@@ -296,7 +296,7 @@ def test_a_queue_that_calls_would_not_reach_is_refused(empty_cluster: str) -> No
     assert sum(one.queues for one in cluster_status(empty_cluster)) == 1
 
 
-def test_an_upgrade_keeps_messages_and_rights(
+def test_upgrade_keeps_messages_and_rights(
     empty_cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(migrate.RoutedDatabase, match="Run install"):
@@ -325,7 +325,7 @@ def test_an_upgrade_keeps_messages_and_rights(
             session.execute("drop role rowq_test_citus")
 
 
-def test_after_a_removal_each_node_answers_for_itself(empty_cluster: str) -> None:
+def test_each_node_answers_for_itself_after_remove(empty_cluster: str) -> None:
     install(empty_cluster)
     remove(empty_cluster)
     for node in nodes_of(empty_cluster):
@@ -336,7 +336,7 @@ def test_after_a_removal_each_node_answers_for_itself(empty_cluster: str) -> Non
             new_queue(session, "here").enqueue("x")
 
 
-def test_a_node_is_killed_and_comes_back(
+def test_killed_node_delivers_its_messages_after_restart(
     citus: Cluster, connection: Connection, pair: dict[str, str], routed_url: str
 ) -> None:
     if not citus.can_break:

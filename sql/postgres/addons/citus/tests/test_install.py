@@ -50,7 +50,7 @@ FOREIGN = (
 
 
 @pytest.mark.parametrize("schema", ["rowq_citus", "rowq_node"])
-def test_a_schema_that_was_there_is_left_alone(empty_cluster: str, schema: str) -> None:
+def test_foreign_schema_is_refused_and_kept(empty_cluster: str, schema: str) -> None:
     name = "peek" if schema == "rowq_node" else "at_peek_1"
     migrate.migrate(on_node(empty_cluster, last(empty_cluster)))
     with on_last(empty_cluster) as session:
@@ -63,7 +63,7 @@ def test_a_schema_that_was_there_is_left_alone(empty_cluster: str, schema: str) 
             session.execute(f"drop schema {schema} cascade")
 
 
-def test_a_function_in_our_schemas_is_not_taken_over(empty_cluster: str) -> None:
+def test_foreign_function_in_rowqs_schemas_is_refused(empty_cluster: str) -> None:
     install(empty_cluster)
     with on_last(empty_cluster) as session:
         for schema, name in (("rowq_node", "planted"), ("rowq_citus", "at_peek_1")):
@@ -77,7 +77,7 @@ def test_a_function_in_our_schemas_is_not_taken_over(empty_cluster: str) -> None
     assert upgrade(empty_cluster)
 
 
-def test_a_view_that_would_ask_one_node_is_refused(empty_cluster: str) -> None:
+def test_view_that_would_call_one_node_is_refused(empty_cluster: str) -> None:
     node = last(empty_cluster)
     migrate.migrate(on_node(empty_cluster, node))
     with on_last(empty_cluster) as session:
@@ -100,7 +100,7 @@ def test_a_view_that_would_ask_one_node_is_refused(empty_cluster: str) -> None:
     remove(empty_cluster)
 
 
-def test_a_node_that_would_refuse_is_found_before_any_is_changed(empty_cluster: str) -> None:
+def test_refusing_node_is_found_before_any_change(empty_cluster: str) -> None:
     with on_last(empty_cluster) as session:
         migrate.migrate(on_node(empty_cluster, last(empty_cluster)))
         session.execute(
@@ -117,7 +117,7 @@ def test_a_node_that_would_refuse_is_found_before_any_is_changed(empty_cluster: 
         assert "list_topics is missing" in said()
 
 
-def test_a_queue_at_the_wrong_place_is_found_before_any_node_is_changed(empty_cluster: str) -> None:
+def test_misplaced_queue_is_found_before_any_change(empty_cluster: str) -> None:
     node = last(empty_cluster)
     migrate.migrate(on_node(empty_cluster, node))
     with on_last(empty_cluster) as session:
@@ -147,7 +147,7 @@ def refusal_of(url: str) -> str:
     return ""
 
 
-def test_after_a_removal_and_an_installation_queues_are_where_they_were(
+def test_install_after_remove_finds_the_queues(
     empty_cluster: str,
 ) -> None:
     install(empty_cluster)
@@ -178,7 +178,7 @@ def test_after_a_removal_and_an_installation_queues_are_where_they_were(
     assert all(not one.problems for one in cluster_status(empty_cluster))
 
 
-def test_a_removal_takes_nobody_s_objects_along(empty_cluster: str) -> None:
+def test_remove_drops_no_foreign_object(empty_cluster: str) -> None:
     install(empty_cluster)
     with on_last(empty_cluster) as session:
         session.execute("create view rowq_node.mine as select 1 as one")
@@ -189,7 +189,7 @@ def test_a_removal_takes_nobody_s_objects_along(empty_cluster: str) -> None:
     remove(empty_cluster)
 
 
-def test_a_node_that_was_added_answers_as_the_others(citus: Cluster) -> None:
+def test_added_node_answers_like_the_others(citus: Cluster) -> None:
     url = citus.fresh_database(but=1)
     try:
         install(url)
@@ -224,7 +224,7 @@ def test_a_node_that_was_added_answers_as_the_others(citus: Cluster) -> None:
         citus.drop_database(url)
 
 
-def test_one_command_at_a_time_changes_a_cluster(empty_cluster: str) -> None:
+def test_concurrent_command_is_refused(empty_cluster: str) -> None:
     with psycopg.connect(empty_cluster, autocommit=True) as session:
         session.execute("select pg_advisory_lock(hashtext('rowq citus'))")
         for act in (install, remove):
@@ -235,7 +235,7 @@ def test_one_command_at_a_time_changes_a_cluster(empty_cluster: str) -> None:
     install(empty_cluster)
 
 
-def test_what_is_refused_on_the_way_says_how_to_go_on(empty_cluster: str) -> None:
+def test_error_between_steps_names_the_remedy(empty_cluster: str) -> None:
     steps = list(begun(empty_cluster).steps())
     # As many nodes are migrated, and the last one is the last to get forwarders.
     nodes = len(nodes_of(empty_cluster))
@@ -381,7 +381,7 @@ def nothing_old_is_left(url: str, clone: Clone) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_callers_of_what_was_there_notice_no_upgrade(
+def test_upgrade_fails_no_call_of_existing_routines(
     empty_cluster: str, next_release: Clone
 ) -> None:
     prepare(empty_cluster)
@@ -405,7 +405,7 @@ def test_callers_of_what_was_there_notice_no_upgrade(
 
 
 @pytest.mark.timeout(900)
-def test_an_upgrade_that_stops_after_any_step_goes_on(
+def test_upgrade_continues_after_a_stop_at_any_step(
     empty_cluster: str, next_release: Clone
 ) -> None:
     prepare(empty_cluster)

@@ -62,7 +62,7 @@ def assert_each_is_asked_once(url: str, names: set[str]) -> None:
     assert {one.problems for one in cluster_status(url)} == {()}
 
 
-def test_a_shard_moves(moving: Connection, empty_cluster: str) -> None:
+def test_calls_reach_each_node_once_after_a_shard_moves(moving: Connection, empty_cluster: str) -> None:
     first, second = (node for node in nodes_of(empty_cluster) if not node.is_coordinator)
     queues = one_queue_on_each(moving, {first.group, second.group})
     assert_each_is_asked_once(empty_cluster, set(queues.values()))
@@ -77,7 +77,7 @@ def test_a_shard_moves(moving: Connection, empty_cluster: str) -> None:
             assert_each_is_asked_once(empty_cluster, set(queues.values()))
 
 
-def test_a_queue_whose_shard_was_moved_fails_no_call_for_others(
+def test_queue_of_a_moved_shard_fails_no_other_call(
     moving: Connection, empty_cluster: str
 ) -> None:
     first, second = (node for node in nodes_of(empty_cluster) if not node.is_coordinator)
@@ -114,7 +114,7 @@ def test_a_queue_whose_shard_was_moved_fails_no_call_for_others(
     assert call_one(moving, "queue_stats", queue_name=lost).ready == 3
 
 
-def test_a_node_goes_and_comes_back(moving: Connection, empty_cluster: str) -> None:
+def test_calls_reach_a_node_that_was_removed_and_added_again(moving: Connection, empty_cluster: str) -> None:
     _, first, second = nodes_of(empty_cluster)
     queues = one_queue_on_each(moving, {first.group})
     names = set(queues.values())
@@ -224,7 +224,7 @@ def bodies(session: Connection, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("is_coordinator", [False, True], ids=["worker", "coordinator"])
-def test_a_crash_between_the_commits_of_two_nodes_loses_and_doubles_nothing(
+def test_crash_between_two_nodes_commits_loses_no_message(
     citus: Cluster,
     nodes: tuple[Node, ...],
     pair: dict[str, str],

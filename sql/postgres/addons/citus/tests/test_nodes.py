@@ -65,7 +65,7 @@ def workers(nodes: tuple[Node, ...], pair: dict[str, str]) -> dict[Node, str]:
 
 
 @pytest.mark.parametrize("asked", ["coordinator", "worker"])
-def test_a_call_that_citus_does_not_carry_is_refused_and_changes_nothing(
+def test_call_that_citus_does_not_forward_is_refused(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, asked: str
 ) -> None:
     lost, other = workers
@@ -94,7 +94,7 @@ def test_a_call_that_citus_does_not_carry_is_refused_and_changes_nothing(
         call_one(session, "unbind_topic", queue_name=name, topic_pattern="t")
 
 
-def test_a_session_that_citus_takes_for_its_own_is_refused(
+def test_session_that_citus_mistakes_for_its_own_is_refused(
     nodes: tuple[Node, ...], workers: dict[Node, str], routed_url: str
 ) -> None:
     with psycopg.connect(
@@ -107,7 +107,7 @@ def test_a_session_that_citus_takes_for_its_own_is_refused(
         refused(session, "RQ711", "publish", topic="t", body="x")
 
 
-def test_a_call_for_the_rows_of_a_distributed_table_leaves_nothing_behind(
+def test_call_for_distributed_rows_changes_nothing(
     workers: dict[Node, str], open_node: Open, nodes: tuple[Node, ...]
 ) -> None:
     session = open_node(nodes[0])
@@ -131,7 +131,7 @@ def test_a_call_for_the_rows_of_a_distributed_table_leaves_nothing_behind(
         session.execute("drop table rows_to_send")
 
 
-def test_a_node_with_an_old_map_leaves_no_node_out(
+def test_node_with_an_old_map_omits_no_node(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open
 ) -> None:
     """The map says that all names belong to one node: a call for each is refused by that one."""
@@ -151,7 +151,7 @@ def test_a_node_with_an_old_map_leaves_no_node_out(
     assert len(call(session, "publish", topic="t", body="x")) == 2
 
 
-def test_the_client_has_a_class_for_it(
+def test_client_raises_wrong_node(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, routed_url: str
 ) -> None:
     lost, name = next(iter(workers.items()))
@@ -161,7 +161,7 @@ def test_the_client_has_a_class_for_it(
         assert refusal.value.retryable
 
 
-def test_a_session_that_is_answered_by_its_node_alone_changes_no_queue_of_another(
+def test_rowq_here_changes_no_queue_of_another_node(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open
 ) -> None:
     for node in nodes:
@@ -185,7 +185,7 @@ def test_a_session_that_is_answered_by_its_node_alone_changes_no_queue_of_anothe
         assert queues_of(session) == before
 
 
-def test_status_tells_of_a_node_whose_metadata_are_not_in_sync(
+def test_status_names_a_node_out_of_sync(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, routed_url: str
 ) -> None:
     lost = next(iter(workers))
@@ -195,7 +195,7 @@ def test_status_tells_of_a_node_whose_metadata_are_not_in_sync(
     assert {one.problems for one in cluster_status(routed_url)} == {()}
 
 
-def test_another_node_than_the_one_that_is_meant_is_refused(
+def test_address_of_another_node_is_refused(
     nodes: tuple[Node, ...], open_node: Open, routed_url: str
 ) -> None:
     with pytest.raises(migrate.RoutedDatabase, match="is meant"):
@@ -237,7 +237,7 @@ def killed(citus: Cluster, pair: dict[str, str]) -> Iterator[tuple[Node, str]]:
         citus.start(node)
 
 
-def test_metrics_of_the_other_nodes_stay(killed: tuple[Node, str], routed_url: str) -> None:
+def test_metrics_of_the_other_nodes_remain(killed: tuple[Node, str], routed_url: str) -> None:
     _, kept = killed
     told = scraped(Collector(routed_url))
     assert told.value("rowq_up") == 1
@@ -247,7 +247,7 @@ def test_metrics_of_the_other_nodes_stay(killed: tuple[Node, str], routed_url: s
     assert {labels["queue"] for labels in told.named("rowq_messages")} == {kept}
 
 
-def test_what_is_said_of_a_node_has_no_account(
+def test_texts_about_a_node_contain_no_account(
     killed: tuple[Node, str], connection: Connection
 ) -> None:
     node, kept = killed
@@ -268,7 +268,7 @@ def test_what_is_said_of_a_node_has_no_account(
 
 
 @pytest.mark.parametrize("state", GONE)
-def test_a_node_that_ends_or_starts_is_away(
+def test_stopping_or_starting_node_counts_as_away(
     nodes: tuple[Node, ...], open_node: Open, pair: dict[str, str], state: str
 ) -> None:
     """The node answers with the error of a server that ends, in place of health and maintain."""

@@ -76,7 +76,7 @@ def forwarded() -> list[str]:
     return [one.routine.name for one in every() if not one.why_here]
 
 
-def test_roles_may_call_what_the_contract_says_on_every_node(
+def test_roles_have_contract_rights_on_every_node(
     nodes: tuple[Node, ...], open_node: Open
 ) -> None:
     contract = routines_of("postgres")
@@ -92,7 +92,7 @@ def test_roles_may_call_what_the_contract_says_on_every_node(
         assert set(found) == due, node.name
 
 
-def test_nobody_but_our_roles_may_use_what_is_behind_the_wrappers(
+def test_only_rowqs_roles_may_use_functions_behind_wrappers(
     nodes: tuple[Node, ...], open_node: Open
 ) -> None:
     for node in nodes:
@@ -117,7 +117,7 @@ def test_nobody_but_our_roles_may_use_what_is_behind_the_wrappers(
         }, node.name
 
 
-def test_default_privileges_give_nobody_a_right(empty_cluster: str) -> None:
+def test_default_privileges_reach_no_forwarder(empty_cluster: str) -> None:
     role = "rowq_test_given"
     with ExitStack() as stack:
         sessions = dict(on_each(empty_cluster, stack))
@@ -134,7 +134,7 @@ def test_default_privileges_give_nobody_a_right(empty_cluster: str) -> None:
 
 
 @pytest.mark.parametrize("schema", ["rowq_citus", "rowq_node"])
-def test_what_somebody_was_given_is_taken_back(empty_cluster: str, schema: str) -> None:
+def test_direct_grants_are_revoked(empty_cluster: str, schema: str) -> None:
     install(empty_cluster)
     with ExitStack() as stack:
         _, session = list(on_each(empty_cluster, stack))[-1]
@@ -221,7 +221,7 @@ def asks_for_passwords(session: Connection) -> Iterator[None]:
         session.execute("select pg_reload_conf()")
 
 
-def test_a_role_that_may_do_more_is_refused(empty_cluster: str) -> None:
+def test_rowq_citus_with_other_rights_is_refused(empty_cluster: str) -> None:
     install(empty_cluster)
     with on_last(empty_cluster) as session:
         for statements, why in WRONG_ROLE.items():
@@ -236,7 +236,7 @@ def test_a_role_that_may_do_more_is_refused(empty_cluster: str) -> None:
                 session.execute(UNDO)
 
 
-def test_a_password_that_somebody_else_has_set_is_refused(empty_cluster: str) -> None:
+def test_rowq_citus_with_a_foreign_password_is_refused(empty_cluster: str) -> None:
     install(empty_cluster)
     remove(empty_cluster)
     with on_last(empty_cluster) as session:
@@ -266,7 +266,7 @@ def test_a_password_that_somebody_else_has_set_is_refused(empty_cluster: str) ->
             session.execute("alter role rowq_citus password null")
 
 
-def test_calls_between_nodes_need_the_password_of_the_role(empty_cluster: str) -> None:
+def test_calls_between_nodes_need_the_roles_password(empty_cluster: str) -> None:
     install(empty_cluster)
     texts = [f"select rowq.create_queue('orders_{number}')" for number in range(9)]
     with ExitStack() as stack:
@@ -318,7 +318,7 @@ TRAP = """
 EACH = ("health()", "queue_stats()", "list_topics()", "list_claims()", "maintain()")
 
 
-def test_as_rowq_citus_nothing_changes_but_what_runs_with_its_own_rights(
+def test_rowq_citus_can_change_only_its_own_functions(
     nodes: tuple[Node, ...], open_node: Open
 ) -> None:
     session = open_node(nodes[-1])
@@ -361,7 +361,7 @@ def outcome(session: Connection, call: str) -> str:
     return ""
 
 
-def test_what_rowq_citus_owns_names_nothing_that_a_path_could_change(empty_cluster: str) -> None:
+def test_functions_of_rowq_citus_ignore_search_path(empty_cluster: str) -> None:
     install(empty_cluster)
     with psycopg.connect(empty_cluster, autocommit=True) as session:
         session.execute("select rowq.create_queue('q')")
@@ -376,7 +376,7 @@ def test_what_rowq_citus_owns_names_nothing_that_a_path_could_change(empty_clust
             assert "trapped" not in outcome(session, call)
 
 
-def test_a_superuser_s_look_at_queues_runs_nothing_of_the_owner_s(empty_cluster: str) -> None:
+def test_superusers_status_runs_no_code_of_the_owner(empty_cluster: str) -> None:
     install(empty_cluster)
     node = nodes_of(empty_cluster)[0]
     with psycopg.connect(empty_cluster, autocommit=True) as session:
@@ -433,7 +433,7 @@ def trapped(empty_cluster: str) -> tuple[str, tuple[Node, ...]]:
     return empty_cluster, nodes
 
 
-def test_no_trap_springs_for_who_looks_after_a_cluster(
+def test_commands_run_no_planted_operator(
     trapped: tuple[str, tuple[Node, ...]],
 ) -> None:
     url, nodes = trapped

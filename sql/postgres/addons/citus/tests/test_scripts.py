@@ -32,26 +32,26 @@ FORWARDED = [one for one in every() if not one.why_here]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_knows_the_contract_s_routines_only(name: str) -> None:
+def test_script_names_only_the_contracts_routines(name: str) -> None:
     text = code_of(script(name))
     named = set(re.findall(r"\browq(?:_node)?\.(\w+)", text))
     assert named - {"here", "is_behind"} <= routines_of("postgres").keys()
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_no_line_of_a_script_is_too_long(name: str) -> None:
+def test_script_lines_are_short(name: str) -> None:
     lines = (HERE / name).read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 100 and not line.startswith("-- ")] == []
 
 
-def test_the_scripts_for_psql_are_whole_and_the_page_has_today_s_table(tmp_path: Path) -> None:
+def test_psql_scripts_are_complete_and_the_page_is_current(tmp_path: Path) -> None:
     page = README.read_text(encoding="utf-8")
     assert fresh(README, GENERATED) == page, "run: python -m sql.postgres.addons.citus build"
     for path in write_scripts(tmp_path):
         assert "{{" not in path.read_text(encoding="utf-8"), path.name
 
 
-def test_each_routine_that_is_carried_has_a_wrapper_with_a_header() -> None:
+def test_each_forwarded_routine_has_a_wrapper_with_a_header() -> None:
     names = [one.routine.name for one in FORWARDED]
     assert [f"citus/{name}.sql" for name in names] == list(wrappers())
     for name in names:
@@ -63,7 +63,7 @@ def test_each_routine_that_is_carried_has_a_wrapper_with_a_header() -> None:
         assert fields["purpose"] == entry["purpose"]
 
 
-def test_no_wrapper_gives_a_null_name_to_citus() -> None:
+def test_no_wrapper_passes_a_null_name_to_citus() -> None:
     for one in FORWARDED:
         text = code_of(wrappers()[f"citus/{one.routine.name}.sql"])
         if one.by_name:
@@ -76,7 +76,7 @@ def test_no_wrapper_gives_a_null_name_to_citus() -> None:
     ("name", "nodes"),
     [("version", {}), ("queue_stats", {}), ("enqueue", {"asked": "each"})],
 )
-def test_a_routine_that_no_line_decides_is_refused(name: str, nodes: dict[str, str]) -> None:
+def test_routine_without_a_decision_in_nodes_toml_is_refused(name: str, nodes: dict[str, str]) -> None:
     routine = load_contract().of("postgres")[name]
     with pytest.raises(ValueError, match=name):
         forwarded(routine, nodes)
@@ -90,7 +90,7 @@ def test_a_routine_that_no_line_decides_is_refused(name: str, nodes: dict[str, s
         ("postgresql://h", "postgresql://w:5"),
     ],
 )
-def test_another_node_is_reached_by_the_same_url(url: str, other: str) -> None:
+def test_url_of_another_node_keeps_user_and_options(url: str, other: str) -> None:
     assert url_of(url, "w", 5) == other
     assert "[::1]:5" in url_of(url, "::1", 5)
 
@@ -144,7 +144,7 @@ def alone(open_owner: Open) -> Connection:
     return session
 
 
-def test_what_was_routed_can_be_taken_back_with_the_rights_of_meanwhile(alone: Connection) -> None:
+def test_remove_keeps_rights_granted_on_wrappers(alone: Connection) -> None:
     before = alone.execute(CATALOG).fetchall()
     run(alone, *ROUTED)
     wrapped = alone.execute(CATALOG).fetchall()
@@ -160,7 +160,7 @@ def test_what_was_routed_can_be_taken_back_with_the_rights_of_meanwhile(alone: C
     assert [(*row[:3], *row[4:]) for row in after] == [(*row[:3], *row[4:]) for row in before]
 
 
-def test_carriers_that_are_made_again_leave_the_rights_of_meanwhile(alone: Connection) -> None:
+def test_second_install_keeps_rights_granted_on_wrappers(alone: Connection) -> None:
     run(alone, *ROUTED)
     alone.execute("revoke execute on function rowq.peek(text, integer) from rowq_monitor")
     alone.execute("grant execute on function rowq.health() to rowq_producer")
@@ -173,13 +173,13 @@ def test_carriers_that_are_made_again_leave_the_rights_of_meanwhile(alone: Conne
     assert [(*row[:3], *row[4:]) for row in again] == [(*row[:3], *row[4:]) for row in meanwhile]
 
 
-def test_the_scripts_know_what_the_catalog_says_of_wrappers(alone: Connection) -> None:
+def test_signatures_equal_the_catalogs(alone: Connection) -> None:
     run(alone, *ROUTED)
     found = alone.execute(SIGNATURES).fetchall()
     assert {name: (arguments, result) for name, arguments, result in found} == signatures()
 
 
-def test_calls_are_carried_and_a_null_name_is_refused(alone: Connection) -> None:
+def test_calls_are_forwarded_and_a_null_name_is_refused(alone: Connection) -> None:
     run(alone, *ROUTED)
     call_one(alone, "create_queue", queue_name="q")
     call_one(alone, "enqueue", queue_name="q", body="x")
@@ -197,7 +197,7 @@ def test_calls_are_carried_and_a_null_name_is_refused(alone: Connection) -> None
     assert refused(alone, "RQ701", "dequeue_fast", queue_name="nowhere")
 
 
-def test_a_node_is_as_shipped_and_core_leaves_it_alone(
+def test_node_has_no_drift_and_migrate_refuses_it(
     alone: Connection, empty_database: str
 ) -> None:
     run(alone, *ROUTED)

@@ -134,7 +134,7 @@ def but_for_the_list(step: str, given: Any) -> Any:
     return given
 
 
-def test_every_call_of_pgmq_s_client_gives_the_same_but_for_the_list(
+def test_pgmqs_client_gets_pgmqs_answers_except_listed_ones(
     owner: Connection, empty_database: str, genuine: str
 ) -> None:
     owner.execute(text_of_shim())
@@ -159,7 +159,7 @@ def test_every_call_of_pgmq_s_client_gives_the_same_but_for_the_list(
     assert {name for name in methods if not name.startswith("_")} - {"close"} <= called
 
 
-def test_the_archive_keeps_what_was_archived_and_what_was_deleted(
+def test_archive_keeps_archived_and_deleted_messages(
     shim: Connection, made: str
 ) -> None:
     shim.execute("select rowq.alter_queue(%s, p_archive_days => 1)", [made])
@@ -175,7 +175,7 @@ def test_the_archive_keeps_what_was_archived_and_what_was_deleted(
     assert states == [("completed", "1"), ("completed", "1"), ("cancelled", "1")]
 
 
-def test_what_a_producer_of_rowq_sends_is_read_as_json(shim: Connection, made: str) -> None:
+def test_message_of_a_rowq_producer_is_read_as_json(shim: Connection, made: str) -> None:
     deep = "[" * 100_000
     for body in ('{"a": 1}', "no JSON", '"\\u0000"', deep):
         shim.execute("select rowq.enqueue(%s, %s::text)", [made, body])
@@ -184,7 +184,7 @@ def test_what_a_producer_of_rowq_sends_is_read_as_json(shim: Connection, made: s
     assert [row[0] for row in read] == [{"a": 1}, "no JSON", '"\\u0000"', deep, "AP8="]
 
 
-def test_more_than_one_batch_goes_in_at_once_and_in_order(shim: Connection, made: str) -> None:
+def test_several_batches_are_sent_at_once_in_order(shim: Connection, made: str) -> None:
     shim.execute(
         "select count(*) from pgmq.send_batch(%s, (select array_agg(to_jsonb(n) order by n)"
         " from generate_series(1, 10001) n))",
@@ -194,7 +194,7 @@ def test_more_than_one_batch_goes_in_at_once_and_in_order(shim: Connection, made
     assert [row[0] for row in popped] == list(range(1, 10002))
 
 
-def test_an_array_that_begins_at_another_number_is_sent_whole(shim: Connection, made: str) -> None:
+def test_array_with_another_lower_bound_is_sent_whole(shim: Connection, made: str) -> None:
     shim.execute(
         "select pgmq.send_batch(%s, '[0:2]={1,2,3}'::jsonb[],"
         """ '[5:7]={"{\\"a\\": 1}","{\\"a\\": 2}","{\\"a\\": 3}"}'::jsonb[])""",
@@ -205,7 +205,7 @@ def test_an_array_that_begins_at_another_number_is_sent_whole(shim: Connection, 
 
 
 @pytest.mark.parametrize("routine", ["read(%s, 30, {})", "pop(%s, {})"])
-def test_what_is_ready_is_read_before_anything_is_taken_back(
+def test_ready_messages_are_read_before_expired_leases(
     shim: Connection, made: str, routine: str
 ) -> None:
     def taken(qty: int) -> list[int]:
@@ -221,21 +221,21 @@ def test_what_is_ready_is_read_before_anything_is_taken_back(
     assert taken(5) == [2]
 
 
-def test_every_message_that_was_read_is_purged(shim: Connection, made: str) -> None:
+def test_purge_removes_read_messages(shim: Connection, made: str) -> None:
     shim.execute("select pgmq.send_batch(%s, array_fill('1'::jsonb, array[1100]))", [made])
     shim.execute("select count(*) from pgmq.read(%s, 600, 1050)", [made])
     assert shim.execute("select pgmq.purge_queue(%s)", [made]).fetchone() == (1100,)
     assert shim.execute("select queue_length from pgmq.metrics(%s)", [made]).fetchone() == (0,)
 
 
-def test_messages_are_deleted_in_the_order_of_their_ids(shim: Connection, made: str) -> None:
+def test_messages_are_deleted_in_order_of_ids(shim: Connection, made: str) -> None:
     sent = [shim.execute("select pgmq.send(%s, '1')", [made]).fetchone()[0] for _ in range(3)]
     given = [sent[2], sent[0], sent[1], sent[0]]
     deleted = shim.execute("select pgmq.delete(%s, %s::bigint[])", [made, given]).fetchall()
     assert [row[0] for row in deleted] == sent
 
 
-def test_set_vt_leaves_out_a_message_that_ends_meanwhile(shim: Connection, made: str) -> None:
+def test_set_vt_omits_a_message_that_ends_during_the_call(shim: Connection, made: str) -> None:
     for seconds in (60, -1):
         hidden = shim.execute(
             "select pgmq.internal_hide(%s, 1, 1, now(), now() + make_interval(secs => %s))",
@@ -244,7 +244,7 @@ def test_set_vt_leaves_out_a_message_that_ends_meanwhile(shim: Connection, made:
         assert hidden.fetchone() == (None,)
 
 
-def test_a_message_that_another_transaction_holds_is_not_waited_for_for_ever(
+def test_wait_for_a_message_of_another_transaction_ends(
     shim: Connection, open_shim: Open, made: str
 ) -> None:
     sent = shim.execute("select pgmq.send(%s, '1')", [made]).fetchone()[0]
@@ -256,7 +256,7 @@ def test_a_message_that_another_transaction_holds_is_not_waited_for_for_ever(
     assert shim.execute("select pgmq.delete(%s, %s::bigint)", [made, sent]).fetchone() == (True,)
 
 
-def test_a_message_that_is_read_ten_thousand_times_is_dead_and_no_longer_there(
+def test_message_is_dead_after_10000_reads(
     shim: Connection, made: str
 ) -> None:
     shim.execute("select rowq.alter_queue(%s, p_max_attempts => 2)", [made])
@@ -270,7 +270,7 @@ def test_a_message_that_is_read_ten_thousand_times_is_dead_and_no_longer_there(
 
 
 @pytest.mark.promise("P16")
-def test_a_role_may_call_what_is_like_its_own_routines(shim: Connection, made: str) -> None:
+def test_role_may_call_the_functions_like_its_routines(shim: Connection, made: str) -> None:
     calls = {
         "send": "pgmq.send(%s, '1')",
         "read": "pgmq.read(%s, 30, 1)",
@@ -301,7 +301,7 @@ def test_a_role_may_call_what_is_like_its_own_routines(shim: Connection, made: s
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", ["producer", "consumer", "monitor", "admin"])
-def test_no_role_may_use_a_row_type(shim: Connection, made: str, role: str) -> None:
+def test_no_role_may_use_the_shims_row_types(shim: Connection, made: str, role: str) -> None:
     """Calls that return rows of them need no such right."""
     shim.execute("select pgmq.send(%s, '1')", [made])
     shim.execute(f"set role rowq_{role}")
@@ -317,7 +317,7 @@ def test_no_role_may_use_a_row_type(shim: Connection, made: str, role: str) -> N
 
 
 @pytest.mark.promise("P16")
-def test_public_may_do_nothing_and_the_owner_is_rowq_s(shim: Connection) -> None:
+def test_public_has_no_right_and_rowqs_owner_owns_all(shim: Connection) -> None:
     found = shim.execute(
         """
         select count(*), count(*) filter (where has_function_privilege('public', p.oid, 'execute')),
@@ -335,7 +335,7 @@ def test_public_may_do_nothing_and_the_owner_is_rowq_s(shim: Connection) -> None
 
 
 @pytest.mark.promise("P16")
-def test_no_operator_of_another_role_is_used_to_install_it(shim: Connection) -> None:
+def test_installation_uses_no_operator_of_another_role(shim: Connection) -> None:
     """Whoever may create in public could else have it run by a superuser."""
     operators = {
         "||": ("text[]", "text[]", "text[]"),
@@ -359,7 +359,7 @@ def test_no_operator_of_another_role_is_used_to_install_it(shim: Connection) -> 
 
 
 @pytest.mark.promise("P16")
-def test_a_superuser_who_acts_as_another_role_is_refused(shim: Connection) -> None:
+def test_superuser_acting_as_another_role_is_refused(shim: Connection) -> None:
     shim.execute("set role rowq_owner")
     with pytest.raises(psycopg.Error, match=r"RQ803 .* acts as rowq_owner"):
         shim.execute(text_of_shim())
@@ -367,7 +367,7 @@ def test_a_superuser_who_acts_as_another_role_is_refused(shim: Connection) -> No
     shim.execute("reset role")
 
 
-def test_it_may_be_installed_again_and_keeps_what_uses_its_types(
+def test_second_installation_keeps_users_of_its_types(
     shim: Connection, made: str
 ) -> None:
     shim.execute("create view kept as select null::pgmq.message_record as message")
@@ -377,7 +377,7 @@ def test_it_may_be_installed_again_and_keeps_what_uses_its_types(
     assert shim.execute("select queue_length from pgmq.metrics(%s)", [made]).fetchone() == (1,)
 
 
-def test_it_is_refused_where_pgmq_itself_is(server: Server, genuine: str) -> None:
+def test_installation_beside_pgmq_is_refused(server: Server, genuine: str) -> None:
     before = _functions(genuine)
     done = _installed_by_psql(server, genuine)
     assert (done.returncode, "rowq is not in this database" in done.stderr) == (3, True)
@@ -388,7 +388,7 @@ def test_it_is_refused_where_pgmq_itself_is(server: Server, genuine: str) -> Non
 
 
 @pytest.mark.promise("P16")
-def test_it_is_refused_where_its_schema_is_another_role_s(shim: Connection) -> None:
+def test_installation_into_another_roles_schema_is_refused(shim: Connection) -> None:
     shim.execute("create role rowq_test_meddler")
     shim.execute("alter schema pgmq owner to rowq_test_meddler")
     try:
@@ -400,7 +400,7 @@ def test_it_is_refused_where_its_schema_is_another_role_s(shim: Connection) -> N
         shim.execute("drop role rowq_test_meddler")
 
 
-def test_psql_installs_it_without_a_word(server: Server, shim: Connection, shared: str) -> None:
+def test_psql_installs_it_without_output(server: Server, shim: Connection, shared: str) -> None:
     shim.execute("drop schema pgmq cascade")
     done = _installed_by_psql(server, shared)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -427,12 +427,12 @@ def _functions(url: str) -> Any:
 FUNCTION = re.compile(r"^create or replace function .*?^\$\$;$", re.MULTILINE | re.DOTALL)
 
 
-def test_the_shim_calls_the_contract_s_routines_only() -> None:
+def test_shim_calls_only_the_contracts_routines() -> None:
     code = re.sub(r"--.*", "", SHIM.read_text(encoding="utf-8"))
     assert set(re.findall(r"\browq\.(\w+)", code)) <= routines_of("postgres").keys()
 
 
-def test_no_function_makes_up_its_statements_and_each_has_a_purpose() -> None:
+def test_shim_functions_are_static_and_have_a_purpose() -> None:
     found = FUNCTION.findall(SHIM.read_text(encoding="utf-8"))
     assert len(found) > 20
     for text in found:
@@ -441,6 +441,6 @@ def test_no_function_makes_up_its_statements_and_each_has_a_purpose() -> None:
 
 
 @pytest.mark.requires("psql")
-def test_the_page_prints_what_it_says(server: Server, empty_database: str, tmp_path: Path) -> None:
+def test_commands_of_the_page_print_what_it_shows(server: Server, empty_database: str, tmp_path: Path) -> None:
     migrate(empty_database)
     run_page("sql/postgres/addons/pgmq/README.md", server, empty_database, tmp_path)
