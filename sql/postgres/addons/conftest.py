@@ -1,4 +1,4 @@
-"""Fixtures of the tests of add-ons, which are no part of `make test`: those of tests/."""
+"""Fixtures of tests/ for the tests of add-ons, which `make test` does not run."""
 
 import pytest
 
@@ -8,6 +8,6 @@ __all__ = ["model", "open_owner", "owner", "owner_url"]
 
 
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Load the plugins of tests/conftest.py, unless the run has: only its first may name them."""
+    """Load the plugins of tests/conftest.py once: only the first conftest may name them."""
     for name in ("tests.engines.plugin", "tests.run.plugin"):
         pluginmanager.import_plugin(name)

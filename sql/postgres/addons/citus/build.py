@@ -183,19 +183,19 @@ def _answers() -> str:
     for one in every():
         said.setdefault(_in_words(one), []).append(f"`{one.routine.name}`")
     rows = "".join(f"| {words} | {', '.join(names)} |\n" for words, names in said.items())
-    return f"\n| Who answers | Routines |\n| --- | --- |\n{rows}\n"
+    return f"\n| Answered by | Routines |\n| --- | --- |\n{rows}\n"
 
 
 def _in_words(one: Forwarded) -> str:
     if one.why_here:
-        return f"the node that is asked: {one.why_here}"
-    words = ["the node of its queue"] if one.by_name else []
+        return f"the connected node: {one.why_here}"
+    words = ["the queue's node"] if one.by_name else []
     if one.by_node is not None:
         without = "without a name " if one.by_name else ""
         away = {
-            None: "fails when one is away",
-            "warning": "warns when one is away",
-        }.get(one.by_node.get("when_away"), "has a row for one that is away")
+            None: "fails if one is unreachable",
+            "warning": "warns if one is unreachable",
+        }.get(one.by_node.get("when_away"), "has a row for an unreachable one")
         words.append(f"{without}every node; {away}")
     return "; ".join(words)
 

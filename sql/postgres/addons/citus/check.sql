@@ -181,7 +181,7 @@ begin
       and p.pronamespace = coalesce(to_regnamespace('rowq_node'), to_regnamespace('rowq'));
     if v_what is not null then
         raise exception 'RQ808 schema_in_use: % would call this node only', v_what
-            using errcode = 'RQ808', hint = 'Drop it, and create it again after calls are forwarded.';
+            using errcode = 'RQ808', hint = 'Drop it, and create it again afterwards.';
     end if;
 end;
 $$;

@@ -25,7 +25,7 @@ begin
     end if;
     if to_regnamespace('rowq_citus') is null then
         create schema rowq_citus;
-        comment on schema rowq_citus is 'rowq message queue: functions that forward calls between nodes';
+        comment on schema rowq_citus is 'rowq message queue: functions between nodes';
     end if;
 end;
 $$;

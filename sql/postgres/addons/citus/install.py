@@ -198,7 +198,7 @@ def install(url: str) -> tuple[InstalledNode, ...]:
         url: a superuser's URL of the coordinator.
 
     Raises:
-        RoutedDatabase: this is not a cluster's coordinator, or calls would not reach an existing queue.
+        RoutedDatabase: this is not a cluster's coordinator, or calls would not reach a queue.
         MigrationBusy: another command is changing the cluster.
         MigrationError: another error of rowq.tools.migrate.migrate.
         CannotConnect: a node cannot be reached.

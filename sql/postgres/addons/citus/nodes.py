@@ -222,7 +222,8 @@ def misplaced(nodes: tuple[Node, ...], node: Node) -> dict[str, str]:
     """Return a node's queues that calls do not reach, with the nodes that calls go to.
 
     Args:
-        nodes: all nodes of the cluster, the coordinator first. node: the node to check.
+        nodes: all nodes of the cluster, the coordinator first.
+        node: the node to check.
     """
     with session_on(nodes[0]) as connection:
         return misplaced_as_seen(connection, nodes, node)

@@ -1,18 +1,18 @@
--- This script lets an application that calls pgmq use rowq: it makes a schema pgmq, whose functions
--- call rowq's routines and nothing else. README.md in this folder says what differs. It needs psql,
--- and rowq in the database; it may run again where it has run. It is one transaction: all of it or
--- nothing. "drop schema pgmq cascade" removes it again, and no message.
+-- Let an application of pgmq use rowq: create a schema pgmq, whose functions only call rowq's
+-- routines. README.md in this folder lists the differences. The script needs psql and an installed
+-- rowq, is one transaction, and can be run again. "drop schema pgmq cascade" removes it but no
+-- message.
 \set ON_ERROR_STOP on
 \encoding UTF8
 begin;
--- Who may create in schema public must not have its operators taken here for built-in ones.
+-- Do not use operators of other users in schema public.
 set local search_path = pg_catalog, pg_temp;
 set local standard_conforming_strings = on;
 set local quote_all_identifiers = off;
 
 do $$
 begin
-    -- As preflight.sql says: the owner of the database can set the role of every session in it.
+    -- As in preflight.sql: the database's owner can set the role of every session in it.
     if session_user <> current_user and exists (
         select 1
         from pg_roles r
@@ -21,7 +21,7 @@ begin
     ) then
         raise exception 'RQ803 missing_privilege: superuser % acts as %', session_user, current_user
             using errcode = 'RQ803', hint = format(
-                'Connect as %I, or find out who set the role: alter database %I reset role;',
+                'Connect as %I, or remove the setting: alter database %I reset role;',
                 current_user, current_database());
     end if;
     if to_regprocedure('rowq.version()') is null then
@@ -36,7 +36,7 @@ begin
         create schema pgmq;
         comment on schema pgmq is 'rowq''s shim for applications that call pgmq';
     elsif not exists (
-        -- What another owner has put there would run with the rights of rowq's.
+        -- Another owner's objects there would run with the rights of rowq's owner.
         select 1
         from pg_catalog.pg_namespace n
         join pg_catalog.pg_namespace r on r.nspowner = n.nspowner
@@ -51,7 +51,7 @@ begin
 end;
 $$;
 
--- Look first, because there is no "create or replace type", and what uses a type must not be lost.
+-- Check first: there is no "create or replace type", and a type's users must be kept.
 do $$
 begin
     if to_regtype('pgmq.message_record') is null then
@@ -90,7 +90,7 @@ create or replace function pgmq.internal_refuse(p_what text)
 returns void
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Refuse what rowq has no like of.
+-- purpose   Refuse a feature without an equivalent in rowq.
 -- errors    RQ711
 begin
     raise exception 'RQ711 invalid_argument: % is not in the shim', p_what
@@ -102,7 +102,7 @@ create or replace function pgmq.internal_json(p_body text, p_body_binary bytea)
 returns jsonb
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Return a body as JSON; one that is none, of a producer that calls rowq, as a JSON string.
+-- purpose   Return a body as JSON; another producer's non-JSON body as a JSON string.
 begin
     return coalesce(p_body, to_jsonb(encode(p_body_binary, 'base64'))::text)::jsonb;
 exception
@@ -121,15 +121,15 @@ create or replace function pgmq.internal_hide(
 returns timestamp with time zone
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Let a claimed message be delivered again at another time; return it, null if the claim is gone.
+-- purpose   Change a claimed message's delivery time; return it, or null without the claim.
 -- locks     as extend_lease or retry_later
 -- errors    RQ701 RQ711
 declare
     v_seconds double precision := extract(epoch from p_until - clock_timestamp());
     v_until   timestamp with time zone;
 begin
-    -- No lease is made shorter, and none is longer than a day: what is to come back sooner or later
-    -- than that is given back, to be delivered at its time.
+    -- A lease cannot become shorter or exceed a day: outside that range, release the message with a
+    -- delay.
     if p_until >= p_lease_until and v_seconds between 0 and 86400 then
         begin
             select e.lease_until into v_until
@@ -154,7 +154,7 @@ create or replace function pgmq.internal_delete(p_queue_name text, p_message_id 
 returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
--- purpose   End a message wherever it is; return whether this call has ended it.
+-- purpose   Finish a message in any state; return whether this call finished it.
 -- locks     as complete or cancel
 -- errors    RQ701 RQ705 RQ711
 declare
@@ -179,7 +179,7 @@ begin
             return true;
         end if;
 
-        -- Another session has moved the message since it was seen, or holds it.
+        -- Another session has moved the message since or holds it.
         perform pg_sleep(0.01);
     end loop;
     raise exception 'RQ705 queue_busy: another transaction holds message %; try again', p_message_id
@@ -193,7 +193,7 @@ create or replace function pgmq.create(queue_name text)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Create a queue that gives up on no message before 10000 reads; one that is there is left as it is.
+-- purpose   Create a queue with max_attempts 10000; keep an existing one.
 -- locks     as create_queue
 -- errors    RQ711
 begin
@@ -208,7 +208,7 @@ create or replace function pgmq.create_unlogged(queue_name text)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Do what create does: rowq loses no message with its server.
+-- purpose   Do the same as create: rowq has no unlogged queues.
 -- locks     as create_queue
 -- errors    RQ711
 begin
@@ -220,7 +220,7 @@ create or replace function pgmq.drop_queue(queue_name text)
 returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Remove a queue and everything in it; return whether it was there.
+-- purpose   Remove a queue and all its data; return whether it existed.
 -- locks     as rowq.drop_queue
 -- errors    RQ705 RQ711 RQ713
 begin
@@ -237,7 +237,7 @@ create or replace function pgmq.drop_queue(queue_name text, partitioned boolean)
 returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Do what drop_queue without partitioned does, for older clients.
+-- purpose   Do the same as drop_queue without partitioned, for older clients.
 -- locks     as rowq.drop_queue
 -- errors    RQ705 RQ711 RQ713
 begin
@@ -249,7 +249,7 @@ create or replace function pgmq.purge_queue(queue_name text)
 returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Delete every message, those that have been read too; return their number.
+-- purpose   Delete all messages, including read ones; return their number.
 -- locks     as rowq.purge_queue and complete
 -- errors    RQ701 RQ711
 declare
@@ -269,7 +269,7 @@ begin
             order by l.claim_id
         );
         exit when v_claims = '{}';
-        -- A block with an exception is a transaction of its own each time, so it has many claims.
+        -- Each block with an exception is a subtransaction, so handle many claims in one.
         begin
             select count(*) into v_more
             from unnest(v_claims) u (claim_id)
@@ -277,7 +277,7 @@ begin
             v_removed := v_removed + v_more;
             v_last_id := v_claims[cardinality(v_claims)];
         exception
-            -- A worker has finished one of them meanwhile, which the next look does not find.
+            -- A worker has finished one of them; the next iteration does not find it.
             when sqlstate 'RQ721' then
                 v_size := greatest(v_size / 10, 1);
         end;
@@ -290,7 +290,7 @@ create or replace function pgmq.list_queues()
 returns setof pgmq.queue_record
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   All queues of rowq, by name; when they were created is not told.
+-- purpose   List all queues of rowq by name, without their creation time.
 begin
     return query
     select s.queue_name::character varying, false, false, null::timestamp with time zone
@@ -302,7 +302,7 @@ create or replace function pgmq.metrics(queue_name text)
 returns pgmq.metrics_result
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   How many messages a queue has, how many a read would find, and how old the oldest of those is.
+-- purpose   Return a queue's counts of messages and readable ones, and the oldest one's age.
 -- errors    RQ701 RQ711
 declare
     v_metrics pgmq.metrics_result;
@@ -313,7 +313,7 @@ begin
          v_metrics.scrape_time, v_metrics.queue_visible_length
     from rowq.queue_stats(metrics.queue_name, 100000000) s;
 
-    -- A read also finds what has become due, or whose lease has run out, since the last maintain.
+    -- A read also finds messages due, or with an expired lease, since the last maintain.
     v_metrics.queue_visible_length := v_metrics.queue_visible_length + (
         select count(*)
         from rowq.list_delayed(metrics.queue_name, p_max_messages => 10000) d
@@ -331,7 +331,7 @@ create or replace function pgmq.metrics_all()
 returns setof pgmq.metrics_result
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   What metrics returns, of every queue.
+-- purpose   Return the metrics of all queues.
 declare
     v_queue_name text;
 begin
@@ -357,7 +357,7 @@ create or replace function pgmq.send(
 returns setof bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Hand over one message, to be read no sooner than delay.
+-- purpose   Send a message that can be read after delay.
 -- locks     as enqueue
 -- errors    RQ701 RQ711
 begin
@@ -376,7 +376,7 @@ create or replace function pgmq.send_batch(
 returns setof bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Hand over many messages, to be read no sooner than delay: all of them or, on an error, none.
+-- purpose   Send messages that can be read after delay; on an error, none.
 -- locks     as enqueue_batch
 -- errors    RQ701 RQ711
 begin
@@ -391,14 +391,14 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    -- An array may have several dimensions, and count from another number than 1.
+    -- An array can have several dimensions and another lower bound than 1.
     msgs := array(select unnest(msgs));
     if headers is not null then
         headers := array(select unnest(headers));
     end if;
 
-    -- A call of enqueue_batch takes ten thousand messages. A body that is no string would be stored
-    -- as JSON text, so a JSON string is given as its text, too.
+    -- enqueue_batch takes at most 10,000 messages. A body that is not a string is stored as JSON
+    -- text, so pass a JSON string as its text, too.
     return query
     select e.message_id
     from generate_series(0, (cardinality(msgs) - 1) / 10000) b (batch)
@@ -433,7 +433,7 @@ create or replace function pgmq.read(
 returns setof pgmq.message_record
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Take up to qty messages, each under a claim of its own, and hide each for vt seconds.
+-- purpose   Lease up to qty messages, each with its own claim, for vt seconds.
 -- locks     as dequeue_fast and reap
 -- errors    RQ701 RQ711 RQ713
 declare
@@ -458,7 +458,7 @@ begin
         into v_found
         from rowq.dequeue_fast(queue_name, 1, 'pgmq', least(greatest(vt, 1), 86400)) d;
         if not found then
-            -- Take back what others have not deleted in time, but nothing that this call has read.
+            -- Reap expired leases, but none of this call's.
             exit when v_is_last or v_ends_at <= clock_timestamp();
             perform r.reaped
             from rowq.reap(queue_name, least(qty - cardinality(v_ids), 1000)) r;
@@ -482,8 +482,8 @@ begin
         return next v_message;
     end loop;
 
-    -- No lease is shorter than a second or longer than a day. Give the messages back only now,
-    -- because this call would find them again.
+    -- A lease lasts 1 second to 1 day. Release the messages only now, because this call would find
+    -- them again.
     if vt not between 1 and 86400 then
         perform pgmq.internal_hide(
             read.queue_name, u.claim_id, u.message_id, 'infinity',
@@ -505,7 +505,7 @@ create or replace function pgmq.read_with_poll(
 returns setof pgmq.message_record
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Do what read does, and look again until there is a message or the time is up.
+-- purpose   Do the same as read, repeatedly, until a message arrives or the time is over.
 -- locks     as dequeue_fast and reap
 -- errors    RQ701 RQ711 RQ713
 declare
@@ -526,7 +526,7 @@ create or replace function pgmq.pop(queue_name text, qty integer default 1)
 returns setof pgmq.message_record
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Take up to qty messages and finish them at once.
+-- purpose   Lease up to qty messages and finish them immediately.
 -- locks     as dequeue_fast, complete and reap
 -- errors    RQ701 RQ711 RQ713
 declare
@@ -577,7 +577,7 @@ create or replace function pgmq.set_vt(
 returns setof pgmq.message_record
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Let messages that have been read come back at another time; return those that there are.
+-- purpose   Change when read messages are delivered again; return the found ones.
 -- locks     as extend_lease or retry_later
 -- errors    RQ701 RQ711
 declare
@@ -704,7 +704,7 @@ create or replace function pgmq.delete(queue_name text, msg_id bigint)
 returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Finish a message, read or not; return whether it was there.
+-- purpose   Finish a message, read or not; return whether it existed.
 -- locks     as complete or cancel
 -- errors    RQ701 RQ705 RQ711
 begin
@@ -716,7 +716,7 @@ create or replace function pgmq.delete(queue_name text, msg_ids bigint[])
 returns setof bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Finish messages, read or not; return the ids of those that were there.
+-- purpose   Finish messages, read or not; return the ids of the existing ones.
 -- locks     as complete or cancel, in the order of the ids
 -- errors    RQ701 RQ705 RQ711
 declare
@@ -734,7 +734,7 @@ create or replace function pgmq.archive(queue_name text, msg_ids bigint[])
 returns setof bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Finish messages of a queue that keeps an archive; return the ids of those that were there.
+-- purpose   Finish messages of a queue with an archive; return the ids of the existing ones.
 -- locks     as complete or cancel
 -- errors    RQ701 RQ705 RQ711
 begin
@@ -757,7 +757,7 @@ create or replace function pgmq.archive(queue_name text, msg_id bigint)
 returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Finish a message of a queue that keeps an archive; return whether it was there.
+-- purpose   Finish a message of a queue with an archive; return whether it existed.
 -- locks     as complete or cancel
 -- errors    RQ701 RQ705 RQ711
 begin
@@ -768,7 +768,7 @@ begin
 end;
 $$;
 
--- What rowq has no like of. These functions are there so that who calls one reads why it fails.
+-- Features without an equivalent in rowq: these functions exist to explain the failure.
 
 do $$
 declare
@@ -850,17 +850,16 @@ returns table (
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Not in the shim.
+-- purpose   Refuse: not in the shim.
 -- errors    RQ711
--- differs   plpgsql takes no column with the name of a parameter
+-- differs   plpgsql allows no column with a parameter's name
 select null::text, null::text, null::timestamp with time zone, null::text
 from pgmq.internal_refuse('list_topic_bindings');
 $$;
 
--- Give all of it to the owner of schema rowq, whose rights the functions run with. Each role of
--- rowq's may execute what is like its own routines, and PUBLIC may do nothing at all. Nobody may
--- use the types, because a table of another role that has one would be lost with the schema; a call
--- of a function needs no right on them. A role that is missing is left out.
+-- The owner of schema rowq owns everything, and the functions run with its rights. Each rowq role
+-- may execute the functions like its routines, and PUBLIC none. No role may use the types, because
+-- a table with one would be lost with the schema; calls need no right on them. Skip missing roles.
 do $$
 declare
     v_change text;

@@ -1,4 +1,4 @@
-"""The Citus cluster that the environment gives to the tests, and looks at it."""
+"""The Citus cluster of the environment, and helpers that read it."""
 
 import os
 import shlex
@@ -18,18 +18,18 @@ from tests.engines.postgres.server import with_database
 
 URL = "ROWQ_TEST_CITUS_URL"
 BREAK = "ROWQ_TEST_CITUS_BREAK"
-"""A command that ends a node of the given cluster by `kill PORT`, and brings it back by `start`."""
+"""A command that stops a node with `kill PORT` and restarts it with `start PORT`."""
 
 
 class Cluster:
-    """A cluster whose nodes are in the pg_dist_node of one database of its coordinator.
+    """A cluster with the nodes of pg_dist_node in a database of its coordinator.
 
     Attributes:
-        nodes: all of them, the coordinator first, as that database knows them.
+        nodes: all nodes, the coordinator first.
     """
 
     def __init__(self, url: str) -> None:
-        """Look at the nodes of a coordinator's database."""
+        """Read the nodes of a coordinator's database."""
         self._url = url
         self._breaker = shlex.split(os.environ.get(BREAK, ""))
         self._databases: list[str] = []
@@ -37,20 +37,20 @@ class Cluster:
 
     @property
     def can_break(self) -> bool:
-        """Whether a node can be killed and brought back."""
+        """Whether nodes can be killed and restarted."""
         return bool(self._breaker)
 
     def fresh_database(self, but: int = 0) -> str:
-        """Make a database with the extension on every node, and return the coordinator's URL.
+        """Create a database with the extension on every node; return the coordinator's URL.
 
-        The last nodes, as many as `but` says, are not yet in the cluster.
+        The last `but` nodes are not yet in the cluster.
         """
         name = f"rowq_test_{uuid.uuid4().hex[:12]}"
         self._databases.append(name)
         create = sql.SQL("create database {} template template0 encoding 'UTF8'")
         for node in self.nodes:
             with psycopg.connect(node.url, autocommit=True) as connection:
-                # Citus has the other nodes make it, too, where it may.
+                # Citus otherwise creates it on the other nodes too.
                 connection.execute("set citus.enable_create_database_propagation to off")
                 connection.execute(create.format(sql.Identifier(name)))
             with psycopg.connect(with_database(node.url, name), autocommit=True) as connection:
@@ -66,7 +66,7 @@ class Cluster:
         return made
 
     def drop_database(self, url: str) -> None:
-        """Drop a database of fresh_database on every node."""
+        """Drop such a database on every node."""
         name = str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
         drop = sql.SQL("drop database if exists {} with (force)")
         for node in self.nodes:
@@ -76,16 +76,16 @@ class Cluster:
         self._databases.remove(name)
 
     def kill(self, node: Node) -> None:
-        """End a node at once."""
+        """Kill a node."""
         self._do("kill", node)
 
     def start(self, node: Node) -> None:
-        """Bring a node back, and wait until it answers."""
+        """Restart a node and wait until it answers."""
         self._do("start", node)
         wait_until(lambda: _answers(node.url), f"{node.name} answers", 60)
 
     def close(self) -> None:
-        """Drop what was made."""
+        """Drop all created databases."""
         for name in list(self._databases):
             self.drop_database(with_database(self._url, name))
 
@@ -95,7 +95,7 @@ class Cluster:
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """Return the cluster of the environment for the length of a block; raises Unavailable."""
+    """Yield the cluster of the environment; raise Unavailable."""
     if URL not in os.environ:
         raise Unavailable(f"{URL} is not set")
     found = Cluster(os.environ[URL])
@@ -114,13 +114,13 @@ def _answers(url: str) -> bool:
 
 
 def address(node: Node) -> tuple[str, int]:
-    """Return host and port of a node."""
+    """Return a node's host and port."""
     host, _, port = node.name.rpartition(":")
     return host, int(port)
 
 
 def on_node(url: str, node: Node) -> str:
-    """Return the URL of a database on another node than the coordinator."""
+    """Return a database's URL on a node other than the coordinator."""
     return url if node.is_coordinator else url_of(url, *address(node))
 
 
@@ -155,14 +155,14 @@ _PLACE = """
 
 
 def on_each(url: str, stack: ExitStack) -> Iterator[tuple[Node, Connection]]:
-    """Yield all nodes with a session on each, which a stack closes."""
+    """Yield all nodes, each with a session that a stack closes."""
     for node in nodes_of(url):
         opened = psycopg.connect(on_node(url, node), autocommit=True)
         yield node, stack.enter_context(opened)
 
 
 def everything(url: str) -> dict[str, list[tuple[object, ...]]]:
-    """Return all that rowq has on every node: objects, owners, rights."""
+    """Return rowq's objects, owners and rights on every node."""
     with ExitStack() as stack:
         return {
             node.name: session.execute(_EVERYTHING).fetchall()
@@ -171,7 +171,7 @@ def everything(url: str) -> dict[str, list[tuple[object, ...]]]:
 
 
 def move(session: Connection, shard: int, source: tuple[str, int], target: tuple[str, int]) -> None:
-    """Move a shard from the node at one address to the one at another."""
+    """Move a shard from one address to another."""
     session.execute(
         "select citus_move_shard_placement(%s, %s, %s, %s, %s, 'block_writes')",
         [shard, *source, *target],
@@ -179,14 +179,14 @@ def move(session: Connection, shard: int, source: tuple[str, int], target: tuple
 
 
 def place_of(session: Connection, name: str) -> str:
-    """Return the node that a name belongs to."""
+    """Return a name's node."""
     (place,) = session.execute(_PLACE, [name]).fetchone() or ("",)
     return str(place)
 
 
 @contextmanager
 def refuses_and_changes_nothing(url: str, number: str) -> Iterator[Callable[[], str]]:
-    """Expect a refusal of a number in a block, which leaves every node as it is."""
+    """Expect an error of this number in a block, without a change on any node."""
     before = everything(url)
     with pytest.raises(MigrationError, match=number) as refusal:
         yield lambda: str(refusal.value)
@@ -194,12 +194,12 @@ def refuses_and_changes_nothing(url: str, number: str) -> Iterator[Callable[[], 
 
 
 def last(url: str) -> Node:
-    """Return the node that is looked at last."""
+    """Return the node that is checked last."""
     return nodes_of(url)[-1]
 
 
 def on_last(url: str) -> psycopg.Connection[tuple[object, ...]]:
-    """Open a session on that node which Citus leaves alone."""
+    """Open a session on that node without Citus' propagation."""
     session = psycopg.connect(on_node(url, last(url)), autocommit=True)
     session.execute(BY_ITSELF)
     return session

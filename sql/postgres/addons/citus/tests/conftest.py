@@ -1,4 +1,4 @@
-"""Fixtures of the tests on a Citus cluster."""
+"""Fixtures of the Citus tests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,12 +16,12 @@ Open = Callable[[Node], Connection]
 
 @pytest.fixture(autouse=True)
 def _only_postgres() -> None:
-    """Take the place of what asks for a server of the run: a cluster is none of these."""
+    """Override the fixture that requires a server of the run: the cluster is not one."""
 
 
 @pytest.fixture(scope="session")
 def citus() -> Iterator[Cluster]:
-    """Return a cluster, which all tests share."""
+    """Return the shared cluster."""
     try:
         with cluster() as found:
             yield found
@@ -31,7 +31,7 @@ def citus() -> Iterator[Cluster]:
 
 @pytest.fixture
 def empty_cluster(citus: Cluster) -> Iterator[str]:
-    """Return the coordinator's URL of a database that is on every node, without rowq."""
+    """Return the coordinator's URL of a database on every node, without rowq."""
     url = citus.fresh_database()
     yield url
     citus.drop_database(url)
@@ -39,7 +39,7 @@ def empty_cluster(citus: Cluster) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def routed_url(citus: Cluster) -> str:
-    """Return the coordinator's URL of a database with rowq on every node; tests share it."""
+    """Return the coordinator's URL of the shared database with rowq on every node."""
     url = citus.fresh_database()
     install(url)
     return url
@@ -47,7 +47,7 @@ def routed_url(citus: Cluster) -> str:
 
 @pytest.fixture(scope="session")
 def nodes(routed_url: str) -> tuple[Node, ...]:
-    """Return the nodes of that database, the coordinator first."""
+    """Return that database's nodes, the coordinator first."""
     return nodes_of(routed_url)
 
 
@@ -71,13 +71,13 @@ def connection(open_node: Open, nodes: tuple[Node, ...]) -> Connection:
 
 @pytest.fixture
 def pair(routed_url: str, queue_name: str) -> Iterator[dict[str, str]]:
-    """Return two queues on different nodes, by the name of their node."""
+    """Return two queues on different nodes, by node name."""
     with psycopg.connect(routed_url, autocommit=True) as session:
         found = _names_on_two_nodes(session, queue_name)
         for name in found.values():
             session.execute("select rowq.create_queue(%s)", [name])
     yield found
-    # A test may have killed what a session was on.
+    # A test may have killed a session's node.
     with psycopg.connect(routed_url, autocommit=True) as session:
         for name in found.values():
             session.execute("select rowq.drop_queue(%s, true)", [name])

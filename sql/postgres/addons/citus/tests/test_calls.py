@@ -1,4 +1,4 @@
-"""Queues on a Citus cluster: whichever node is asked, the node of the queue answers."""
+"""Queues on a Citus cluster: the queue's node answers on every connection."""
 
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_every_form_of_call_reaches_the_queues_node(
         session = open_node(node)
         session.execute("set citus.enable_ddl_propagation to off")
         session.execute(MADE)
-        # A plan that is kept has no value to forward a call by.
+        # A generic plan has no value to forward a call by.
         session.execute("prepare kept (text) as select * from rowq.enqueue($1, 'x')")
         for name in pair.values():
             for text in FORMS.values():
@@ -98,22 +98,18 @@ NULL_NAMES = """
 
 
 def started_at(connection: Connection) -> object:
-    """Return when the server was started, which a crash changes."""
+    """Return the server's start time, which a crash changes."""
     return connection.execute("select pg_postmaster_start_time()").fetchone()
 
 
-def test_wrapper_equals_its_routine_on_every_node(
-    nodes: tuple[Node, ...], open_node: Open
-) -> None:
+def test_wrapper_equals_its_routine_on_every_node(nodes: tuple[Node, ...], open_node: Open) -> None:
     for node in nodes:
         rows = open_node(node).execute(FORWARDED).fetchall()
         assert len(rows) > 40
         assert [row for row in rows if not all(row[2:])] == [], node.name
 
 
-def test_null_name_is_refused_without_a_crash(
-    nodes: tuple[Node, ...], open_node: Open
-) -> None:
+def test_null_name_is_refused_without_a_crash(nodes: tuple[Node, ...], open_node: Open) -> None:
     for node in nodes:
         session = open_node(node)
         before = started_at(session)

@@ -1,7 +1,7 @@
-"""Installing and upgrading a cluster: what is refused, what comes back, what callers notice.
+"""Installation and upgrade of a cluster: errors, recovery, effects on callers.
 
-The next release, where a forwarded routine has one more parameter and column, is made up in a clone,
-whose own add-on upgrades; callers know the one before only.
+A clone has a next release, in which a forwarded routine has one more parameter and column; its
+add-on upgrades while callers know only the old release.
 """
 
 import re
@@ -237,7 +237,7 @@ def test_concurrent_command_is_refused(empty_cluster: str) -> None:
 
 def test_error_between_steps_names_the_remedy(empty_cluster: str) -> None:
     steps = list(begun(empty_cluster).steps())
-    # As many nodes are migrated, and the last one is the last to get forwarders.
+    # All nodes are migrated; the last one gets its forwarders last.
     nodes = len(nodes_of(empty_cluster))
     for step in steps[: 2 * nodes - 1]:
         step()
@@ -248,7 +248,7 @@ def test_error_between_steps_names_the_remedy(empty_cluster: str) -> None:
         assert str(refusal.value).startswith(
             f"RQ802 foreign_schema: {last(empty_cluster).name}: database "
         )
-        assert str(refusal.value).endswith("To go on, run install again")
+        assert str(refusal.value).endswith("To continue, run install again")
         session.execute("drop schema rowq_citus")
     install(empty_cluster)
 
@@ -286,7 +286,7 @@ SIGNATURES = """
 
 @pytest.fixture(scope="session")
 def next_release(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """Return a clone with a next release: list_topics limits its rows, and says how many."""
+    """Return a clone with a next release: list_topics limits and numbers its rows."""
     clone = Clone(tmp_path_factory.mktemp("next"))
     migrations = clone.root / "migrations" / "postgres"
     release(migrations)
@@ -322,7 +322,7 @@ def next_release(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 
 def calls(name: str) -> Iterator[str]:
-    """Yield calls of what both releases have, about one queue and about all."""
+    """Yield calls of both releases, for one queue and for all."""
     yield f"select rowq.enqueue('{name}', 'x')"
     yield (
         f"select rowq.complete('{name}', d.claim_id)"
@@ -337,7 +337,7 @@ def calls(name: str) -> Iterator[str]:
 
 
 def work(url: str, until: Event, failed: list[str], done: Counter[str]) -> None:
-    """Call everything, again and again, and note what fails."""
+    """Repeat all calls and record failures."""
     with psycopg.connect(url, autocommit=True) as session:
         for number in count():
             for text in calls(f"orders_{number % QUEUES}"):
@@ -351,7 +351,7 @@ def work(url: str, until: Event, failed: list[str], done: Counter[str]) -> None:
 
 
 def prepare(url: str) -> None:
-    """Install today's release, with queues on several nodes."""
+    """Install the current release, with queues on several nodes."""
     install(url)
     with psycopg.connect(url, autocommit=True) as session:
         for number in range(QUEUES):
@@ -361,7 +361,7 @@ def prepare(url: str) -> None:
 
 
 def nothing_old_is_left(url: str, clone: Clone) -> None:
-    """Hold that each node has the next release, and nothing of the one before."""
+    """Check that each node has only the next release."""
     with ExitStack() as stack:
         for node, session in on_each(url, stack):
             assert session.execute(LEFT, [f"_{NEWEST + 1}$"]).fetchall() == [], node.name

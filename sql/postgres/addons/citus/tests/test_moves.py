@@ -1,4 +1,4 @@
-"""Calls reach each node once while shards move, nodes come and go, and servers crash."""
+"""Calls reach each node once while shards move, nodes change and servers crash."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ SHARDS = """
 
 @pytest.fixture
 def moving(empty_cluster: str) -> Iterator[Connection]:
-    """Return a session on the coordinator of a cluster whose shards a test may move."""
+    """Return a coordinator's session on a cluster with movable shards."""
     install(empty_cluster)
     with psycopg.connect(empty_cluster, autocommit=True) as session:
         workers = [node for node in nodes_of(empty_cluster) if not node.is_coordinator]
@@ -35,7 +35,7 @@ def moving(empty_cluster: str) -> Iterator[Connection]:
 
 
 def one_queue_on_each(session: Connection, groups: set[int]) -> dict[int, str]:
-    """Create a queue on each of these nodes, bound to a topic, and return their names."""
+    """Create a queue on each of these nodes, bound to a topic; return their names."""
     names = [f"q{number}" for number in range(500)]
     found = {group: name for name, group, _ in session.execute(SHARDS, [names]) if group in groups}
     assert found.keys() == groups
@@ -46,7 +46,7 @@ def one_queue_on_each(session: Connection, groups: set[int]) -> dict[int, str]:
 
 
 def assert_each_is_asked_once(url: str, names: set[str]) -> None:
-    """Ask all nodes by way of each node, and look whether each has answered once."""
+    """Call all nodes on each node, and check that each answers once."""
     with ExitStack() as opened:
         for node in nodes_of(url):
             session = opened.enter_context(psycopg.connect(on_node(url, node), autocommit=True))
@@ -62,12 +62,14 @@ def assert_each_is_asked_once(url: str, names: set[str]) -> None:
     assert {one.problems for one in cluster_status(url)} == {()}
 
 
-def test_calls_reach_each_node_once_after_a_shard_moves(moving: Connection, empty_cluster: str) -> None:
+def test_calls_reach_each_node_once_after_a_shard_moves(
+    moving: Connection, empty_cluster: str
+) -> None:
     first, second = (node for node in nodes_of(empty_cluster) if not node.is_coordinator)
     queues = one_queue_on_each(moving, {first.group, second.group})
     assert_each_is_asked_once(empty_cluster, set(queues.values()))
     kept = {shard for _, _, shard in moving.execute(SHARDS, [list(queues.values())])}
-    # By the first of these names the nodes are found.
+    # The first of these names finds the nodes.
     names = [f"n{number}" for number in range(1, 7)]
     moves = {shard: group for _, group, shard in moving.execute(SHARDS, [names])}
     for shard, group in moves.items():
@@ -77,9 +79,7 @@ def test_calls_reach_each_node_once_after_a_shard_moves(moving: Connection, empt
             assert_each_is_asked_once(empty_cluster, set(queues.values()))
 
 
-def test_queue_of_a_moved_shard_fails_no_other_call(
-    moving: Connection, empty_cluster: str
-) -> None:
+def test_queue_of_a_moved_shard_fails_no_other_call(moving: Connection, empty_cluster: str) -> None:
     first, second = (node for node in nodes_of(empty_cluster) if not node.is_coordinator)
     queues = one_queue_on_each(moving, {first.group, second.group})
     lost, kept = queues[first.group], queues[second.group]
@@ -114,7 +114,9 @@ def test_queue_of_a_moved_shard_fails_no_other_call(
     assert call_one(moving, "queue_stats", queue_name=lost).ready == 3
 
 
-def test_calls_reach_a_node_that_was_removed_and_added_again(moving: Connection, empty_cluster: str) -> None:
+def test_calls_reach_a_node_that_was_removed_and_added_again(
+    moving: Connection, empty_cluster: str
+) -> None:
     _, first, second = nodes_of(empty_cluster)
     queues = one_queue_on_each(moving, {first.group})
     names = set(queues.values())
@@ -123,7 +125,7 @@ def test_calls_reach_a_node_that_was_removed_and_added_again(moving: Connection,
     moving.execute("select citus_remove_node(%s, %s)", address(second))
     assert_each_is_asked_once(empty_cluster, names)
 
-    # It comes back as a new one.
+    # It returns as a new node.
     with psycopg.connect(on_node(empty_cluster, second), autocommit=True) as there:
         there.execute("set citus.enable_ddl_propagation to off")
         for schema in ("rowq", "rowq_node", "rowq_citus"):
@@ -154,12 +156,12 @@ PREPARED = "select from pg_prepared_xacts where database = current_database()"
 
 
 class Publisher(threading.Thread):
-    """Publishes one message after another until the connection or a call fails.
+    """A publisher of single messages until a failure.
 
     Attributes:
-        done: bodies of the messages that were published, as far as it was told.
-        tried: the same, and the one whose answer was lost.
-        pid: of its session's process.
+        done: bodies of confirmed messages.
+        tried: the same, and the one without an answer.
+        pid: its session's process id.
     """
 
     def __init__(self, url: str, topic: str) -> None:
@@ -173,7 +175,7 @@ class Publisher(threading.Thread):
         self.pid = self._connection.info.backend_pid
 
     def run(self) -> None:
-        """Publish until something fails."""
+        """Publish until a call fails."""
         try:
             while not self.is_stopped.is_set():
                 self.tried.append(str(len(self.tried)))
@@ -187,7 +189,7 @@ class Publisher(threading.Thread):
 
 @contextmanager
 def commits_held(url: str) -> Iterator[None]:
-    """Hold up each commit on the coordinator within a block."""
+    """Block each commit on the coordinator within a block."""
 
     def set_to(change: str) -> None:
         with psycopg.connect(url, autocommit=True) as session:
@@ -202,7 +204,7 @@ def commits_held(url: str) -> Iterator[None]:
 
 
 def prepared(url: str, nodes: tuple[Node, ...]) -> int:
-    """Return how many transactions the nodes have prepared and not ended."""
+    """Return the number of open prepared transactions on the nodes."""
     count = 0
     for node in nodes:
         with psycopg.connect(on_node(url, node), autocommit=True) as session:
@@ -211,14 +213,14 @@ def prepared(url: str, nodes: tuple[Node, ...]) -> int:
 
 
 def is_settled(url: str, nodes: tuple[Node, ...]) -> bool:
-    """Have Citus end what was prepared, and return whether nothing is left."""
+    """Let Citus end prepared transactions; return whether none is left."""
     with psycopg.connect(url, autocommit=True) as session:
         session.execute("select recover_prepared_transactions()")
     return prepared(url, nodes) == 0
 
 
 def bodies(session: Connection, name: str) -> list[str]:
-    """Take all messages of a queue and return what is in them, in the order of their numbers."""
+    """Dequeue all messages of a queue; return their bodies in order of ids."""
     found = call(session, "dequeue_fast", queue_name=name, batch_size=999)
     return sorted((row.body for row in found), key=int)
 
@@ -262,6 +264,6 @@ def test_crash_between_two_nodes_commits_loses_no_message(
     with psycopg.connect(routed_url, autocommit=True) as session:
         found = [bodies(session, name) for name in pair.values()]
     assert found[0] == found[1]
-    # What was held on the coordinator is written down there, and is kept although nobody was told.
+    # The blocked commit is in the coordinator's WAL and stays without a confirmation.
     possible = [publisher.tried] if is_coordinator else [publisher.done, publisher.tried]
     assert found[0] in possible

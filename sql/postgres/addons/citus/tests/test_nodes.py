@@ -1,4 +1,4 @@
-"""A call that does not reach its node is refused, and a node that is away is left out."""
+"""A call that does not reach its node is refused, and an unreachable node is omitted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,24 +33,24 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def queues_of(session: Connection) -> set[str]:
-    """Return the names of the queues that are on a session's own node."""
+    """Return the names of the queues on the session's node."""
     return {name for (name,) in session.execute("select queue_name from rowq.queue")}
 
 
 def contents(session: Connection) -> list[tuple[str, int]]:
-    """Return the queues of a session's own node, and how many messages are ready in each."""
+    """Return the queues of the session's node with their numbers of ready messages."""
     query = "select queue_name, ready from rowq_node.queue_stats() order by 1"
     return list(session.execute(query))
 
 
 @contextmanager
 def out_of_sync(open_node: Open, asked: Node, node: Node) -> Iterator[None]:
-    """Have a node believe that another one's metadata are not in sync."""
+    """Mark another node's metadata as out of sync on a node."""
     change = "update pg_dist_node set metadatasynced = %s where groupid = %s"
     session = open_node(asked)
     session.execute(change, [False, node.group])
     try:
-        # Citus looks from time to time, and mends it, unless somebody has the table.
+        # Citus repairs it periodically unless the table is locked.
         with session.transaction():
             session.execute("lock table pg_dist_node in share mode")
             yield
@@ -60,7 +60,7 @@ def out_of_sync(open_node: Open, asked: Node, node: Node) -> Iterator[None]:
 
 @pytest.fixture
 def workers(nodes: tuple[Node, ...], pair: dict[str, str]) -> dict[Node, str]:
-    """Return the nodes of two queues, each with the name of its queue."""
+    """Return the nodes of two queues, each with its queue's name."""
     return {node: pair[node.name] for node in nodes if node.name in pair}
 
 
@@ -81,7 +81,7 @@ def test_call_that_citus_does_not_forward_is_refused(
         refused(session, "RQ706", "publish", topic="t", body="x")
         refused(session, "RQ706", "publish_batch", messages=[{"topic": "t", "body": "x"}])
         assert [contents(one) for one in every] == before
-        # The other node answers as ever.
+        # The other node still answers.
         call_one(session, "enqueue", queue_name=workers[other], body="x")
         away = [row for row in call(session, "health") if row.check_name == "unreachable_node"]
         assert [row.detail for row in away] == [f"{lost.name}: does not answer, SQLSTATE RQ706"]
@@ -134,7 +134,7 @@ def test_call_for_distributed_rows_changes_nothing(
 def test_node_with_an_old_map_omits_no_node(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open
 ) -> None:
-    """The map says that all names belong to one node: a call for each is refused by that one."""
+    """In the old map all names belong to one node, which refuses a call for each node."""
     asked, other = workers
     session = open_node(nodes[0])
     for name in workers.values():
@@ -205,7 +205,7 @@ def test_address_of_another_node_is_refused(
     change = "update pg_dist_node set nodeport = %s where groupid = %s"
     ports = {node.group: address(node)[1] for node in (first, second)}
     try:
-        # Two addresses cannot be the same, so they are exchanged by way of a third one.
+        # Two nodes cannot have the same address, so exchange them through a third one.
         session.execute(change, [1, first.group])
         session.execute(change, [ports[first.group], second.group])
         session.execute(change, [ports[second.group], first.group])
@@ -225,7 +225,7 @@ GONE = ("08006", "57P01", "57P02", "57P03", "57P04", "57P05")
 
 @pytest.fixture
 def killed(citus: Cluster, pair: dict[str, str]) -> Iterator[tuple[Node, str]]:
-    """Kill a node with a queue; return it, and the queue that is left."""
+    """Kill a node with a queue; return it and the remaining queue."""
     if not citus.can_break:
         pytest.skip(f"a given cluster{TO_RUN}ROWQ_TEST_CITUS_BREAK")
     node = next(one for one in citus.nodes if one.name in pair)
@@ -271,7 +271,7 @@ def test_texts_about_a_node_contain_no_account(
 def test_stopping_or_starting_node_counts_as_away(
     nodes: tuple[Node, ...], open_node: Open, pair: dict[str, str], state: str
 ) -> None:
-    """The node answers with the error of a server that ends, in place of health and maintain."""
+    """Health and maintain on the node raise the error of a stopping server."""
     place, lost = next(iter(pair.items()))
     kept = next(name for name in pair.values() if name != lost)
     session = open_node(nodes[0])

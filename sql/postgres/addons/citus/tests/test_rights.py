@@ -1,4 +1,4 @@
-"""Who may do what on the nodes, and the role rowq_citus: what it must not have, and its logins."""
+"""Rights on the nodes, and the role rowq_citus: excluded rights and logins."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -72,13 +72,11 @@ DEFAULTS = """
 
 
 def forwarded() -> list[str]:
-    """Return the names of all routines that are forwarded."""
+    """Return the names of all forwarded routines."""
     return [one.routine.name for one in every() if not one.why_here]
 
 
-def test_roles_have_contract_rights_on_every_node(
-    nodes: tuple[Node, ...], open_node: Open
-) -> None:
+def test_roles_have_contract_rights_on_every_node(nodes: tuple[Node, ...], open_node: Open) -> None:
     contract = routines_of("postgres")
     due = {
         (f"rowq_{role}", name)
@@ -187,7 +185,7 @@ def write(session: Connection, path: str, text: str) -> None:
 
 
 def is_asked(url: str) -> bool:
-    """Return whether a server asks rowq_citus for its password."""
+    """Return whether a server requires rowq_citus' password."""
     try:
         psycopg.connect(url, user=FORWARDER).close()
     except psycopg.OperationalError as error:
@@ -196,7 +194,7 @@ def is_asked(url: str) -> bool:
 
 
 def calls_from_each(url: str, texts: list[str]) -> Iterator[str]:
-    """Run statements on each node, and yield why one was refused."""
+    """Run statements on each node, and yield the errors."""
     for node in nodes_of(url):
         try:
             with psycopg.connect(on_node(url, node), autocommit=True) as caller:
@@ -208,7 +206,7 @@ def calls_from_each(url: str, texts: list[str]) -> Iterator[str]:
 
 @contextmanager
 def asks_for_passwords(session: Connection) -> Iterator[None]:
-    """Let a node ask rowq_citus for its password during a block."""
+    """Let a node require rowq_citus' password within a block."""
     (path,) = session.execute(HBA).fetchone() or ("",)
     (before,) = session.execute("select pg_read_file(%s)", [path]).fetchone() or ("",)
     rule = "host all rowq_citus all scram-sha-256\n"
@@ -257,7 +255,7 @@ def test_rowq_citus_with_a_foreign_password_is_refused(empty_cluster: str) -> No
         finally:
             session.execute("alter role rowq_citus password null")
     install(empty_cluster)
-    # Once calls are forwarded a password is the administrator's, who may need it between nodes.
+    # After calls are forwarded, an administrator may set a password for calls between nodes.
     with on_last(empty_cluster) as session:
         session.execute("alter role rowq_citus password 'ours'")
         try:
@@ -304,7 +302,7 @@ DEFINERS = """
     where p.pronamespace = 'rowq_citus'::regnamespace
       and p.prosecdef
     """
-# What a body names without a schema, it finds here first.
+# Unqualified names in a body resolve here first.
 TRAP = """
     create schema trap;
     create function trap.spring() returns boolean language plpgsql
@@ -337,7 +335,7 @@ def test_rowq_citus_can_change_only_its_own_functions(
 
 
 def changed_by_rowq_citus(session: Connection) -> None:
-    """Have all that rowq_citus owns run as its caller, with a trap before PostgreSQL's names."""
+    """Let all functions of rowq_citus run as their caller, with a trap first in their path."""
     session.execute(BY_ITSELF)
     session.execute(TRAP)
     names = [name for (name,) in session.execute(DEFINERS)]
@@ -350,9 +348,9 @@ def changed_by_rowq_citus(session: Connection) -> None:
 
 
 def outcome(session: Connection, call: str) -> str:
-    """Call a routine, and return what is said when it fails.
+    """Call a routine and return its error text.
 
-    It runs as rowq_owner, who may not log in on other nodes.
+    It runs as rowq_owner, which cannot log in on other nodes.
     """
     try:
         session.execute(f"select * from rowq.{call}")
@@ -399,7 +397,7 @@ OPERATORS = ("=", "<>", "<", ">", "||")
 
 
 def set_traps(session: Connection) -> None:
-    """Put operators and functions before those of PostgreSQL, which end whatever calls them."""
+    """Put failing operators and functions before those of PostgreSQL."""
     session.execute("set search_path = pg_catalog")
     session.execute("set citus.enable_ddl_propagation to off")
     session.execute("create schema trap")
@@ -424,7 +422,7 @@ def set_traps(session: Connection) -> None:
 
 @pytest.fixture
 def trapped(empty_cluster: str) -> tuple[str, tuple[Node, ...]]:
-    """Return the URL and the nodes of a cluster whose databases have traps in their path."""
+    """Return the URL and nodes of a cluster with traps in its databases' paths."""
     install(empty_cluster)
     nodes = nodes_of(empty_cluster)
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The scripts without Citus: what they name, and on one server that every call comes back to it."""
+"""The scripts without Citus: their names, and their calls on one server."""
 
 import re
 from pathlib import Path
@@ -76,7 +76,9 @@ def test_no_wrapper_passes_a_null_name_to_citus() -> None:
     ("name", "nodes"),
     [("version", {}), ("queue_stats", {}), ("enqueue", {"asked": "each"})],
 )
-def test_routine_without_a_decision_in_nodes_toml_is_refused(name: str, nodes: dict[str, str]) -> None:
+def test_routine_without_a_decision_in_nodes_toml_is_refused(
+    name: str, nodes: dict[str, str]
+) -> None:
     routine = load_contract().of("postgres")[name]
     with pytest.raises(ValueError, match=name):
         forwarded(routine, nodes)
@@ -103,7 +105,7 @@ CATALOG = """
     where p.pronamespace = 'rowq'::regnamespace
     order by 1
     """
-# What asks Citus, answered as by a cluster of this node.
+# Replacements of Citus' functions for a cluster of one node.
 ALONE = """
     create or replace function rowq_citus.is_here(p_name text) returns boolean
     language sql as $$ select p_name !~ '^elsewhere' $$;
@@ -133,7 +135,7 @@ def run(connection: Connection, *names: str) -> None:
 
 @pytest.fixture
 def alone(open_owner: Open) -> Connection:
-    """Return a session in a database whose calls are forwarded to itself."""
+    """Return a session in a database that forwards calls to itself."""
     session = open_owner()
     is_superuser = "select rolsuper from pg_roles where rolname = current_user"
     if session.execute(is_superuser).fetchone() != (True,):
@@ -197,9 +199,7 @@ def test_calls_are_forwarded_and_a_null_name_is_refused(alone: Connection) -> No
     assert refused(alone, "RQ701", "dequeue_fast", queue_name="nowhere")
 
 
-def test_node_has_no_drift_and_migrate_refuses_it(
-    alone: Connection, empty_database: str
-) -> None:
+def test_node_has_no_drift_and_migrate_refuses_it(alone: Connection, empty_database: str) -> None:
     run(alone, *ROUTED)
     found = node_status(empty_database)
     assert (found.drift, found.notices) == ((), ())

@@ -1,6 +1,6 @@
-"""A script of every call of pgmq's own Python client, and what each has given, comparably.
+"""A script of every call of pgmq's Python client, with comparable results.
 
-Ids become places in the order of sending, moments become seconds, and errors their SQLSTATE.
+Ids become positions in the order of sending, times become seconds, errors their SQLSTATE.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ Step = tuple[str, Callable[[], Any]]
 
 
 class Recorded:
-    """The client on one database, with the names of the methods that were called."""
+    """The client on one database, with the names of the called methods."""
 
     def __init__(self, url: str, called: set[str]) -> None:
         """Open one connection."""
@@ -29,7 +29,7 @@ class Recorded:
         self._places: dict[int, int] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of the client, and note that it was asked for."""
+        """Return a client method and record its name."""
         self._called.add(name)
         return getattr(self._client, name)
 
@@ -38,25 +38,25 @@ class Recorded:
         self._pool.close()
 
     def sql(self, text: str, *values: object) -> Any:
-        """Call a function directly, for a form that the client has no method for."""
+        """Call a function that the client has no method for."""
         with self._pool.connection() as connection:
             return connection.execute(text, values).fetchall()
 
     def begin(self, queue_name: str) -> None:
-        """Create a queue, and count places from its first message on."""
+        """Create a queue, and count positions from its first message."""
         self._places = {}
         self.create_queue(queue_name)
 
     def sent(self, *ids: int) -> list[int]:
-        """Give ids their places, and return these."""
+        """Assign positions to ids and return them."""
         return [self._places.setdefault(number, len(self._places) + 1) for number in ids]
 
     def id_at(self, place: int) -> int:
-        """Return the id that has a place."""
+        """Return the id at a position."""
         return next(number for number, found in self._places.items() if found == place)
 
     def plain(self, given: Any) -> Any:
-        """Return what a call has given, made comparable."""
+        """Return a call's comparable result."""
         match given:
             case Message():
                 read = given.last_read_at
@@ -91,12 +91,12 @@ class Recorded:
 
 
 def run(url: str, called: set[str], keep_archive: Callable[[], None]) -> dict[str, Any]:
-    """Run the script on a database; return what each step has given.
+    """Run the script on a database; return each step's result.
 
     Args:
         url: the database.
-        called: gets the names of the client's methods that were called.
-        keep_archive: called when the queue "archived" is there, to have it keep an archive.
+        called: receives the names of the called methods.
+        keep_archive: called after creating the queue "archived", to give it an archive.
     """
     client = Recorded(url, called)
     results: dict[str, Any] = {}

@@ -1,6 +1,6 @@
-"""The shim gives an application of pgmq what pgmq's own SQL gives it, but for what its page lists.
+"""The shim answers like pgmq's own SQL, except for the differences in README.md.
 
-pgmq's SQL is in its Python package, from which `benchmarks` take it, too.
+pgmq's SQL is in its Python package; `benchmarks` use it, too.
 """
 
 import re
@@ -35,7 +35,7 @@ LISTED: dict[str, Any] = {
     "archive without": "error RQ711",
     "set_vt once more": "error RQ711",
 }
-"""Steps that the shim refuses otherwise, or alone."""
+"""Steps that the shim refuses differently, or alone."""
 
 NOT_THERE = {
     "create_partitioned",
@@ -62,18 +62,18 @@ NOT_THERE = {
     "unbind_topic",
 }
 UNREADABLE = {"validate_routing_key", "validate_topic_pattern"}
-"""Steps whose refusal the client takes for the answer no."""
+"""Steps whose error the client turns into the answer no."""
 
 
 def text_of_shim() -> str:
-    """Return the script without psql's own commands."""
+    """Return the script without psql commands."""
     lines = SHIM.read_text(encoding="utf-8").splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("\\"))
 
 
 @pytest.fixture(scope="module")
 def shared(server: Server) -> Iterator[str]:
-    """Return the URL of a database with rowq and the shim, which tests of this file share."""
+    """Return the URL of this file's shared database with rowq and the shim."""
     url = server.fresh_database()
     migrate(url)
     with psycopg.connect(url, autocommit=True) as connection:
@@ -84,7 +84,7 @@ def shared(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def open_shim(shared: str) -> Iterator[Open]:
-    """Return a function that opens sessions there."""
+    """Return a function that opens sessions in that database."""
     with ExitStack() as opened:
 
         def open_session() -> Connection:
@@ -95,13 +95,13 @@ def open_shim(shared: str) -> Iterator[Open]:
 
 @pytest.fixture
 def shim(open_shim: Open) -> Connection:
-    """Return such a session, of a superuser."""
+    """Return a superuser's session."""
     return open_shim()
 
 
 @pytest.fixture
 def made(shim: Connection, queue_name: str) -> str:
-    """Return a queue there, made by the shim."""
+    """Return a queue created by the shim."""
     shim.execute("select pgmq.create(%s)", [queue_name])
     return queue_name
 
@@ -117,12 +117,12 @@ def genuine(server: Server) -> Iterator[str]:
 
 
 def but_for_the_list(step: str, given: Any) -> Any:
-    """Return what pgmq has given as the shim is to give it."""
+    """Return pgmq's result with the shim's documented differences."""
     if step in LISTED:
         return LISTED[step]
     match given:
         case {"queue": _}:
-            # The oldest message that waits is looked at, and nobody counts all that were ever sent.
+            # The shim measures the oldest waiting message and has no count of all sent messages.
             waits = given["visible"] > 0
             return given | {"newest": False, "oldest": waits, "total": None}
         case {"was read": _} if step.startswith("set_vt"):
@@ -159,9 +159,7 @@ def test_pgmqs_client_gets_pgmqs_answers_except_listed_ones(
     assert {name for name in methods if not name.startswith("_")} - {"close"} <= called
 
 
-def test_archive_keeps_archived_and_deleted_messages(
-    shim: Connection, made: str
-) -> None:
+def test_archive_keeps_archived_and_deleted_messages(shim: Connection, made: str) -> None:
     shim.execute("select rowq.alter_queue(%s, p_archive_days => 1)", [made])
     sent = [shim.execute("select pgmq.send(%s, '1')", [made]).fetchone()[0] for _ in range(3)]
     shim.execute("select pgmq.read(%s, 600, 2)", [made])
@@ -256,9 +254,7 @@ def test_wait_for_a_message_of_another_transaction_ends(
     assert shim.execute("select pgmq.delete(%s, %s::bigint)", [made, sent]).fetchone() == (True,)
 
 
-def test_message_is_dead_after_10000_reads(
-    shim: Connection, made: str
-) -> None:
+def test_message_is_dead_after_10000_reads(shim: Connection, made: str) -> None:
     shim.execute("select rowq.alter_queue(%s, p_max_attempts => 2)", [made])
     sent = shim.execute("select pgmq.send(%s, '1')", [made]).fetchone()[0]
     for count in (1, 2):
@@ -302,7 +298,7 @@ def test_role_may_call_the_functions_like_its_routines(shim: Connection, made: s
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", ["producer", "consumer", "monitor", "admin"])
 def test_no_role_may_use_the_shims_row_types(shim: Connection, made: str, role: str) -> None:
-    """Calls that return rows of them need no such right."""
+    """Calls that return these rows need no right on the types."""
     shim.execute("select pgmq.send(%s, '1')", [made])
     shim.execute(f"set role rowq_{role}")
     for kind in ("message_record", "queue_record", "metrics_result", "message_record[]"):
@@ -336,7 +332,7 @@ def test_public_has_no_right_and_rowqs_owner_owns_all(shim: Connection) -> None:
 
 @pytest.mark.promise("P16")
 def test_installation_uses_no_operator_of_another_role(shim: Connection) -> None:
-    """Whoever may create in public could else have it run by a superuser."""
+    """Otherwise a user with create rights in public could have a superuser run it."""
     operators = {
         "||": ("text[]", "text[]", "text[]"),
         "=": ("oid", "regnamespace", "boolean"),
@@ -367,9 +363,7 @@ def test_superuser_acting_as_another_role_is_refused(shim: Connection) -> None:
     shim.execute("reset role")
 
 
-def test_second_installation_keeps_users_of_its_types(
-    shim: Connection, made: str
-) -> None:
+def test_second_installation_keeps_users_of_its_types(shim: Connection, made: str) -> None:
     shim.execute("create view kept as select null::pgmq.message_record as message")
     shim.execute("select pgmq.send(%s, '1')", [made])
     shim.execute(text_of_shim())
@@ -441,6 +435,8 @@ def test_shim_functions_are_static_and_have_a_purpose() -> None:
 
 
 @pytest.mark.requires("psql")
-def test_commands_of_the_page_print_what_it_shows(server: Server, empty_database: str, tmp_path: Path) -> None:
+def test_commands_of_the_page_print_what_it_shows(
+    server: Server, empty_database: str, tmp_path: Path
+) -> None:
     migrate(empty_database)
     run_page("sql/postgres/addons/pgmq/README.md", server, empty_database, tmp_path)
