@@ -1,5 +1,5 @@
--- These tables say which migrations are installed, in the columns that yoyo knows, and name the
--- lock that lets in one migration at a time. Times are UTC.
+-- Create the record of installed migrations in yoyo's columns, and the name of the migration lock.
+-- Times are UTC.
 create database if not exists rowq character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists rowq.migration (
@@ -20,8 +20,7 @@ create table if not exists rowq.migration_log (
     primary key (id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
 
--- Any session may take a lock by its name, so only accounts that may read this table can know the
--- name.
+-- Any session may take a lock by name, so only accounts that can read this table know the name.
 create table if not exists rowq.migration_lock (
     id        int not null,
     lock_name varchar(64) not null,

@@ -1,6 +1,6 @@
--- This script takes the place of owner.sql where the routines shall run as the account that
--- installs them. RQ803: the account has its rights by a role. MariaDB does not count such rights in
--- a routine, so that every call would fail; MySQL counts those of the default roles.
+-- Use the installing account as definer, in place of owner.sql. RQ803: the account has its rights
+-- by a role. In a routine MariaDB ignores such rights, so every call would fail; MySQL uses those
+-- of the default roles.
 set @rowq_fault = if(
     version() like '%MariaDB%' and @rowq_lacks is not null,
     concat('RQ803 missing_privilege: ', @rowq_lacks, ' other than by a role'), null

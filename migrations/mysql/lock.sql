@@ -1,5 +1,5 @@
--- This script lets in one migration at a time, for as long as its session lasts. RQ806: another
--- migration has not ended for 60 seconds, or it was a rollback to nothing.
+-- Take the migration lock for the session. RQ806: another migration is still running after 60
+-- seconds, or it was a rollback to 0.
 set @rowq_lock = null;
 select l.lock_name into @rowq_lock
 from rowq.migration_lock l

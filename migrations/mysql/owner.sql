@@ -1,5 +1,4 @@
--- This script makes the account that the routines run as. Nobody can log in as it, and it has no
--- other rights than these.
+-- Create the routines' definer account, which cannot log in and has only these rights.
 set @rowq_text = concat(
     'create user if not exists ''rowq_owner''@''localhost'' identified by ''',
     sha2(concat(uuid(), rand(), rand(), utc_timestamp(6)), 256), '-Aa1'' account lock'

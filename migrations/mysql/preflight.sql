@@ -1,7 +1,6 @@
--- This script runs first in every install, upgrade and rollback. It refuses, before anything is
--- changed, what would go wrong later or would let others' code run with the rights of the account
--- that migrates. So it reads the catalog and none of rowq's tables. Without a procedure there is no
--- signal, so the text of a fault is the name of a table that does not exist.
+-- The checks before every install, upgrade and rollback. They refuse what would fail later or run
+-- foreign code with the rights of the migrating account, so they read only the catalog. Outside a
+-- procedure there is no signal, so an error's text is the name of a missing table.
 set names utf8mb4;
 set session sql_mode = concat(
     'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,',
@@ -11,13 +10,14 @@ set session autocommit = 1;
 set session lock_wait_timeout = 10;
 set session innodb_lock_wait_timeout = 10;
 
--- RQ801: JSON tables and skip locked need MariaDB 10.6 or MySQL 8.0.21; the tables need InnoDB.
--- RQ802: rowq did not make the database rowq. (An empty one, or one with nothing but bookkeeping,
---        is a beginning of ours.) Or the database holds what rowq never makes: a view, a trigger, a
---        routine with its caller's rights. Or an account with fewer rights than this one may make
---        such things in it. Or rowq_owner exists, and not as owner.sql leaves it.
--- RQ803: the account lacks a right, both globally and in this database. Rights that come by a role
---        are not shown to the account, so nothing is refused here if it has a role.
+-- RQ801: JSON tables and skip locked require MariaDB 10.6 or MySQL 8.0.21; the tables require
+--        InnoDB.
+-- RQ802: rowq did not create the database rowq (an empty one, or one with only the migration
+--        record, is an unfinished installation). Or it has a view, trigger or invoker routine. Or
+--        an account with fewer rights than this one may create such objects in it. Or rowq_owner
+--        differs from owner.sql.
+-- RQ803: the account lacks a right globally and in this database. An account with a role is not
+--        checked, because it cannot read rights by a role.
 set @rowq_version = cast(substring_index(version(), '.', 1) as unsigned) * 1000000
     + cast(substring_index(substring_index(version(), '.', 2), '.', -1) as unsigned) * 1000
     + cast(substring_index(substring_index(version(), '-', 1), '.', -1) as unsigned);
@@ -27,7 +27,7 @@ set @rowq_fault = if(
 );
 select if(
     @rowq_fault is null and count(*) = 0,
-    'RQ801 server_too_old: it has no InnoDB', @rowq_fault
+    'RQ801 server_too_old: InnoDB is missing', @rowq_fault
 )
 into @rowq_fault
 from information_schema.engines e
@@ -51,7 +51,7 @@ where t.table_schema = 'rowq';
 select if(
     @rowq_fault is null and min(x.name) is not null,
     concat(
-        'RQ802 foreign_schema: it holds ',
+        'RQ802 foreign_schema: it has ',
         left(regexp_replace(min(x.name), '[^0-9A-Za-z_]', '_'), 30)
     ),
     @rowq_fault
@@ -114,9 +114,8 @@ select count(*) into @rowq_rights
 from information_schema.user_privileges g
 where g.grantee = @rowq_account
   and g.privilege_type <> 'USAGE';
--- Rights that come by a role are not shown there. A role by which the account sees others' rights
--- counts as rights outside rowq. Another account with that role gains nothing, so the role is left
--- out below.
+-- Rights by a role are not listed there. A role that can read others' rights counts as rights
+-- outside rowq. Another account with that role gains nothing, so the role is omitted below.
 set @rowq_role = if(@rowq_rights = 0, concat('''', current_role(), '''@'''''), null);
 select if(
     @rowq_rights = 0 and coalesce(current_role(), 'NONE') <> 'NONE' and count(*) > 0,
@@ -127,11 +126,10 @@ from information_schema.columns c
 where c.table_schema = 'mysql'
   and c.table_name in ('global_priv', 'user')
   and find_in_set('select', c.privileges);
--- Another account gains nothing by this account's rights if it has them all, if it is SUPER, or if
--- it may create accounts and so can log in as this one (MySQL protects an account with SYSTEM_USER
--- from that). A trigger runs as the account that made it, and dumps need the right to it
--- everywhere, so it counts in rowq only. An account that may not see others' rights, or has none
--- outside rowq, is not refused.
+-- Another account gains nothing from this account's rights if it has all of them, is SUPER, or may
+-- create accounts and so log in as this one (MySQL protects an account with SYSTEM_USER from that).
+-- A trigger runs as its creator, and dumps need the right everywhere, so it counts in rowq only. An
+-- account that cannot read others' rights, or has none outside rowq, is not refused.
 select if(
     @rowq_fault is null and min(a.grantee) is not null,
     concat(
@@ -201,9 +199,8 @@ from (
     where 'rowq' collate utf8mb4_bin not like t.table_schema
 ) p
 where p.grantee = '''rowq_owner''@''localhost''';
--- No view of the catalog says whether an account is locked or what a role of MariaDB may do, and
--- not every account may read the tables that do. MySQL's roles are accounts, which were looked at
--- above.
+-- Only tables that not every account may read show whether an account is locked and which rights a
+-- MariaDB role has. MySQL's roles are accounts, checked above.
 select if(
     @rowq_fault is null and @rowq_rights > 0 and count(*) > 0,
     if(

@@ -1,4 +1,3 @@
--- This script ends a rollback to nothing: one statement removes everything, the bookkeeping too.
--- migrate has looked before that nobody else has put anything into the database. The roles stay, so
--- that the accounts that have them need not be given them again.
+-- The end of a rollback to 0: drop everything, including the migration record. migrate has checked
+-- before that the database has no foreign objects. The roles stay, so that accounts keep them.
 drop database if exists rowq;

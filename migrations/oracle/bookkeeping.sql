@@ -1,5 +1,5 @@
--- These tables say which migrations are installed, in the columns that yoyo knows. Times are UTC. A
--- session that migrates locks the last table, so that only one migrates at a time.
+-- Create the record of installed migrations in yoyo's columns. Times are UTC. A migrating session
+-- locks the last table.
 create table rowq_migration (
     migration_hash varchar2(64 char) not null,
     migration_id   varchar2(255 char) not null,

@@ -1,28 +1,26 @@
--- This runs first in every install, upgrade and rollback. It refuses what would go wrong later,
--- before anything is changed and before anything that others have made can run.
--- RQ803: the session is in somebody else's schema. Names are looked up there then, and an object
---        that its owner has put in the place of DUAL, or of a table of rowq's, would run with the
---        rights of the account that migrates; so every name in this block says the schema SYS.
+-- The checks before every install, upgrade and rollback. They refuse what would fail later or run
+-- foreign code.
+-- RQ803: the current schema is another account's. Its owner's replacement of DUAL or of a table of
+--        rowq would run with the migrating account's rights; so every name has the schema SYS.
 begin
     if sys.standard.sys_context('userenv', 'current_schema')
         <> sys.standard.sys_context('userenv', 'session_user')
     then
         sys.dbms_standard.raise_application_error(
             -20803,
-            'RQ803 missing_privilege: this is '
-            || sys.standard.sys_context('userenv', 'session_user') || ' in the schema of '
+            'RQ803 missing_privilege: '
+            || sys.standard.sys_context('userenv', 'session_user') || ' is in the schema of '
             || sys.standard.sys_context('userenv', 'current_schema')
         );
     end if;
 end;
 /
 -- RQ801: the server is older than 19c.
--- RQ803: this is the root of a container database, where no account of an application belongs.
--- RQ803: a package of SYS that rowq calls is out of the owner's reach. Everybody may call them,
---        unless the server was hardened; roles do not count in stored code.
--- RQ802: there are tables with rowq's names that rowq did not make (with nothing but bookkeeping it
---        is an installation of ours that was not finished), something stands in the place of a
---        table, or something would run when a table is used.
+-- RQ803: this is the root of a container database.
+-- RQ803: the owner may not call a SYS package that rowq calls (PUBLIC may, unless the server was
+--        hardened); roles do not count in stored code.
+-- RQ802: rowq did not create the tables with rowq's names (only a migration record is an unfinished
+--        installation), another object replaces a table, or code runs when a table is used.
 declare
     v_tables     pls_integer;
     v_known      pls_integer;
@@ -71,7 +69,7 @@ begin
     from user_tables t
     where t.table_name like 'ROWQ\_%' escape '\';
     if v_tables > 0 and v_known < 3 and v_bookkeeper = 0 then
-        v_why := 'the schema has tables ROWQ_ that rowq did not make';
+        v_why := 'tables ROWQ_ were not created by rowq';
     end if;
 
     select coalesce(v_why, min(f.why))
@@ -88,7 +86,7 @@ begin
           and t.temporary = 'Y'
         union all
         select t.table_name || ' has trigger ' || t.owner || '.' || t.trigger_name
-               || ', which must be disabled meanwhile'
+               || ', which must be disabled for the migration'
         from all_triggers t
         where t.table_owner = sys_context('userenv', 'session_user')
           and t.table_name like 'ROWQ\_%' escape '\'
@@ -100,7 +98,7 @@ begin
           and c.virtual_column = 'YES'
           and c.user_generated = 'YES'
         union all
-        select i.table_name || ' has an index on a function, ' || i.owner || '.' || i.index_name
+        select i.table_name || ' has a function-based index, ' || i.owner || '.' || i.index_name
         from all_indexes i
         where i.table_owner = sys_context('userenv', 'session_user')
           and i.table_name like 'ROWQ\_%' escape '\'

@@ -1,5 +1,5 @@
--- This is the end of a rollback to nothing: it removes the bookkeeping, and what wakeup.sql and
--- maintain_job.sql have made. The roles stay, so that their members need not be given them again.
+-- The end of a rollback to 0: drop the migration record and the objects of wakeup.sql and
+-- maintain_job.sql. The roles stay, so that accounts keep them.
 declare
     v_count pls_integer;
 begin
@@ -27,7 +27,7 @@ begin
     from user_queue_tables t
     where t.queue_table = 'ROWQ_WAKEUP_TABLE';
     if v_count > 0 then
-        -- This is dynamic SQL, so that the block compiles without a right to dbms_aqadm.
+        -- Dynamic SQL, because the block must compile without a right to dbms_aqadm.
         execute immediate q'[
             begin
                 dbms_aqadm.drop_queue_table(queue_table => 'ROWQ_WAKEUP_TABLE', force => true);

@@ -1,6 +1,6 @@
--- These tables say which migrations are installed, in the columns that yoyo knows. Times are UTC.
--- If two migrations begin where there is no schema yet, one waits here for the other and then
--- fails, because a schema that has come meanwhile must pass preflight.sql first.
+-- Create the record of installed migrations in yoyo's columns. Times are UTC. Of two concurrent
+-- first migrations, one waits here for the other and then fails, because the new schema must pass
+-- preflight.sql first.
 set local lock_timeout = '60s';
 
 do $$

@@ -1,5 +1,5 @@
--- This script lets in one migration at a time. It acts as the schema's owner, so that what a member
--- of that role makes belongs to the owner.
+-- Take the migration lock, and act as the schema's owner, so that the owner owns a member's new
+-- objects.
 do $$
 declare
     v_owner_name text;
@@ -34,13 +34,13 @@ begin
     end if;
 exception
     when lock_not_available then
-        raise exception 'RQ806 migration_busy: another migration has not ended for 60 seconds'
-            using errcode = 'RQ806', hint = 'Try again.';
+        raise exception 'RQ806 migration_busy: another migration is still running after 60 seconds'
+            using errcode = 'RQ806', hint = 'Retry when it has finished.';
 end;
 $$;
 
--- Remember the routines that are there now, because the rights that grants.sql finds on all others
--- come from default privileges.
+-- Remember the existing routines: rights on all others that grants.sql finds come from default
+-- privileges.
 do $$
 begin
     perform pg_catalog.set_config(
@@ -52,6 +52,6 @@ begin
 end;
 $$;
 
--- The statements that follow wait for tables in use, and every other session waits behind them, so
--- they give up after 10 seconds.
+-- All other sessions wait behind the following statements, so their waits for tables end after 10
+-- seconds.
 set local lock_timeout = '10s';

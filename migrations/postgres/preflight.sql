@@ -1,17 +1,16 @@
--- This script runs first in the transaction of every install, upgrade and rollback. It refuses what
--- would go wrong later, before anything is changed. trust.sql and lock.sql come after it. The level
--- is read committed, because a migration that waited for the lock must see what the one before it
--- has installed.
+-- The checks before every install, upgrade and rollback; trust.sql and lock.sql follow in the same
+-- transaction. The isolation level is read committed, because a migration that waited for the lock
+-- must see the previous one's changes.
 set transaction isolation level read committed;
 set local standard_conforming_strings = on;
 set local statement_timeout = 0;
 set local lock_timeout = '60s';
 set local search_path = '';
 set local client_min_messages = warning;
--- Tables and routines must come out the same whatever the database's settings say.
+-- The installation must not depend on the database's settings.
 set local default_table_access_method = heap;
 set local quote_all_identifiers = off;
--- A node of a Citus cluster is installed by itself, and the setting means nothing elsewhere.
+-- A node of a Citus cluster is installed alone; elsewhere the setting has no effect.
 set local citus.enable_ddl_propagation = off;
 
 do $$
@@ -34,8 +33,8 @@ begin
             using errcode = 'RQ801';
     end if;
 
-    -- An add-on has put the routines behind wrappers. A migration would replace these, and calls
-    -- would stay where the queue is not. Somebody else's schema of that name means nothing.
+    -- On a Citus node wrappers replace the routines. A migration would replace these, and calls
+    -- would not be forwarded. Another owner's schema of that name has no meaning.
     if exists (
         select 1
         from pg_catalog.pg_namespace r
@@ -43,23 +42,23 @@ begin
         where r.nspname = 'rowq'
           and n.nspname = 'rowq_node'
     ) then
-        raise exception 'RQ809 routed_database: this is a node of a cluster that carries calls'
+        raise exception 'RQ809 routed_database: this database is a node of a Citus cluster'
             using errcode = 'RQ809', hint = 'The add-on in sql/postgres/addons/citus upgrades '
                 'all nodes together.';
     end if;
 
-    -- The owner of the database can say "alter database ... set role", and what a superuser makes
-    -- would then belong to that role.
+    -- After "alter database ... set role" by the database's owner, a superuser's new objects would
+    -- belong to that role.
     if session_user <> v_user and exists (
         select 1
         from pg_catalog.pg_roles r
         where r.rolname = session_user
           and r.rolsuper
     ) then
-        raise exception 'RQ803 missing_privilege: superuser % acts as %, and would act as a '
-            'superuser again with what that role has made', session_user, v_user
+        raise exception 'RQ803 missing_privilege: superuser % acts as %, whose objects would '
+            'run with a superuser''s rights', session_user, v_user
             using errcode = 'RQ803', hint = pg_catalog.format(
-                'Connect as %I, or find out who set the role: alter database %I reset role;',
+                'Connect as %I, or remove the setting: alter database %I reset role;',
                 v_user, v_database);
     end if;
 
@@ -70,14 +69,14 @@ begin
     where n.nspname = 'rowq';
 
     if v_schema is null and not pg_catalog.has_database_privilege(v_database, 'create') then
-        raise exception 'RQ803 missing_privilege: % may not create a schema in database %',
+        raise exception 'RQ803 missing_privilege: role % lacks CREATE on database %',
             v_user, v_database
             using errcode = 'RQ803', hint = pg_catalog.format(
                 'A DBA must run: grant create on database %I to %I;', v_database, v_user);
     end if;
 
-    -- What a superuser installs belongs to rowq_owner and runs with its rights, so no ordinary role
-    -- may be able to act as rowq_owner.
+    -- A superuser's installation belongs to rowq_owner and runs with its rights, so no ordinary
+    -- role may be able to act as rowq_owner.
     if v_is_superuser and coalesce(v_owner_is_superuser, true) then
         select case when o.rolsuper then 'is a superuser' else r.rolname || ' can act as it' end
         into v_why
@@ -89,7 +88,7 @@ begin
         limit 1;
         if found then
             raise exception
-                'RQ803 missing_privilege: role rowq_owner is there already, and %', v_why
+                'RQ803 missing_privilege: role rowq_owner exists, and %', v_why
                 using errcode = 'RQ803', hint = 'A DBA must run: alter role rowq_owner nologin '
                     'nosuperuser; and revoke it from its members. Or drop it.';
         end if;
@@ -98,16 +97,15 @@ begin
         'rowq.has_schema', case when v_schema is null then 'no' else 'yes' end, true);
     if v_schema is null then
         if pg_catalog.current_setting('server_encoding') <> 'UTF8' then
-            raise warning 'database % has the encoding %: bodies with other characters are '
-                'refused, or in SQL_ASCII come in as bytes that no client can read; a database for '
-                'queues is made with: create database ... encoding ''UTF8'' template template0;',
+            raise warning 'database % has encoding %: bodies with other characters are refused, or '
+                'in SQL_ASCII stored as unreadable bytes; create databases for queues with: create '
+                'database ... encoding ''UTF8'' template template0;',
                 v_database, pg_catalog.current_setting('server_encoding');
         end if;
         return;
     end if;
 
-    -- A schema that rowq made has a comment that says so, or at least rowq's own tables, because a
-    -- dump can lose comments.
+    -- rowq's schema has rowq's comment, or at least its tables, because a dump can lose comments.
     v_comment := coalesce(pg_catalog.obj_description(v_schema, 'pg_namespace'), '');
     if v_comment not like 'rowq message queue%' and (
         select count(*)
@@ -116,10 +114,10 @@ begin
           and c.relkind = 'r'
           and c.relname in ('migration', 'migration_log', 'meta')
     ) < 3 then
-        raise exception 'RQ802 foreign_schema: database % has a schema rowq that rowq did not make',
+        raise exception 'RQ802 foreign_schema: schema rowq in database % was not created by rowq',
             v_database
-            using errcode = 'RQ802', hint = 'It was left alone. Use another database; if this '
-                'schema was made for rowq: comment on schema rowq is ''rowq message queue'';';
+            using errcode = 'RQ802', hint = 'Nothing was changed. Use another database, or if '
+                'the schema is for rowq: comment on schema rowq is ''rowq message queue'';';
     end if;
 
     if not pg_catalog.pg_has_role(v_owner, 'member') then

@@ -1,6 +1,5 @@
--- This script ends a rollback to nothing. It does not say "cascade", so that anything that others
--- have put into the schema stops it. The roles stay, because other databases of the server may use
--- them.
+-- The end of a rollback to 0. Without "cascade", foreign objects in the schema stop it. The roles
+-- stay, because other databases of the server may use them.
 do $$
 declare
     v_extension text;

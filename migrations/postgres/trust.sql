@@ -1,8 +1,7 @@
--- This script refuses to go on where code that somebody else has put into the schema could run with
--- the rights of the session: a trigger, a default, or a function in an index or in statistics,
--- which the planner calls to compute a constant. "set role" gives no protection, because such code
--- can reset it. The script reads the catalog only and changes nothing, and it runs before any table
--- of the schema is read.
+-- Refuse a schema with foreign code that could run with the session's rights: a trigger, a default,
+-- or a function in an index or in statistics, which the planner calls for constants. "set role"
+-- does not protect, because such code can reset it. The script reads only the catalog, before any
+-- table of the schema is read.
 do $$
 declare
     v_schema             pg_catalog.oid;
@@ -22,8 +21,8 @@ begin
     from pg_catalog.pg_roles r
     where case when v_schema is null then r.rolname = current_user else r.oid = v_owner end;
 
-    -- Refuse if another role can act as the schema's owner. Where the session is the owner itself,
-    -- such a role can act as the session anyway and gains nothing.
+    -- Refuse if another role can act as the schema's owner. If the session is the owner, such a
+    -- role can act as the session anyway and gains nothing.
     select r.rolname
     into v_other
     from pg_catalog.pg_roles r
@@ -37,18 +36,18 @@ begin
     limit 1;
     if found then
         raise exception
-            'RQ803 missing_privilege: schema rowq % to %, as whom % acts: what that role has put '
-            'there would run with the rights of %',
+            'RQ803 missing_privilege: schema rowq % to %, as which % can act: its objects '
+            'would run with the rights of %',
             case when v_schema is null then 'would belong' else 'belongs' end,
             v_owner_name, v_other, session_user
             using errcode = 'RQ803', hint = case
                 when v_other = v_owner_name then pg_catalog.format('Connect as %I.', v_other)
                 else pg_catalog.format('Connect as %1$I, or a DBA must run: revoke %2$I from %1$I; '
-                    'whatever %1$I has made there stays.', v_other, v_owner_name)
+                    'objects of %1$I stay.', v_other, v_owner_name)
             end;
     end if;
 
-    -- Another role's extension in the schema does no harm, and neither do its default privileges.
+    -- Another role's extension in the schema is harmless, and so are its default privileges.
     select pg_catalog.pg_describe_object(d.classid, d.objid, 0) || ' belongs to ' || r.rolname
     into v_what
     from pg_catalog.pg_depend d
@@ -157,7 +156,7 @@ begin
         select p.classid, p.objid
         from part p
         join pg_catalog.pg_depend d on d.classid = p.classid and d.objid = p.objid
-        -- Being a part of an extension runs nothing by itself.
+        -- Membership in an extension runs no code.
         where d.deptype <> 'e'
           and d.refclassid not in (
               'pg_catalog.pg_class'::pg_catalog.regclass,
@@ -165,8 +164,8 @@ begin
               'pg_catalog.pg_namespace'::pg_catalog.regclass
           )
         union all
-        -- Some built-in functions run a query that somebody has written, such as ts_rewrite and
-        -- query_to_xml. No immutable function does, and indexes and statistics can use no others.
+        -- Some built-in functions run a query in their argument, such as ts_rewrite and
+        -- query_to_xml. Immutable functions do not, and indexes and statistics can use only those.
         select e.classid, e.objid
         from expression e
         cross join lateral pg_catalog.regexp_matches(
@@ -210,9 +209,9 @@ begin
     order by p.classid, p.objid
     limit 1;
     if found then
-        raise exception 'RQ802 foreign_schema: % was not made by rowq, and could run what is not '
-            'rowq''s with the rights of %', v_what, session_user
-            using errcode = 'RQ802', hint = 'Find out who made it, and drop it.';
+        raise exception 'RQ802 foreign_schema: % was not created by rowq, and could run foreign '
+            'code with the rights of %', v_what, session_user
+            using errcode = 'RQ802', hint = 'Find out who created it, and drop it.';
     end if;
 end;
 $$;

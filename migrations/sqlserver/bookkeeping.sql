@@ -1,5 +1,5 @@
--- These tables say which migrations are installed, in the columns that yoyo knows. Times are UTC.
--- The schema has an owner of its own, and nobody can log in as that owner: see tables.sql.
+-- Create the record of installed migrations in yoyo's columns. Times are UTC. The schema has its
+-- own owner, which cannot log in: see tables.sql.
 if user_id(N'rowq_owner') is null
     create user rowq_owner without login;
 go

@@ -1,21 +1,19 @@
--- This runs first in every install, upgrade and rollback. It lets one session in at a time, for as
--- long as that session lasts. It refuses what would go wrong later, before anything is changed and
--- before anything that others have put into the database can run.
--- The isolation level is read committed, because a session that has waited for the lock must see
--- what the one before it has installed.
+-- The checks before every install, upgrade and rollback, and the migration lock of the session.
+-- They refuse what would fail later or run foreign code. The isolation level is read committed,
+-- because a session that waited for the lock must see the previous one's changes.
 set ansi_nulls, ansi_padding, ansi_warnings, arithabort, concat_null_yields_null,
     nocount, quoted_identifier, xact_abort on;
 set numeric_roundabort off;
 set transaction isolation level read committed;
--- What follows waits for tables in use, and while it waits everybody else waits behind it. So it
--- gives up after ten seconds.
+-- All other sessions wait behind the following statements, so their waits for tables end after 10
+-- seconds.
 set lock_timeout 10000;
 go
 -- throw reads %% as %, so each % of the text is doubled.
 declare @message nvarchar(2000), @result int, @why nvarchar(600);
 
--- RQ801: string_agg and trim need SQL Server 2017, that is compatibility level 140. Azure calls
--- itself version 12 for ever, so its version is not checked.
+-- RQ801: string_agg and trim require SQL Server 2017 and compatibility level 140. Azure always
+-- reports version 12, so its version is not checked.
 if cast(serverproperty('EngineEdition') as int) not in (5, 8)
     and cast(serverproperty('ProductMajorVersion') as int) < 14
 begin
@@ -40,29 +38,29 @@ begin
     throw 52801, @message, 1;
 end;
 
--- RQ803: CONTROL of the whole database is needed to make a schema, tables, procedures, partitions,
--- roles and their rights.
+-- RQ803: creating the schema, tables, procedures, partitions, roles and rights requires CONTROL of
+-- the database.
 if has_perms_by_name(quotename(db_name()), N'DATABASE', N'CONTROL') = 0
 begin
     set @message = concat(
-        N'RQ803 missing_privilege: ', user_name(), N' is no owner of database ', db_name(),
+        N'RQ803 missing_privilege: ', user_name(), N' is not an owner of database ', db_name(),
         nchar(10), N'A DBA must run: alter role db_owner add member ', quotename(user_name()), N';'
     );
     set @message = replace(@message, N'%', N'%%');
     throw 52803, @message, 1;
 end;
 
--- From here on this acts as dbo, who has no right on the server: what the database's owner has put
--- into it, such as a trigger on DDL, must not run with the rights of a DBA who migrates. Code that
--- runs in between cannot take this back, because a "revert" in a module ends only what began there.
+-- Act as dbo, without rights on the server: code of the database's owner, such as a DDL trigger,
+-- must not run with a DBA's rights. Such code cannot undo this, because "revert" in a module ends
+-- only the module's own impersonation.
 begin try
     execute as user = N'dbo';
 end try
 begin catch
-    -- After a restore, dbo may be a login that this server does not know (15517), or a Windows
-    -- login out of reach (15404). Do not go on as the caller, who may have rights elsewhere.
+    -- After a restore, dbo can be an unknown login (15517) or an unreachable Windows login (15404).
+    -- Do not continue as the caller, which may have rights elsewhere.
     set @message = concat(
-        N'RQ803 missing_privilege: nobody can act as dbo of database ', db_name(), N': ',
+        N'RQ803 missing_privilege: cannot act as dbo of database ', db_name(), N': ',
         left(error_message(), 600), nchar(10),
         N'A DBA must run: alter authorization on database::', quotename(db_name()),
         N' to a login of this server;'
@@ -71,13 +69,12 @@ begin catch
     throw 52803, @message, 1;
 end catch;
 
--- RQ802: in a trustworthy database that a member of sysadmin owns, dbo has all rights on the server
--- after all. Then no code of the database may run, and here is the only place to look for what runs
--- on DDL.
+-- RQ802: in a trustworthy database of a sysadmin member, dbo has all rights on the server. Then no
+-- code of the database may run, so refuse DDL triggers here.
 select top (1) @message = concat(
     N'RQ802 foreign_schema: trigger ', g.name, N' would run with all rights on the server, as',
     N' database ', db_name(), N' is trustworthy', nchar(10),
-    N'Disable the trigger meanwhile, or run: alter database ', quotename(db_name()),
+    N'Disable the trigger for the migration, or run: alter database ', quotename(db_name()),
     N' set trustworthy off;'
 )
 from sys.triggers g
@@ -91,29 +88,28 @@ begin
     throw 52802, @message, 1;
 end;
 
--- The lock is for dbo only: every user could hold a lock of public, which is the default.
+-- Only dbo can take this lock: any user could hold a lock of public, the default.
 exec @result = sys.sp_getapplock
     @Resource = N'rowq.migrate', @LockMode = N'Exclusive', @LockOwner = N'Session',
     @LockTimeout = 60000, @DbPrincipal = N'dbo';
 if @result < -1
 begin
     revert;
-    set @message = concat(N'sp_getapplock has returned ', @result, N' for rowq.migrate');
+    set @message = concat(N'sp_getapplock returned ', @result, N' for rowq.migrate');
     throw 50000, @message, 1;
 end;
 if @result < 0
 begin
     revert;
     set @message = concat(
-        N'RQ806 migration_busy: another migration has not ended for 60 seconds', nchar(10),
-        N'Try again.'
+        N'RQ806 migration_busy: another migration is still running after 60 seconds', nchar(10),
+        N'Retry when it has finished.'
     );
     throw 52806, @message, 1;
 end;
 
--- RQ802: look for a schema, an object in it, a role or a user of rowq's names that somebody else
--- owns, can act as or change; for code of others that would run; and for what stands in the place
--- of a table.
+-- RQ802: refuse a schema, object, role or user of rowq's names that another user owns, can
+-- impersonate or change; foreign code that would run; and objects in place of tables.
 select top (1) @why = f.why
 from (
     select 1 as place, concat(N'schema rowq belongs to ', u.name) as why
@@ -128,12 +124,12 @@ from (
       and o.parent_object_id = 0
       and o.principal_id <> user_id(N'rowq_owner')
     union all
-    select 3, concat(u.name, N' is no role of dbo''s')
+    select 3, concat(u.name, N' is not a role of dbo')
     from sys.database_principals u
     where u.name in (N'rowq_producer', N'rowq_consumer', N'rowq_admin', N'rowq_monitor')
       and (u.type <> 'R' or u.owning_principal_id <> user_id(N'dbo'))
     union all
-    select 4, N'rowq_owner is no user without a login'
+    select 4, N'rowq_owner is not a user without login'
     from sys.database_principals u
     where u.name = N'rowq_owner'
       and (u.type <> 'S' or u.authentication_type <> 0)
@@ -151,7 +147,7 @@ from (
           N'rowq_owner', N'rowq_producer', N'rowq_consumer', N'rowq_admin', N'rowq_monitor'
       )
     union all
-    select 6, concat(N'rowq.', o.name, N' is no table')
+    select 6, concat(N'rowq.', o.name, N' is not a table')
     from sys.objects o
     where o.schema_id = schema_id(N'rowq')
       and o.type <> 'U'
@@ -166,7 +162,7 @@ from (
     union all
     select 7, concat(
         N'rowq.', object_name(g.parent_id), N' has trigger ', g.name,
-        N', which must be disabled meanwhile'
+        N', which must be disabled for the migration'
     )
     from sys.triggers g
     join sys.tables t on t.object_id = g.parent_id
@@ -180,7 +176,7 @@ from (
     union all
     select 9, concat(
         object_schema_name(k.parent_object_id), N'.', object_name(k.parent_object_id),
-        N' follows rowq.', t.name, N' by foreign key ', k.name
+        N' references rowq.', t.name, N' by foreign key ', k.name
     )
     from sys.foreign_keys k
     join sys.tables t on t.object_id = k.referenced_object_id
@@ -203,8 +199,8 @@ from (
 ) f
 order by f.place;
 
--- A schema with tables of others is refused too. An empty one, or one with nothing but bookkeeping,
--- is an installation of ours that was not finished.
+-- Refuse a schema with foreign tables too. An empty one, or one with only the migration record, is
+-- an unfinished installation.
 if @why is null
     and exists (select 1 from sys.objects o where o.schema_id = schema_id(N'rowq'))
     and (
@@ -221,7 +217,7 @@ if @why is null
           and t.name in (N'migration', N'migration_log')
           and c.name = N'migration_hash'
     ) < 2
-    set @why = N'its tables are not rowq''s';
+    set @why = N'its tables are foreign';
 
 if @why is not null
 begin
@@ -229,9 +225,9 @@ begin
         @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
     revert;
     set @message = concat(
-        N'RQ802 foreign_schema: database ', db_name(), N' has a schema rowq that rowq did not make',
-        N', or not alone: ', @why, nchar(10),
-        N'It was left alone. Look who made it, or use another database.'
+        N'RQ802 foreign_schema: schema rowq in database ', db_name(), N' was not created by rowq',
+        N', or not entirely: ', @why, nchar(10),
+        N'Nothing was changed. Find out who created it, or use another database.'
     );
     set @message = replace(@message, N'%', N'%%');
     throw 52802, @message, 1;

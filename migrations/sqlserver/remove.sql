@@ -1,6 +1,5 @@
--- This is the end of a rollback to nothing. It fails if others have put anything into the schema,
--- or made its owner own anything. The roles stay, so that their members need not be given them
--- again.
+-- The end of a rollback to 0. It fails if the schema has foreign objects, or its owner owns any.
+-- The roles stay, so that users keep them.
 drop table if exists rowq.migration_log;
 drop table if exists rowq.migration;
 go

@@ -277,7 +277,7 @@ def test_what_was_said_beside_is_kept_in_the_servers_words(
 
 
 def test_a_remedy_of_a_migration_comes_whole(connection: Any, listener: TdsListener) -> None:
-    text = "RQ803 missing_privilege: x is no owner of y\nA DBA must run: alter role [x];"
+    text = "RQ803 missing_privilege: x is not an owner of y\nA DBA must run: alter role [x];"
     listener.answers.append(tds.error(52803, text) + tds.FAILED)
     with pytest.raises(pyodbc.Error) as met:
         value_of(connection, "select 1")

@@ -421,7 +421,7 @@ def test_server_without_innodb_is_refused(
     monkeypatch.setattr(
         Release, "text", lambda own, name: text(own, name).replace("'InnoDB'", "'Other'")
     )
-    with pytest.raises(migrate.ServerTooOld, match="RQ801 server_too_old: it has no InnoDB"):
+    with pytest.raises(migrate.ServerTooOld, match="RQ801 server_too_old: InnoDB is missing"):
         migrate.migrate(empty_database)
     assert session.execute("show databases like 'rowq'").fetchone() is None
 

@@ -79,7 +79,7 @@ def test_object_named_like_a_table_is_refused(
         (
             "create table",
             "create index theirs on rowq_meta (length(name))",
-            "ROWQ_META has an index on a function, .*THEIRS",
+            "ROWQ_META has a function-based index, .*THEIRS",
         ),
     ],
 )

@@ -75,7 +75,7 @@ def test_empty_foreign_schema_is_refused(
         (
             "create table dbo.mine (hash nvarchar(64) not null constraint own"
             " references rowq.migration (migration_hash) on delete cascade)",
-            "dbo.mine follows rowq.migration by foreign key",
+            "dbo.mine references rowq.migration by foreign key",
         ),
         pytest.param(
             "alter table rowq.meta add own nvarchar(9) not null default dbo.theirs()",
@@ -114,7 +114,7 @@ def test_view_named_like_a_table_is_refused(session: Connection, empty_database:
     migrate.migrate(empty_database)
     session.execute("drop table rowq.finished")
     session.execute("create view rowq.finished as select 1 as queue_id")
-    refused_by_all(session, empty_database, "rowq.finished is no table")
+    refused_by_all(session, empty_database, "rowq.finished is not a table")
 
 
 def test_user_named_like_a_role_gets_no_right(
