@@ -1,9 +1,8 @@
--- This script makes the roles, and gives each one execute on its routines and nothing else. It may
--- run any number of times, and takes back what else a role has in rowq. A role that is missing and
--- may not be created here is left out with a warning: create the role ("create role rowq_producer")
--- and run the script again. Run it after the procedures, because dropping a procedure drops the
--- rights to it. MariaDB runs it as a block; MySQL has no such blocks, so there it is a procedure
--- for a moment.
+-- Create the roles, grant each execute on its routines only, and revoke their other rights in rowq.
+-- The script can be run again. It skips a missing role that it cannot create, with a warning:
+-- create the role ("create role rowq_producer") and run the script again. Run it after the
+-- procedures, because dropping a procedure drops its rights. On MariaDB it is a block, on MySQL a
+-- temporary procedure.
 drop procedure if exists rowq.internal_grant;
 
 delimiter //
@@ -20,7 +19,7 @@ begin
     declare v_is_end boolean default false;
     declare v_missing varchar(100) default '';
     declare v_warning varchar(128);
-    -- Compare bytes, because the names in information_schema have a collation of their own.
+    -- Compare bytes, because names in information_schema have another collation.
     declare each_right cursor for
         select r.role_name,
                concat(
@@ -73,8 +72,7 @@ begin
     declare continue handler for not found set v_is_end = true;
 
     roles: begin
-        -- Ignore errors: this account may lack the right (1227), and the engine may refuse the
-        -- statement for a role that is there already (1396).
+        -- Ignore errors: this account may lack the right (1227), or the role exists (1396).
         declare continue handler for sqlexception begin end;
         create role if not exists rowq_producer;
         create role if not exists rowq_consumer;
@@ -93,14 +91,14 @@ begin
             leave rights;
         end if;
         begin
-            -- Ignore that a right to be revoked was never given (1403).
+            -- Ignore revokes of a right that was not granted (1403).
             declare continue handler for sqlexception
             begin
                 if v_is_due and not find_in_set(v_role_name, v_missing) then
                     set v_missing = concat(v_missing, if(v_missing = '', '', ','), v_role_name);
                 end if;
             end;
-            -- A prepared statement can take its text only from a variable of the session.
+            -- A prepared statement takes its text only from a session variable.
             set @rowq_statement = v_text;
             prepare rowq_right from @rowq_statement;
             execute rowq_right;

@@ -1,8 +1,7 @@
-#!/bin/sh
-# Prints the script that installs rowq on MariaDB and MySQL as "rowq migrate" does; it needs a shell
-# and awk alone. Run it with: sh sql/mysql/install.sh | mariadb --comments, or | mysql --comments.
-# The procedures run as rowq_owner@localhost, an account that the script makes; with the option
-# --without-owner they run as the account that runs it. After an error run all of it again.
+# !/bin/sh Print the script that installs rowq on MariaDB and MySQL like "rowq migrate", with only a
+# shell and awk. Run it with: sh sql/mysql/install.sh | mariadb --comments, or | mysql --comments.
+# The procedures run as the new account rowq_owner@localhost, or with --without-owner as the
+# installing account. After an error, run all of it again.
 set -eu
 case ${1-} in
     "") owner=rowq_owner ;;

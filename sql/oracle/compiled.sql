@@ -1,5 +1,5 @@
--- This raises an error if anything of rowq did not compile: "create or replace package" then
--- succeeds with a warning, which clients do not report.
+-- Raise an error if an object of rowq did not compile: "create or replace package" then succeeds
+-- with a warning that clients do not report.
 declare
     v_text varchar2(2000 char);
 begin

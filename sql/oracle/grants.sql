@@ -1,17 +1,14 @@
--- This makes the roles and gives each one execute on its package and on the type of lists of ids
--- where its routines take them, and nothing else. It may run any number of times, takes back what
--- it does not give, and gives only what is missing: a grant on a package waits for every call that
--- is under way.
+-- Create the roles and grant each execute on its package, and on the type of id lists if its
+-- routines need it. The script can be run again, revokes other rights, and grants only missing
+-- ones: a grant on a package waits for all running calls.
 --
--- Roles belong to the whole database, so a right is given only to a role that the owner has with
--- the admin option, as who creates a role has it: to another installation's role nothing is given
--- by accident. Any other role is left out with a line of output: a DBA creates it where it is
--- missing, grants it to the owner with admin option, and the owner runs this again. A role is
--- enabled in sessions, but not in a caller's own stored procedures: grant the package to the owner
--- of those directly.
+-- Roles are database-wide, so grant only to a role that the owner has with admin option, as its
+-- creator does: another installation's role gets no rights by mistake. The script skips other roles
+-- with a line of output: a DBA creates the missing role, grants it to the owner with admin option,
+-- and the owner runs this again. A role is not enabled in a caller's stored procedures: grant the
+-- package to their owner directly.
 declare
-    -- ORA-01031, and from 23ai ORA-41900, say that a privilege is missing; ORA-01921 that the role
-    -- is there already.
+    -- ORA-01031, and from 23ai ORA-41900: missing privilege; ORA-01921: the role exists.
     e_may_not exception;
     e_may_not_named exception;
     e_is_there exception;
@@ -69,8 +66,8 @@ begin
     for each_right in (
         select distinct p.privilege, p.table_name, p.grantee
         from user_tab_privs_made p
-        -- A row of type USER is a right on the account itself, which may be called ROWQ_something,
-        -- and everybody has the right INHERIT PRIVILEGES on it.
+        -- A row of type USER is a right on the account itself, which may be named ROWQ_...; PUBLIC
+        -- has INHERIT PRIVILEGES on it.
         where p.type <> 'USER'
           and (p.table_name = 'ROWQ' or p.table_name like 'ROWQ\_%' escape '\')
           and p.grantee in (

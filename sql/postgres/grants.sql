@@ -1,6 +1,6 @@
--- This script sets roles, ownership and rights. It may run any number of times, and changes only
--- what is not right yet. A role that is missing and may not be created here is left out with a
--- warning: create the role and run the script again.
+-- Set roles, ownership and rights. The script can be run again and changes only differences. It
+-- skips a missing role that it cannot create, with a warning: create the role and run the script
+-- again.
 
 do $$
 declare
@@ -30,16 +30,16 @@ begin
             execute pg_catalog.format('create role %I nologin', v_role);
         exception
             when duplicate_object or unique_violation then
-                null; -- Another database of this server has made it a moment ago.
+                null; -- Another database of this server has just created it.
             when insufficient_privilege then
-                raise warning 'role % is missing and % may not create it: its rights are left out; '
+                raise warning 'role % is missing, and % cannot create it: its rights are skipped; '
                     'a DBA can run "create role % nologin;", then migrate again',
                     v_role, current_user, v_role;
         end;
     end loop;
 
-    -- A role that made one of these roles, or can act as it, can take its rights. A first
-    -- installation by a superuser refuses that; otherwise it is a warning.
+    -- A role that created one of these roles, or can act as it, can take its rights. A superuser's
+    -- first installation refuses that; otherwise it is a warning.
     for v_why, v_remedy in
         select
             pg_catalog.format('role %I ', r.rolname) || case
@@ -79,11 +79,11 @@ begin
                 using errcode = 'RQ803',
                       hint = pg_catalog.format('A DBA must run: %s Or drop the role.', v_remedy);
         end if;
-        raise warning '%: if that is not meant, a DBA can run "%"', v_why, v_remedy;
+        raise warning '%: if that is not intended, a DBA can run "%"', v_why, v_remedy;
     end loop;
 
     -- Routines run with their owner's rights, so the owner must not be a superuser. It may read all
-    -- statistics, because health names who else is connected.
+    -- statistics, because health names other sessions.
     if v_is_superuser and v_owned_by_superuser then
         alter schema rowq owner to rowq_owner;
         grant pg_read_all_stats to rowq_owner;
@@ -91,8 +91,8 @@ begin
 end;
 $$;
 
--- Give everything in the schema to the schema's owner, whoever migrated. What belongs to an
--- extension, or to a role that is neither a superuser nor migrates, is left alone.
+-- Give all objects in the schema to the schema's owner, except an extension's, and those of a role
+-- that is neither a superuser nor migrating.
 do $$
 declare
     v_owner  pg_catalog.oid;
@@ -154,8 +154,7 @@ begin
         alter default privileges for role rowq_owner revoke execute on functions from public;
     end if;
 
-    -- Revoke default privileges, so that no other role gets a right on what rowq_owner makes, or on
-    -- what any owner makes in the schema.
+    -- Revoke default privileges on new objects of rowq_owner, and of any owner in the schema.
     for v_change in
         select distinct pg_catalog.format(
             'alter default privileges for role %I %s revoke all on %s from %s cascade',
@@ -186,11 +185,11 @@ begin
 end;
 $$;
 
--- Each role of rowq's may execute its routines and nothing else, and PUBLIC may do nothing at all.
--- Another role keeps what a DBA may have granted to it: to use the schema, and to execute routines
--- of the contract. It keeps no right on what is new in this transaction, because that right comes
--- from default privileges. dequeue_wait and wait_for_result run with their caller's rights,
--- because they commit, so their callers need the helpers that they call.
+-- Each rowq role may execute only its routines, and PUBLIC none. Another role keeps rights that a
+-- DBA may have granted: to use the schema and to execute public routines. It keeps no right on
+-- objects that are new in this transaction, because that comes from default privileges.
+-- dequeue_wait and wait_for_result run with their caller's rights, because they commit, so their
+-- callers need the helpers too.
 do $$
 declare
     v_change text;
@@ -340,8 +339,8 @@ begin
             where c.relnamespace = 'rowq'::pg_catalog.regnamespace
               and c.relkind in ('r', 'p', 'v', 'm', 'S')
             union all
-            -- Count a right on a column as one on its table, because revoking it on the table
-            -- revokes it on the columns too.
+            -- Count a right on a column as one on its table: revoking it there revokes it on the
+            -- columns too.
             select 'table', c.oid::pg_catalog.regclass::text, null, false,
                    c.oid, c.tableoid, c.relowner, a.attacl
             from pg_catalog.pg_class c
@@ -350,8 +349,8 @@ begin
               and c.relkind in ('r', 'p', 'v', 'm')
               and a.attacl is not null
             union all
-            -- Count the row type of each table too, because a role that may use it can stop the
-            -- table from being changed or dropped.
+            -- Include each table's row type, because a role that may use it can block changes of
+            -- the table.
             select
                 'type',
                 t.oid::pg_catalog.regtype::text,
@@ -430,7 +429,7 @@ begin
 end;
 $$;
 
--- Name what is left to other roles, because the DBA may not have meant it.
+-- Report other roles' rights, because the DBA may not have intended them.
 do $$
 declare
     v_grantee text;
@@ -462,7 +461,7 @@ begin
         group by r.rolname
         order by r.rolname
     loop
-        raise warning 'role % has rights of its own, on %: revoke them if they are not meant',
+        raise warning 'role % has its own privileges on %: revoke them if that is not intended',
             v_grantee, v_names;
     end loop;
 end;

@@ -1,12 +1,11 @@
--- Four database roles may call routines, and public has no right. The roles have rights on routines
--- only, and these reach the tables, because all of rowq has one owner. A procedure that declares a
--- variable of a table type asks its caller for a right on the type, which opens nothing else. Give
--- a role to a user with: alter role rowq_consumer add member shop_worker. Run this again after
--- every upgrade.
+-- Four database roles may call routines, and public has no right. Rights on routines are enough,
+-- because all of rowq has one owner. A procedure that declares a variable of a table type requires
+-- its caller's right on the type, which allows nothing else. Give a role to a user with: alter role
+-- rowq_consumer add member shop_worker. Run this again after every upgrade.
 set quoted_identifier on;
 set ansi_nulls on;
 go
--- The owner needs this right for partitions, the days of the archive, which are in no schema.
+-- The owner needs this right for the archive's partitions, which are in no schema.
 grant alter any dataspace to rowq_owner;
 go
 if database_principal_id(N'rowq_producer') is null
@@ -21,8 +20,8 @@ go
 if database_principal_id(N'rowq_monitor') is null
     create role rowq_monitor authorization dbo;
 go
--- This revokes all that the roles have on rowq or are denied; what they should have is granted
--- below. Give further rights to other roles.
+-- Revoke all of the roles' grants and denials on rowq; the grants follow below. Grant further
+-- rights to other roles.
 declare @statement nvarchar(max);
 select @statement = string_agg(
     cast(concat(

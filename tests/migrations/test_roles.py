@@ -310,4 +310,4 @@ def test_script_warns_of_missing_roles(admin: Session, user: AsUser, psql: Psql)
     admin.execute(f"grant create on database {admin.info.dbname} to app")
     done = psql(app, text=migrate.script("postgres"))
     assert done.returncode == 0
-    assert done.stderr.count("is missing and app may not create it") == len(ROLES) * NEWEST
+    assert done.stderr.count("is missing, and app cannot create it") == len(ROLES) * NEWEST

@@ -3,12 +3,12 @@ return clob
 is
 -- routine   ids
 -- version   1
--- purpose   A list of ids as the JSON array that routines take: for callers in PL/SQL.
+-- purpose   Return a list of ids as the JSON array that routines take, for callers in PL/SQL.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   this engine's own: elsewhere a caller has a list or writes JSON
+-- differs   only here: callers of other engines have lists or write JSON
     v_array json_array_t := json_array_t();
 begin
     if p_ids is null then

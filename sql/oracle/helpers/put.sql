@@ -18,12 +18,12 @@ return number
 is
 -- routine   put
 -- version   1
--- purpose   What enqueue does, for callers in PL/SQL: returns the message's id, of a duplicate that of the first.
+-- purpose   Enqueue a message for callers in PL/SQL; return its id, for a duplicate the first message's.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   this engine's own: a caller in PL/SQL need not fetch a cursor
+-- differs   only here: a caller in PL/SQL need not fetch a cursor
     v_rows    sys_refcursor;
     v_id      rowq_message.message_id%type;
     v_outcome varchar2(20 char);

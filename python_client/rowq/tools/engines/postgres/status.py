@@ -253,10 +253,10 @@ class Inspection(BaseInspection):
         roles = self._rows(_query_of_loop(grants, _ROLES_OF_OTHERS))
         rights = self._rows(_query_of_loop(grants, _RIGHTS_OF_OTHERS))
         return (
-            *(f'{why}: if that is not meant, a DBA can run "{remedy}"' for why, remedy in roles),
+            *(f'{why}: if that is not intended, a DBA can run "{remedy}"' for why, remedy in roles),
             *(
-                f"role {grantee} has rights of its own, on {names}: revoke them if they are not"
-                " meant"
+                f"role {grantee} has its own privileges on {names}: revoke them if that is not"
+                " intended"
                 for grantee, names in rights
             ),
         )
