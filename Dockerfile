@@ -1,4 +1,4 @@
-# The program rowq with the drivers of all engines, and metrics; compose.yaml uses it.
+# The command rowq with all engines' drivers and metrics; compose.yaml uses it.
 FROM python:3.12-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends tdsodbc unixodbc \

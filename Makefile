@@ -1,23 +1,23 @@
-# Needs python3 (3.11 or newer) with its venv module, and make. Debian: apt-get install make python3-venv
+# Requires python3 (3.11 or newer) with its venv module, and make. Debian: apt-get install make python3-venv
 PYTHON ?= python3
 BIN := .venv/bin
-# More arguments for the tool behind a target, such as: make test ARGS="-k dequeue --engine postgres18"
+# Further arguments of a target's tool, such as: make test ARGS="-k dequeue --engine postgres18"
 ARGS ?=
-# Everything that tests and tools may need. A step for which this machine lacks something says so once.
+# Everything that tests and tools need. A step that cannot run on this machine reports that once.
 ALL := $(addprefix .venv/.stamp-,dev tsql plsql npm mariadb mysql odbc)
 
-# Without the bytecode of the last run, each worker of pytest compiles all tests anew.
+# Without cached bytecode, each pytest worker compiles all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-# Two of pip at a time would spoil .venv.
+# Concurrent pip processes would corrupt .venv.
 .NOTPARALLEL:
 .PHONY: help install demo check test test-all lint format generate verify docs dist release next bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-install: $(ALL) ## Set up .venv with everything (the other targets set up what they need)
+install: $(ALL) ## Set up .venv completely (other targets set up their own needs)
 
 demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
 	@$(BIN)/rowq demo $(ARGS)
@@ -25,14 +25,14 @@ demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and ch
 check: .venv/.stamp-test ## Run the static, contract and client tests on one PostgreSQL, in two minutes
 	@$(BIN)/python -m pytest --numprocesses auto --selection check $(ARGS)
 
-test: .venv/.stamp-test .venv/.stamp-mariadb ## Run the tests on the newest PostgreSQL and MariaDB but for the slow ones, in five minutes
+test: .venv/.stamp-test .venv/.stamp-mariadb ## Run all but the slow tests on the newest PostgreSQL and MariaDB, in five minutes
 	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
-test-all: $(ALL) ## Run all tests, and on older versions those whose result may differ there
+test-all: $(ALL) ## Run all tests, and on older versions those that may differ
 	@$(BIN)/python -m pytest --numprocesses auto --selection all $(ARGS)
 
-# The examples in Python are programs of their own, two of them a package shop. Django has no types.
-lint: .venv/.stamp-dev ## Check style, types and who imports what
+# The Python examples are separate programs, two with a package shop. Django has no types.
+lint: .venv/.stamp-dev ## Check style, types and imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-logo --no-cache
@@ -45,22 +45,22 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' page among them
+generate: .venv/.stamp-dev ## Regenerate all generated files, including the benchmarks' page
 	@$(BIN)/python -m benchmarks.studies.page
 	@$(BIN)/python -m sql.generate
 	@$(BIN)/python -m sql.postgres.addons.citus build
 
-verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check that generated files are fresh and agree with the contract; needs no database
+verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check generated files and the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
 
-docs: .venv/.stamp-dev ## Make a site of the documentation in build/docs, to be read without a network
+docs: .venv/.stamp-dev ## Build the documentation site in build/docs, for offline reading
 	@$(BIN)/python -m docs.build
 	@echo "build/docs/index.html"
 
-dist: .venv/.stamp-release ## Build wheel and sdist, and the scripts that rowq sql prints, with their sums, in dist
+dist: .venv/.stamp-release ## Build wheel, sdist and the scripts of rowq sql, with checksums, in dist
 	@$(BIN)/python -m sql.generate dist
 
-release: .venv/.stamp-dev ## Date the changelog and freeze the newest migration of every engine, if all is as it must be
+release: .venv/.stamp-dev ## Check, date the changelog, and freeze each engine's newest migration
 	@$(BIN)/python -m sql.generate release
 
 next: .venv/.stamp-dev ## Begin the next version: make next VERSION=0.2.0 NAME=more-settings
@@ -87,11 +87,11 @@ clean: ## Remove .venv, caches and built files
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRA)]'
 	@touch $@
 
-# Each of the steps below fetches one thing that some tests need. Where it cannot be had, those tests
-# are skipped and name the reason; the step is not tried again before its stamp is removed.
+# Each step below fetches a requirement of some tests. If it is unavailable, those tests are skipped with
+# the reason; remove the step's stamp to retry.
 define fetched
 	@echo "Setting up $(1)"
-	@if $(2); then touch $@; else echo "  left out; to try again: rm $@" | tee $@; fi
+	@if $(2); then touch $@; else echo "  skipped; to try again: rm $@" | tee $@; fi
 endef
 
 .venv/.stamp-tsql: tests/static/tsql/requirements.txt | .venv/.stamp-dev
