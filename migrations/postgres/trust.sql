@@ -113,11 +113,11 @@ begin
     limit 1;
     if found then
         raise exception 'RQ802 foreign_schema: %', v_what
-            using errcode = 'RQ802', hint = 'Take it out: alter extension ... drop ...;';
+            using errcode = 'RQ802', hint = 'Run: alter extension ... drop ...;';
     end if;
 
     -- Built-in functions and types leave no row in pg_depend, and rowq's tables use nothing else,
-    -- so a row that points to anything else was added by somebody.
+    -- so a row that references another object is foreign.
     with recursive relation (oid) as (
         select c.oid
         from pg_catalog.pg_class c

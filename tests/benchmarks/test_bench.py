@@ -109,7 +109,7 @@ def test_message_begun_before_its_predecessor_breaks_order() -> None:
 def test_rowq_is_compared_with_another_commit(home: Path, tmp_path: Path) -> None:
     root = BENCHMARKS.parent
     if not (root / ".git").exists():
-        pytest.skip("this is no checkout of git; to run it: clone the repository")
+        pytest.skip("this is not a git checkout; to run it: clone the repository")
     scenarios = command.beside([tiny(load_scenarios()[0])])
     other = command.rowq_before(rowq(), root, "HEAD", tmp_path)
     found = run(POSTGRES, scenarios, home, [other])

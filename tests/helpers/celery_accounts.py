@@ -1,4 +1,4 @@
-"""kombu with an account that is no administrator."""
+"""kombu with a non-administrator account."""
 
 import kombu
 import pytest

@@ -119,7 +119,7 @@ def change_engine(root: Path, engine: str, words: Words) -> None:
     text = made.read_text(encoding="utf-8")
     text = text.replace("pause_queue", ROUTINE).replace("PauseQueue", PROCEDURE)
     text = text.replace("'paused'", "'altered'")
-    text = re.sub(r"Stop delivery;.*?routines go on\.", "Set a queue's note.", text)
+    text = re.sub(r"(?<=-- purpose   ).*", "Set a queue's note.", text)
     made.write_text(text, encoding="utf-8", newline="\n")
     differs = "-- differs   nothing\n"
     edit(folder / "routines" / "version.sql", differs, f"{differs}    -- {REMARK}\n")

@@ -112,7 +112,7 @@ def wait_for_a_victim(server: Server, session: int) -> int:
         victims.extend(victim for victim, blockers in waiting if session in blockers)
         return bool(victims)
 
-    wait_until(blocked, f"somebody waits for {session}", seconds=30)
+    wait_until(blocked, f"a session waits for {session}", seconds=30)
     return victims[0]
 
 

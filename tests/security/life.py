@@ -116,7 +116,7 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
     life.call("fail_now", claim_id=life.call("dequeue_fast")[0].claim_id, error="x" * 3000)
     life.call("list_dead")
     life.call("list_dead", before_message_id=1 << 62, message_type="t")
-    life.call("discard_dead", message_type="nobody")
+    life.call("discard_dead", message_type="unknown")
     life.call("reset")
 
     life.call("dequeue_fast", batch_size=1)
@@ -158,7 +158,7 @@ def _publish(life: Life, topic: str) -> None:
     kind = {"topic": f"{topic}.axb", "message_type": "t", "priority": 9}
     batch = [
         {"body": "q", "group_key": "g", "headers": {"e": 1e-3}, **kind},
-        {"topic": topic, "body": "for nobody"},
+        {"topic": topic, "body": "unbound"},
         {"delay_seconds": 2 * HOUR, "dedup_key": "published", **kind},
     ]
     life.call("publish_batch", messages=batch)

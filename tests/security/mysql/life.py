@@ -158,7 +158,7 @@ class Life:
         kind = {"topic": f"{topic}.b", "message_type": "t", "priority": 9}
         batch = [
             {"body": "q", "group_key": "g", "headers": {"x": "é"}, **kind},
-            {"topic": topic, "body": "for nobody"},
+            {"topic": topic, "body": "unbound"},
             {"delay_seconds": 5000, "dedup_key": "published", **kind},
         ]
         self._step("publish_batch", messages=batch)
@@ -182,7 +182,7 @@ class Life:
         for claim in {_claim_of(row) for row in waited} - {None}:
             self._step("fail_now", claim_id=claim, error="dead")
         self._step("list_dead")
-        self._step("discard_dead", message_type="nobody")
+        self._step("discard_dead", message_type="unknown")
         self._step("reset", max_messages=1)
         self._step("cancel", message_ids=ids or [1])
 

@@ -55,16 +55,16 @@ def test_named_lock_does_not_block_a_migration(server: Server, empty_database: s
     with (
         server.connect(empty_database) as admin,
         open_account(admin, empty_database) as opened,
-        opened() as nobody,
+        opened() as other,
     ):
-        take_names(nobody, 1)
+        take_names(other, 1)
         started = time.monotonic()
         assert migrate.migrate(empty_database).applied
         migrate.migrate(empty_database)
         assert time.monotonic() - started < 30
         # An account without rights cannot read the names of taken locks.
         with pytest.raises(Exception, match="denied"):
-            nobody.execute("select lock_name from rowq.migration_lock")
+            other.execute("select lock_name from rowq.migration_lock")
 
 
 @pytest.mark.promise("P19")

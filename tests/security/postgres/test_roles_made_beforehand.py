@@ -52,8 +52,7 @@ def test_creator_of_a_role_does_not_become_admin(
 ) -> None:
     if superuser.info.server_version < 160000:
         pytest.skip(
-            "before 16 whoever may create roles may grant all of them"
-            "; to run it: --engine postgres16"
+            "before 16 a creator of roles may grant all of them; to run it: --engine postgres16"
         )
     boss = login("boss")
     superuser.execute("alter role boss createrole")

@@ -49,7 +49,7 @@ _UNDER_WAY = """
 _LOCK = "select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('rowq citus'))"
 # Any user who can connect can hold this lock.
 _HOLDERS = """
-    select concat('process ', l.pid, ' of ', coalesce(a.usename, 'somebody'))
+    select concat('process ', l.pid, ' of ', coalesce(a.usename, 'an unknown user'))
     from pg_locks l
     join pg_database d on d.oid = l.database and d.datname = current_database()
     left join pg_stat_activity a on a.pid = l.pid

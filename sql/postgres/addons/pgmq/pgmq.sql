@@ -597,7 +597,7 @@ begin
     loop
         if v_found.claim_id is null then
             perform pgmq.internal_refuse(
-                'set_vt of message ' || v_found.message_id || ', which nobody holds,'
+                'set_vt of message ' || v_found.message_id || ', which is not leased,'
             );
         end if;
         v_message.msg_id := v_found.message_id;

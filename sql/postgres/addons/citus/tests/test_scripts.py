@@ -166,13 +166,13 @@ def test_second_install_keeps_rights_granted_on_wrappers(alone: Connection) -> N
     run(alone, *ROUTED)
     alone.execute("revoke execute on function rowq.peek(text, integer) from rowq_monitor")
     alone.execute("grant execute on function rowq.health() to rowq_producer")
-    meanwhile = alone.execute(CATALOG).fetchall()
+    before = alone.execute(CATALOG).fetchall()
     run(alone, "check.sql", "forward.sql", "rights.sql")
-    assert alone.execute(CATALOG).fetchall() == meanwhile
+    assert alone.execute(CATALOG).fetchall() == before
     alone.execute(ALONE)
     run(alone, *ROUTED)
     again = alone.execute(CATALOG).fetchall()
-    assert [(*row[:3], *row[4:]) for row in again] == [(*row[:3], *row[4:]) for row in meanwhile]
+    assert [(*row[:3], *row[4:]) for row in again] == [(*row[:3], *row[4:]) for row in before]
 
 
 def test_signatures_equal_the_catalogs(alone: Connection) -> None:
