@@ -139,9 +139,7 @@ def faults_of_released(migrations: Path) -> list[str]:
 
 
 def release_all(
-    root: Path = ROOT,
-    day: date | None = None,
-    stale: Callable[[], Iterable[str]] = stale_files,
+    root: Path = ROOT, day: date | None = None, stale: Callable[[], Iterable[str]] = stale_files
 ) -> None:
     """Release the version of a checkout, or nothing.
 

@@ -161,10 +161,7 @@ def use_released(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def begin_next(
-    migrations: Path,
-    slug: str,
-    version: str = "99.0.0",
-    statement: tuple[str, str] | None = None,
+    migrations: Path, slug: str, version: str = "99.0.0", statement: tuple[str, str] | None = None
 ) -> Path:
     """Write the file of an engine's next migration, with a statement and its undo."""
     newest = migration_files(migrations)[-1]

@@ -49,9 +49,7 @@ def test_20_concurrent_upgrades_and_rollbacks_leave_a_release(
     assert snapshot(session) == whole[migrate.status(empty_database).installed]
 
 
-def test_first_installations_run_concurrently_in_many_databases(
-    cluster: PostgresServer,
-) -> None:
+def test_first_installations_run_concurrently_in_many_databases(cluster: PostgresServer) -> None:
     urls = [cluster.fresh_database() for _ in range(6)]
     with ThreadPoolExecutor(len(urls)) as pool:
         done = list(pool.map(migrate.migrate, urls))

@@ -141,9 +141,7 @@ def test_plain_script_is_part_of_callers_transaction(
     assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
 
 
-def test_plain_script_outside_a_transaction_is_refused(
-    session: Connection,
-) -> None:
+def test_plain_script_outside_a_transaction_is_refused(session: Connection) -> None:
     script = migrate.plain_script("postgres")
     first, second = (part + "$$;\n" for part in script.split("$$;\n")[:2])
     session.execute(first)

@@ -168,9 +168,7 @@ def test_later_release_has_changed_files_and_its_statements(migrations: Path) ->
     assert first.read_bytes() == was
 
 
-def test_removed_source_is_dropped(
-    migrations: Path,
-) -> None:
+def test_removed_source_is_dropped(migrations: Path) -> None:
     release(migrations)
     change_everything(migrations)
     release(migrations)
@@ -190,9 +188,7 @@ def test_removed_source_is_dropped(
         assert re.fullmatch(rf"drop \w+ if exists rowq\.{name}(\(\))?;\n(go\n)?", part.text)
 
 
-def test_changed_missing_or_added_released_file_is_found(
-    migrations: Path,
-) -> None:
+def test_changed_missing_or_added_released_file_is_found(migrations: Path) -> None:
     release(migrations)
     begin_next(migrations, "more")
     assert faults_of_released(migrations) == []

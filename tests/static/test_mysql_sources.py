@@ -65,9 +65,7 @@ def test_no_routine_uses_session_ids_or_kill(unit: Unit) -> None:
 
 @pytest.mark.pitfall("mysql 10")
 @each_file
-def test_times_are_utc_and_current(
-    unit: Unit,
-) -> None:
+def test_times_are_utc_and_current(unit: Unit) -> None:
     assert not re.search(r"\b(now|current_timestamp|curdate|localtime)\b", code(unit))
     # sysdate is local time: it may only measure a duration.
     assert unit.stem == "find_idle" or "sysdate" not in code(unit)

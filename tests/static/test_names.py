@@ -196,15 +196,7 @@ def test_sqlserver_table_variables_hold_no_bodies(unit: Unit) -> None:
 
 
 @for_each(SQLSERVER)
-def test_sqlserver_tables_are_schema_qualified(unit: Unit) -> None:
-    tables = "|".join(sorted(table.stem for table in sql_units("sqlserver", "tables")))
-    assert not re.search(rf"\b(?:from|join|into|update|table)\s+(?:{tables})\b", code_of(unit.text))
-
-
-@for_each(SQLSERVER)
-def test_sqlserver_files_have_no_sqlcmd_or_odbc_syntax(
-    unit: Unit,
-) -> None:
+def test_sqlserver_files_have_no_sqlcmd_or_odbc_syntax(unit: Unit) -> None:
     text = unit.text
     assert "$(" not in text
     assert not re.search(r"^(:|!!)", text, re.MULTILINE)
@@ -220,8 +212,6 @@ def sqlserver_names() -> set[str]:
 
 
 @for_each(sql_files("sqlserver"))
-def test_sqlserver_names_are_spelled_consistently(
-    path: Path,
-) -> None:
+def test_sqlserver_names_are_spelled_consistently(path: Path) -> None:
     used = set(re.findall(r"\browq\.(\w+)", code_of(text_of(path))))
     assert used <= sqlserver_names()

@@ -54,9 +54,7 @@ def hints(text: str) -> Iterator[set[str]]:
 
 @pytest.mark.pitfall("sqlserver 2")
 @each_file
-def test_readpast_has_rowlock_and_readcommittedlock(
-    unit: Unit,
-) -> None:
+def test_readpast_has_rowlock_and_readcommittedlock(unit: Unit) -> None:
     for words in hints(code(unit)):
         if "readpast" in words:
             assert {"rowlock", "readcommittedlock"} <= words, words

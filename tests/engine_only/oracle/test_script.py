@@ -80,9 +80,7 @@ def test_sources_install_the_same_except_bookkeeping(
 
 
 @pytest.mark.pitfall("oracle 12")
-def test_script_with_compile_error_fails(
-    session: Connection,
-) -> None:
+def test_script_with_compile_error_fails(session: Connection) -> None:
     head = "create or replace package body rowq_look as\n"
     text = migrate.script("oracle")
     assert head in text

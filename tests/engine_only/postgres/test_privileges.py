@@ -200,9 +200,7 @@ def test_default_privileges_reach_no_rowq_object(server: Server, empty_database:
             session.execute(f"drop role {name}")
 
 
-def test_owner_is_no_superuser_and_cannot_log_in(
-    owner: Connection,
-) -> None:
+def test_owner_is_no_superuser_and_cannot_log_in(owner: Connection) -> None:
     owners = owner.execute(
         """
         select distinct r.rolname, r.rolsuper, r.rolcanlogin, r.rolcreaterole, r.rolbypassrls
@@ -220,9 +218,7 @@ def test_owner_is_no_superuser_and_cannot_log_in(
 
 
 @pytest.mark.pitfall("postgres 7")
-def test_security_definer_routines_fix_the_search_path(
-    owner: Connection,
-) -> None:
+def test_security_definer_routines_fix_the_search_path(owner: Connection) -> None:
     rows = owner.execute(
         """
         select p.proname, p.prosecdef, p.proconfig from pg_proc p

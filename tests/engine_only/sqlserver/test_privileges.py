@@ -197,9 +197,7 @@ def test_grants_script_revokes_other_rights(owner: Connection) -> None:
     assert set(rows(owner, RIGHTS)) == before
 
 
-def test_all_objects_have_one_owner(
-    connection: Connection,
-) -> None:
+def test_all_objects_have_one_owner(connection: Connection) -> None:
     owner = "select user_name(s.principal_id) from sys.schemas s where s.name = N'rowq'"
     assert rows(connection, owner) == [("rowq_owner",)]
     others = (

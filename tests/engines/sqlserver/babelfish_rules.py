@@ -21,11 +21,7 @@ class Rule:
 
 
 def rule(
-    what: str,
-    pattern: str,
-    replacement: Replacement,
-    *,
-    flags: re.RegexFlag = re.NOFLAG,
+    what: str, pattern: str, replacement: Replacement, *, flags: re.RegexFlag = re.NOFLAG
 ) -> Rule:
     """Return the rule of a pattern."""
     return Rule(what, re.compile(pattern, flags), replacement)

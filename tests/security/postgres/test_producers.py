@@ -87,9 +87,7 @@ def test_producers_prepared_transaction_blocks_no_worker(
 
 
 @pytest.mark.promise("P03", "P09")
-def test_producers_open_transaction_harms_no_message(
-    open_as: Open,
-) -> None:
+def test_producers_open_transaction_harms_no_message(open_as: Open) -> None:
     """With max_attempts 1, a message whose lease expires is dead."""
     admin, producer, worker = map(open_as, ("postgres", "rowq_producer", "rowq_consumer"))
     ids = enqueue(admin, "q", *(f"honest {place}" for place in range(COUNT)))

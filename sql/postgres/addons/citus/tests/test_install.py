@@ -147,9 +147,7 @@ def refusal_of(url: str) -> str:
     return ""
 
 
-def test_install_after_remove_finds_the_queues(
-    empty_cluster: str,
-) -> None:
+def test_install_after_remove_finds_the_queues(empty_cluster: str) -> None:
     install(empty_cluster)
     names = [f"orders_{number}" for number in range(12)]
     with psycopg.connect(empty_cluster, autocommit=True) as session:

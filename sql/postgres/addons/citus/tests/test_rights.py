@@ -431,9 +431,7 @@ def trapped(empty_cluster: str) -> tuple[str, tuple[Node, ...]]:
     return empty_cluster, nodes
 
 
-def test_commands_run_no_planted_operator(
-    trapped: tuple[str, tuple[Node, ...]],
-) -> None:
+def test_commands_run_no_planted_operator(trapped: tuple[str, tuple[Node, ...]]) -> None:
     url, nodes = trapped
     with psycopg.connect(url, autocommit=True) as session:
         for text in ("select 1 = 1", "select 'a'::text || 'b'::text"):
