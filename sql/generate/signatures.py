@@ -174,10 +174,7 @@ def _postgres(routine: Routine, other: Overload | None = None) -> str:
     if routine.kind == "procedure":
         return head
     columns = [
-        (
-            '"position"' if column.name == "position" else column.name,
-            _type("postgres", column.type),
-        )
+        ('"position"' if column.name == "position" else column.name, _type("postgres", column.type))
         for column in routine.columns
     ]
     return f"{head}\n" + _listed("returns table ", _aligned(columns))
@@ -220,9 +217,4 @@ def _inputs(routine: Routine) -> list[Parameter]:
     return [one for one in routine.parameters if one.direction == "in"]
 
 
-_WRITERS = {
-    "mysql": _mysql,
-    "oracle": _oracle,
-    "postgres": _postgres,
-    "sqlserver": _sqlserver,
-}
+_WRITERS = {"mysql": _mysql, "oracle": _oracle, "postgres": _postgres, "sqlserver": _sqlserver}

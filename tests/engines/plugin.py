@@ -12,14 +12,7 @@ import pytest
 
 from rowq.tools.migrate import migrate
 from tests import dice
-from tests.engines.base import (
-    REMEDIES,
-    TO_RUN,
-    Connection,
-    Server,
-    Unavailable,
-    url_variable,
-)
+from tests.engines.base import REMEDIES, TO_RUN, Connection, Server, Unavailable, url_variable
 from tests.engines.leftovers import drop_queues
 from tests.engines.logs import LOGS
 from tests.engines.provide import PROVIDERS, REQUIRED_VARIABLE, SERVERS, Servers, required

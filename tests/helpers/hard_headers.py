@@ -7,10 +7,7 @@ from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 
 # JSON that Python's parser refuses but a database can store.
-HARD = {
-    "digits": '{"n": ' + "1" * 5000 + "}",
-    "depth": '{"a": ' * 3000 + "1" + "}" * 3000,
-}
+HARD = {"digits": '{"n": ' + "1" * 5000 + "}", "depth": '{"a": ' * 3000 + "1" + "}" * 3000}
 
 
 def put_headers(connection: Connection, message_id: int, headers: str) -> None:

@@ -11,12 +11,7 @@ from tests.engines.base import Connection, Server, Unavailable
 from tests.engines.postgres.providers import PostgresProvider
 from tests.engines.postgres.psql import psql_program
 from tests.engines.postgres.server import PostgresServer
-from tests.helpers.releases import (
-    begin_next,
-    change_sources,
-    copied_without_history,
-    use_released,
-)
+from tests.helpers.releases import begin_next, change_sources, copied_without_history, use_released
 
 Psql = Callable[..., subprocess.CompletedProcess[str]]
 

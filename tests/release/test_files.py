@@ -65,11 +65,7 @@ def outside(programs: Path | None = None, **variables: str) -> dict[str, str]:
     """Return the environment variables of a user without a checkout."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     path = [str(programs)] if programs else []
-    return {
-        **environment,
-        "PATH": os.pathsep.join([*path, environment["PATH"]]),
-        **variables,
-    }
+    return {**environment, "PATH": os.pathsep.join([*path, environment["PATH"]]), **variables}
 
 
 def wheel_of(source: Path, folder: Path) -> bytes:

@@ -43,8 +43,7 @@ SLOW = {
     "tests/client": _slow("about the client, which runs on PostgreSQL", on="mariadb"),
     **dict.fromkeys(
         _files(
-            "tests/client",
-            "connection_loss lent_connections uncommitted worker worker_outcomes",
+            "tests/client", "connection_loss lent_connections uncommitted worker worker_outcomes"
         ),
         _slow("about the client, which runs on PostgreSQL", on="mariadb", ci="mariadb"),
     ),
@@ -68,8 +67,7 @@ SLOW = {
     "tests/release": _slow("builds the files of a release"),
     "tests/security/postgres": _slow("attacks in a private database"),
     **dict.fromkeys(
-        _files("tests/static", "compatible dist for_tools frozen release"),
-        _slow("makes releases"),
+        _files("tests/static", "compatible dist for_tools frozen release"), _slow("makes releases")
     ),
     "tests/testing": _slow("about rowq.contrib.testing, which runs on PostgreSQL", on="mariadb"),
     "tests/web": _slow("about the page, which runs on PostgreSQL", on="mariadb"),

@@ -17,15 +17,7 @@ from tests.helpers.releases import (
     remove_unit,
 )
 from tests.static.each import for_each
-from tests.static.sources import (
-    ENGINES,
-    MIGRATIONS,
-    SQL,
-    Unit,
-    code_units,
-    name_on,
-    object_name,
-)
+from tests.static.sources import ENGINES, MIGRATIONS, SQL, Unit, code_units, name_on, object_name
 
 OTHER_PARAMETERS = {
     "postgres": ("p_include_dead boolean default false", "p_include_dead boolean default true"),

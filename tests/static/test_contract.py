@@ -366,5 +366,5 @@ def tsql_types() -> str:
 def test_groups_are_those_used_in_code() -> None:
     """sql/generate/typescript.py, tests/chaos and the Citus add-on use these words."""
     assert {entry["group"] for entry in CONTRACT["routine"].values()} == {
-        *("admin", "consume", "finish", "inspect", "maintenance", "produce", "schedule"),
+        *("admin", "consume", "finish", "inspect", "maintenance", "produce", "schedule")
     }

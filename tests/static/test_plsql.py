@@ -18,8 +18,7 @@ from tests.static.sources import migration_scripts
 OPTIONAL = ("wakeup", "wakeup_off", "maintain_job", "partition_archive")
 """Optional scripts for the owner of rowq."""
 BY_TEXT = re.compile(
-    r"q'\[(.*?)\]'|execute immediate\s+((?:'[^']*'|\|\||\s)+?)\s*(?:;|using\b)",
-    re.DOTALL,
+    r"q'\[(.*?)\]'|execute immediate\s+((?:'[^']*'|\|\||\s)+?)\s*(?:;|using\b)", re.DOTALL
 )
 """Dynamic statements."""
 NOT_IN_GRAMMAR = {"partition_archive"}
@@ -65,20 +64,12 @@ FORMS = (
     ("internal/delete_ready", "sql%bulk_rowcount(i) = 1", "true"),
     ("internal/pop_group_waiting", "continue when sql%rowcount = 0;", "null;"),
     ("internal/run_deferred", "if sql%rowcount = 0 then", "if false then"),
-    (
-        "internal/reap",
-        "while p_reaped + p_died + v_ended < p_limit loop",
-        "for e in expired loop",
-    ),
+    ("internal/reap", "while p_reaped + p_died + v_ended < p_limit loop", "for e in expired loop"),
     ("internal/store", "exception\n", "    commit;\nexception\n"),
     ("internal/delete_messages", "is\n", "is\n    pragma autonomous_transaction;\n"),
     ("internal/refuse_queue", "'RQ701 ", "'RQ702 "),
     ("internal/refuse_queue", "end internal_refuse_queue", "end refuse_queue"),
-    (
-        "internal/record_value",
-        "changed_at = sys_extract_utc(systimestamp)",
-        "changed_at = sysdate",
-    ),
+    ("internal/record_value", "changed_at = sys_extract_utc(systimestamp)", "changed_at = sysdate"),
     ("internal/iso_text", "to_char(p_time, 'yyyy", "to_char(p_time) || ('yyyy"),
     ("internal/push_dead", "insert into rowq_dead (", "insert into rowq_dead values ("),
     ("internal/types.sql", "type t_numbers", "v_calls number := 0;\ntype t_numbers"),
@@ -111,11 +102,7 @@ FORMS = (
 """Valid syntax that the lint forbids."""
 
 NAMES = (
-    (
-        "internal/pop_claimed",
-        "p_messages(p_messages.count + 1)",
-        "p_taken(p_messages.count + 1)",
-    ),
+    ("internal/pop_claimed", "p_messages(p_messages.count + 1)", "p_taken(p_messages.count + 1)"),
     (
         "internal/pop_claimed",
         "internal_claimed_messages(p_queue_id, p_claim_id)",
@@ -151,11 +138,7 @@ NUMBERS = (
         "is_without_slot,\n               null as is_cancelled",
         "is_without_slot",
     ),
-    (
-        "internal/first_lane",
-        "fetch ready_rows into p_lane, p_seq",
-        "fetch ready_rows into p_lane",
-    ),
+    ("internal/first_lane", "fetch ready_rows into p_lane, p_seq", "fetch ready_rows into p_lane"),
     ("internal/pop_ready", "fetch lane_head into v_probe", "fetch lane_heads into v_probe"),
     ("internal/try_unblock", "into p_lane, v_predecessor_id,", "into p_lane,"),
     ("internal/pop_claimed", "returning c.worker_name, c.leased_at", "returning c.worker_name"),
@@ -181,11 +164,7 @@ NUMBERS = (
 """Different numbers of columns and targets or values, and mixed rows and groups."""
 
 KINDS = (
-    (
-        "internal/dequeue",
-        "v_lanes, v_batch_size, v_messages",
-        "v_batch_size, v_lanes, v_messages",
-    ),
+    ("internal/dequeue", "v_lanes, v_batch_size, v_messages", "v_batch_size, v_lanes, v_messages"),
     (
         "internal/dequeue",
         "v_batch_size, v_messages);",

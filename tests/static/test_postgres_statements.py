@@ -5,13 +5,7 @@ import re
 import pytest
 
 from tests.static.each import for_each
-from tests.static.postgres_statements import (
-    EVERYWHERE,
-    RULES,
-    broken,
-    readers,
-    statements_of,
-)
+from tests.static.postgres_statements import EVERYWHERE, RULES, broken, readers, statements_of
 from tests.static.sources import Unit, sql_units
 
 UNITS = sql_units("postgres", "internal", "routines", "overloads")

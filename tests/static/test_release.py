@@ -11,13 +11,7 @@ from rowq.tools.migrate.release import read_release
 from sql.generate.begin import begin
 from sql.generate.dist import require_release
 from sql.generate.files import stale_files
-from sql.generate.release import (
-    SUMS,
-    faults_of_build,
-    faults_of_released,
-    is_claimed,
-    release_all,
-)
+from sql.generate.release import SUMS, faults_of_build, faults_of_released, is_claimed, release_all
 from sql.generate.version import (
     UNRELEASED,
     dated,

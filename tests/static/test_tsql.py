@@ -101,12 +101,7 @@ def named(name: str, texts: Iterable[str]) -> list[gate.Script]:
     return [gate.Script(f"{name} {number}", text) for number, text in enumerate(texts)]
 
 
-DATABASES = (
-    product_and_migrations,
-    there_and_back,
-    asked_by_doctor,
-    run_by_a_worker,
-)
+DATABASES = (product_and_migrations, there_and_back, asked_by_doctor, run_by_a_worker)
 """Functions that return the scripts of one database each."""
 
 

@@ -80,12 +80,7 @@ _SHIFTS = (
         "expiry_id > 0",
         f"t.expires_at = t.expires_at {_BACK}, t.seq = t.seq {_MICROSECONDS}",
     ),
-    (
-        "result",
-        "queue_id, message_id",
-        "message_id > 0",
-        f"t.finished_at = t.finished_at {_BACK}",
-    ),
+    ("result", "queue_id, message_id", "message_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
     (
         "history",
         "queue_id, ended_at, message_id, claim_id",

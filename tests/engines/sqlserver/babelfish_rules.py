@@ -215,11 +215,7 @@ RULES = (
         r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)([^;]*);",
         r"\1\norder by p.position;",
     ),
-    rule(
-        "an index of a table variable",
-        r",\n    index input_list_ix clustered \(position\)",
-        "",
-    ),
+    rule("an index of a table variable", r",\n    index input_list_ix clustered \(position\)", ""),
     rule(
         "TRY_CAST, which leaves a transaction open if it fails",
         r"(?s)try_cast\((?P<text>\s+stuff\(.*?\)\s+as datetime2\(6\)\s+)\)",

@@ -22,10 +22,7 @@ from tests.security.mysql.hostile_values import Variable, variables
 from tests.security.mysql.life import Life, Seen
 from tests.static.sources import unit_text
 
-pytestmark = [
-    pytest.mark.pitfall("mysql 21"),
-    pytest.mark.slow("one session for each variable"),
-]
+pytestmark = [pytest.mark.pitfall("mysql 21"), pytest.mark.slow("one session for each variable")]
 
 Opened = Callable[[], Session]
 

@@ -36,11 +36,7 @@ def in_its_schema(url: str, owner: str) -> str:
         ("create view", "create view rowq_meta as select 1 as name from dual", "ROWQ_META is a v"),
         ("create synonym", "create synonym rowq_queue for dual", "ROWQ_QUEUE is a synonym"),
         ("create synonym", "create synonym rowq for dual", "ROWQ is a synonym"),
-        (
-            "create table",
-            "create global temporary table rowq_ready (queue_id number)",
-            "RQ802",
-        ),
+        ("create table", "create global temporary table rowq_ready (queue_id number)", "RQ802"),
     ],
 )
 def test_object_named_like_a_table_is_refused(

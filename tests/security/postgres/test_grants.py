@@ -131,9 +131,7 @@ def test_later_grants_are_revoked_whatever_their_grantor(
         bob.execute("grant select on rowq.archive, rowq.message to dave")
         [notice] = migrate.migrate(installed).notices
         assert "bob" in notice
-        assert superuser.execute(FOREIGN).fetchall() == [
-            ("schema", "rowq", "bob", "USAGE", False),
-        ]
+        assert superuser.execute(FOREIGN).fetchall() == [("schema", "rowq", "bob", "USAGE", False)]
         assert (
             superuser.execute(
                 "select has_function_privilege('rowq_producer', p.oid, 'execute')"

@@ -164,10 +164,7 @@ def _answers(source: Source) -> Iterator[Finding]:
 def _privileges(source: Source) -> Iterator[Finding]:
     for match in re.finditer(r"exception_init\(\w+, -1031\)", source.code):
         if "-41900)" not in source.code:
-            yield (
-                source.line_of(match.start()),
-                "23ai has another error for this",
-            )
+            yield (source.line_of(match.start()), "23ai has another error for this")
 
 
 def _functions_in_sql(source: Source) -> Iterator[Finding]:
@@ -207,10 +204,7 @@ def _deletes(source: Source) -> Iterator[Finding]:
     for match in re.finditer(r"(forall [^;]*?)?\bdelete from (rowq_\w+)[^;]*;", source.code):
         checks = re.match(r"\s*[^;]*\bsql%rowcount\b", source.code[match.end() :])
         if match[2] in locked and not match[1] and not checks:
-            yield (
-                source.line_of(match.start()),
-                "check sql%rowcount after this delete",
-            )
+            yield (source.line_of(match.start()), "check sql%rowcount after this delete")
 
 
 def _forall(source: Source) -> Iterator[Finding]:

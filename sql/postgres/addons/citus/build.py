@@ -192,10 +192,9 @@ def _in_words(one: Forwarded) -> str:
     words = ["the queue's node"] if one.by_name else []
     if one.by_node is not None:
         without = "without a name " if one.by_name else ""
-        away = {
-            None: "fails if one is unreachable",
-            "warning": "warns if one is unreachable",
-        }.get(one.by_node.get("when_away"), "has a row for an unreachable one")
+        away = {None: "fails if one is unreachable", "warning": "warns if one is unreachable"}.get(
+            one.by_node.get("when_away"), "has a row for an unreachable one"
+        )
         words.append(f"{without}every node; {away}")
     return "; ".join(words)
 

@@ -17,13 +17,7 @@ from rowq.tools.migrate.errors import (
     refusals,
 )
 from sql.postgres.addons.citus.build import script, signatures
-from sql.postgres.addons.citus.nodes import (
-    Node,
-    forwards,
-    misplaced_as_seen,
-    queues_on,
-    session_on,
-)
+from sql.postgres.addons.citus.nodes import Node, forwards, misplaced_as_seen, queues_on, session_on
 from sql.postgres.addons.citus.status import node_status
 
 _HAS_ROUTE = "select pg_catalog.to_regclass('rowq_citus.route') is not null"

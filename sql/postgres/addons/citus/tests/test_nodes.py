@@ -116,10 +116,7 @@ def test_call_for_distributed_rows_changes_nothing(
     try:
         session.execute("select create_distributed_table('rows_to_send', 'number')")
         session.execute("insert into rows_to_send select generate_series(1, 20)")
-        for call_of in (
-            f"rowq.enqueue('{name}', number::text)",
-            "rowq.publish('t', number::text)",
-        ):
+        for call_of in (f"rowq.enqueue('{name}', number::text)", "rowq.publish('t', number::text)"):
             with pytest.raises(psycopg.Error, match="RQ711") as refusal:
                 session.execute(f"select {call_of} from rows_to_send")
             assert "offset 0" in str(refusal.value)
@@ -260,10 +257,7 @@ def test_texts_about_a_node_contain_no_account(
         f"node {node.name} is left out: SQLSTATE 08006"
     ] * 3
     (row,) = (row for row in call(connection, "health") if row.check_name == "unreachable_node")
-    assert (row.status, row.detail) == (
-        "critical",
-        f"{node.name}: does not answer, SQLSTATE 08006",
-    )
+    assert (row.status, row.detail) == ("critical", f"{node.name}: does not answer, SQLSTATE 08006")
     assert not [text for text in said if "rowq_citus" in text]
 
 

@@ -73,8 +73,7 @@ def test_no_wrapper_passes_a_null_name_to_citus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "nodes"),
-    [("version", {}), ("queue_stats", {}), ("enqueue", {"asked": "each"})],
+    ("name", "nodes"), [("version", {}), ("queue_stats", {}), ("enqueue", {"asked": "each"})]
 )
 def test_routine_without_a_decision_in_nodes_toml_is_refused(
     name: str, nodes: dict[str, str]

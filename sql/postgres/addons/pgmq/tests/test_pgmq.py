@@ -333,10 +333,7 @@ def test_public_has_no_right_and_rowqs_owner_owns_all(shim: Connection) -> None:
 @pytest.mark.promise("P16")
 def test_installation_uses_no_operator_of_another_role(shim: Connection) -> None:
     """Otherwise a user with create rights in public could have a superuser run it."""
-    operators = {
-        "||": ("text[]", "text[]", "text[]"),
-        "=": ("oid", "regnamespace", "boolean"),
-    }
+    operators = {"||": ("text[]", "text[]", "text[]"), "=": ("oid", "regnamespace", "boolean")}
     for name, (left, right, result) in operators.items():
         shim.execute(
             f"create function public.taken({left}, {right}) returns {result} language plpgsql"
