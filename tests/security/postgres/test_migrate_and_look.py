@@ -178,7 +178,7 @@ def test_former_members_object_is_named_and_not_run(
     with pytest.raises(migrate.MissingPrivilege) as refusal:
         migrate.migrate(installed)
     assert "revoke rowq_owner from tenant" in str(refusal.value.remedy)
-    assert "stays" in str(refusal.value.remedy)
+    assert "objects of tenant stay" in str(refusal.value.remedy)
     superuser.execute("revoke rowq_owner from tenant")
     for attempt in (
         migrate.migrate,
