@@ -15,7 +15,7 @@ begin
     from user_queue_tables t
     where t.queue_table = 'ROWQ_WAKEUP_TABLE';
     if v_count > 0 then
-        -- This is dynamic SQL, so that the block compiles without a right to dbms_aqadm.
+        -- Dynamic SQL, so that the block compiles without a right to dbms_aqadm.
         execute immediate q'[
             begin
                 dbms_aqadm.drop_queue_table(queue_table => 'ROWQ_WAKEUP_TABLE', force => true);
