@@ -66,8 +66,8 @@ begin
     for each_right in (
         select distinct p.privilege, p.table_name, p.grantee
         from user_tab_privs_made p
-        -- A row of type USER is a right on the account itself, which may be named ROWQ_...; PUBLIC
-        -- has INHERIT PRIVILEGES on it.
+        -- A row of type USER is a right on the account itself, which may be named ROWQ_..., and
+        -- PUBLIC has INHERIT PRIVILEGES on it.
         where p.type <> 'USER'
           and (p.table_name = 'ROWQ' or p.table_name like 'ROWQ\_%' escape '\')
           and p.grantee in (
