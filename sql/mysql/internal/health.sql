@@ -28,7 +28,6 @@ sql security definer
 reads sql data
 begin
 -- purpose   Count the messages of a queue by state, each up to p_limit.
--- differs   PostgreSQL counts in queue_stats
     -- Count from the first row, not from the floor: late rows count.
     select count(*) into p_ready
     from (
@@ -149,7 +148,6 @@ sql security definer
 reads sql data
 begin
 -- purpose   Append the check of number generators that are behind the newest ids stored.
--- differs   this engine only
     -- A worker may hold a claim newer than any restored or replicated one.
     declare c_margin int default 1000000;
     declare v_next_id, v_next_claim bigint;
@@ -397,7 +395,6 @@ sql security definer
 reads sql data
 begin
 -- purpose   Append the checks that concern the whole server.
--- differs   this engine only
     declare v_age, v_prepared_age double default 0;
     declare v_length, v_used double default 0;
     declare v_table varchar(64);

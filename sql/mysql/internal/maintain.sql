@@ -395,7 +395,6 @@ begin
 -- purpose   Purge old results or history; log an error as a warning.
 -- locks     the queue, shared; as internal_purge_results or internal_purge_history
 -- commits   its own transaction per batch if the caller has none; never the caller's
--- differs   PostgreSQL: part of maintain_queue
 --
 -- p_what is 'results' or 'history'. One batch always runs; further ones, up to 10, until p_until.
     declare c_most_batches int default 10;

@@ -189,7 +189,6 @@ begin
 -- purpose   Raise an error if a queue has messages or an archive.
 -- locks     the first row of each kind, shared
 -- errors    RQ704
--- differs   other engines: part of drop_queue
     declare v_probe bigint;
     declare v_text varchar(128);
 
@@ -272,7 +271,6 @@ modifies sql data
 begin
 -- purpose   Delete a queue and all of its rows.
 -- locks     all rows of the queue
--- differs   other engines: part of drop_queue
     -- Dequeue and complete hold no lock on the queue. They move messages from blocked to any other
     -- state, from delayed to group_waiting or ready, from group_waiting to ready, and from ready to
     -- claim or dead. In this order each statement waits for calls that have locked its rows, and
@@ -378,7 +376,6 @@ modifies sql data
 begin
 -- purpose   Delete up to p_limit blocked messages; null means all.
 -- locks     blocked rows, skipping locked ones; message and dedup rows
--- differs   PostgreSQL: part of purge_queue
     declare c_step int default 5000;
     declare v_after bigint default 0;
     declare v_step int;

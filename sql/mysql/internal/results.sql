@@ -153,7 +153,6 @@ sql security definer
 reads sql data
 begin
 -- purpose   Return the state of a message, with its result if it has ended; nulls if it is unknown.
--- differs   PostgreSQL: part of get_result
     declare v_enqueued_at, v_due_at, v_leased_at, v_lease_until, v_finished_at datetime(6);
     declare v_lane, v_attempt smallint;
     declare v_claim_id, v_waits_for bigint;

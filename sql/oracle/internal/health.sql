@@ -15,7 +15,6 @@ function internal_count_messages(p_queue_id in number, p_limit in number)
 return rowq_count
 is
 -- purpose   Count the messages of a queue by state, each up to p_limit.
--- differs   PostgreSQL counts in queue_stats
     v_count rowq_count := rowq_count(p_queue_id, 0, 0, 0, 0, 0, null);
 begin
     -- Count from the first row, not from the floor: late rows count.
@@ -243,7 +242,6 @@ end internal_health_queue;
 procedure internal_health_server(p_checks in out nocopy rowq_checks)
 is
 -- purpose   Append the checks that concern all queues.
--- differs   this engine only
     -- ORA-00942, ORA-01031 and, from 23ai, ORA-41900: the owner has no right to these views.
     e_no_view exception;
     e_no_right exception;

@@ -130,7 +130,6 @@ procedure internal_record_maintain_error(p_queue_id in number, p_error in varcha
 is
 -- purpose   Record the error of maintain for a queue, for health; null deletes it.
 -- locks     a row of meta
--- differs   other engines warn
     v_name constant rowq_meta.name%type := 'maintain_fault.' || internal_number_text(p_queue_id);
 begin
     if p_error is null then

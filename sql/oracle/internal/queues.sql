@@ -143,7 +143,6 @@ procedure internal_refuse_not_empty(p_queue_id in number, p_queue_name in varcha
 is
 -- purpose   Raise an error if a queue has messages or an archive.
 -- errors    RQ704
--- differs   other engines: part of drop_queue
     v_id number;
     cursor kept is
         select m.message_id
@@ -170,7 +169,6 @@ procedure internal_delete_queue(p_queue_id in number)
 is
 -- purpose   Delete a queue and all of its rows.
 -- locks     all rows of the queue
--- differs   other engines: part of drop_queue
 begin
     delete from rowq_schedule s where s.queue_id = p_queue_id;
     delete from rowq_topic_binding b where b.queue_id = p_queue_id;
@@ -217,7 +215,6 @@ return number
 is
 -- purpose   Delete up to p_limit blocked messages; null means all.
 -- locks     blocked rows, skipping locked ones; then as internal_finish
--- differs   PostgreSQL: part of purge_queue
     c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
@@ -251,7 +248,6 @@ return number
 is
 -- purpose   Delete up to p_limit messages that wait in groups; null means all.
 -- locks     group_waiting rows, skipping locked ones; then as internal_finish
--- differs   PostgreSQL: part of purge_queue
     type t_waiting_row is record (
         group_key  rowq_group_waiting.group_key%type,
         message_id rowq_group_waiting.message_id%type

@@ -143,7 +143,6 @@ function internal_results_of(p_messages in t_messages, p_ids in rowq_ids, p_inpu
 return t_clobs
 is
 -- purpose   Return the results of messages by position, null for a message without one.
--- differs   other engines: part of push_result
 --
 -- p_input follows p_ids, or p_messages if p_ids is null. The first of duplicate ids counts.
     v_positions t_positions;

@@ -94,7 +94,6 @@ returns table (
 language plpgsql
 as $$
 -- purpose   Return the check of transactions that block dequeues of limited queues.
--- differs   this engine only
 #variable_conflict use_column
 declare
     v_queue  record;
@@ -440,7 +439,6 @@ returns table (
 language plpgsql
 as $$
 -- purpose   Return the check of sequences that are behind the newest ids stored.
--- differs   this engine only
 #variable_conflict use_column
 declare
     -- A worker may hold a claim newer than any restored or replicated one.
@@ -489,7 +487,6 @@ returns table (
 language plpgsql
 as $$
 -- purpose   Return the checks that concern the whole server.
--- differs   this engine only
 #variable_conflict use_column
 declare
     v_age   double precision;

@@ -36,13 +36,8 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun int;
-    declare @archive_days int;
-    declare @is_open bit;
-    declare @before datetime2(6);
-    declare @step int;
-    declare @done int;
-    declare @text nvarchar(2048);
+    declare @begun int, @archive_days int, @is_open bit, @before datetime2(6), @step int, @done int,
+        @text nvarchar(2048);
     set @archived = 0;
     set @purged = 0;
     set @partitions_dropped = 0;
@@ -194,9 +189,7 @@ begin
     set nocount on;
     set xact_abort off;
     set lock_timeout 1000;
-    declare @keep_from datetime2(6);
-    declare @first datetime2(6);
-    declare @second datetime2(6);
+    declare @keep_from datetime2(6), @first datetime2(6), @second datetime2(6);
     set @partitions_dropped = 0;
 
     -- This reads all rows. Without row versions another session may have locked one: leave it to
@@ -258,10 +251,7 @@ begin
     set xact_abort off;
     set lock_timeout 1000;
     declare @today datetime2(6) = cast(sysutcdatetime() as date);
-    declare @day datetime2(6);
-    declare @floor bigint;
-    declare @since datetime2(6);
-    declare @first datetime2(6);
+    declare @day datetime2(6), @floor bigint, @since datetime2(6), @first datetime2(6);
     declare @days table (day datetime2(6) not null primary key);
 
     insert into @days (day)
@@ -335,9 +325,7 @@ begin
 -- locks     finished rows, skipping locked ones; lane -3; message rows, tried; new archive rows; as
 --           InternalResumeSuccessors
     set nocount on;
-    declare @floor bigint;
-    declare @is_open bit;
-    declare @since datetime2(6);
+    declare @floor bigint, @is_open bit, @since datetime2(6);
     declare @awaited_id bigint = 0;
     declare @moved table (
         message_id  bigint not null primary key,

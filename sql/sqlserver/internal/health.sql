@@ -19,14 +19,10 @@ as
 begin
 -- purpose   Return how far a sequence is behind the newest ids stored, and the statements that fix it.
 -- locks     rows, shared while they are read, skipping locked ones
--- differs   this engine only
     set nocount on;
     -- A worker may hold a claim newer than any restored or replicated one.
     declare @margin int = 1000000;
-    declare @message_id bigint;
-    declare @claim_id bigint;
-    declare @last_message_id bigint;
-    declare @last_claim_id bigint;
+    declare @message_id bigint, @claim_id bigint, @last_message_id bigint, @last_claim_id bigint;
     set @behind = 0;
     set @detail = N'every sequence is ahead of the ids stored';
 
@@ -127,7 +123,6 @@ create or alter procedure rowq.InternalHealthServer
 as
 begin
 -- purpose   Return the age and the session of the oldest transaction of this database.
--- differs   this engine only
     set nocount on;
     declare @session_id int;
     declare @database nvarchar(300) = quotename(db_name());

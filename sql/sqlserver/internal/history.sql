@@ -52,9 +52,7 @@ begin
 -- purpose   Delete up to @limit expired attempts; return how many.
 -- locks     history rows, skipping locked ones; lane -8, tried
     set nocount on;
-    declare @floor bigint;
-    declare @is_open bit;
-    declare @since datetime2(6);
+    declare @floor bigint, @is_open bit, @since datetime2(6);
     declare @before datetime2(6) = dateadd(day, -@days, sysutcdatetime());
 
     select @floor = l.floor, @is_open = l.is_open

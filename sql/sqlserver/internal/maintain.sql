@@ -31,20 +31,11 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
-    declare @begun int;
-    declare @state int;
+    declare @begun int, @state int;
     declare @is_named bit = iif(@queue_name is null, 0, 1);
     declare @turn int = 0;
-    declare @queue_id int;
-    declare @elected bit;
-    declare @promoted int;
-    declare @reaped int;
-    declare @died int;
-    declare @expired int;
-    declare @archived int;
-    declare @purged int;
-    declare @dropped int;
-    declare @text nvarchar(2048);
+    declare @queue_id int, @elected bit, @promoted int, @reaped int, @died int, @expired int,
+        @archived int, @purged int, @dropped int, @text nvarchar(2048);
     -- More than one batch of results and history runs only until then, for all queues.
     declare @until datetime2(6) = dateadd(millisecond, 100, sysutcdatetime());
     declare @queues table (
@@ -170,8 +161,7 @@ begin
 -- @elected is null if the queue is gone, which is an error only if @is_named is 1.
     set nocount on;
     set xact_abort off;
-    declare @has_due bit;
-    declare @more int;
+    declare @has_due bit, @more int;
     -- Results use half of the time for more than one batch, history the rest.
     declare @until_results datetime2(6) = dateadd(millisecond, -50, @until);
     set @archived = 0;
@@ -230,17 +220,9 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @now datetime2(6) = sysutcdatetime();
-    declare @begun int;
-    declare @queue_name nvarchar(200);
-    declare @max_attempts int;
-    declare @archive_days int;
-    declare @turn smallint;
-    declare @has_deferred bit;
-    declare @has_rows bit;
-    declare @has_started bit;
-    declare @has_expiry bit;
-    declare @history_days int;
-    declare @rate_seconds float;
+    declare @begun int, @queue_name nvarchar(200), @max_attempts int, @archive_days int,
+        @turn smallint, @has_deferred bit, @has_rows bit, @has_started bit, @has_expiry bit,
+        @history_days int, @rate_seconds float;
     declare @most_started int = 10 * @limit;
     declare @solved int;
 
@@ -450,14 +432,8 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun int;
-    declare @result_seconds float;
-    declare @history_days int;
-    declare @has_rows bit;
-    declare @remaining int;
-    declare @step int;
-    declare @done int;
-    declare @text nvarchar(2048);
+    declare @begun int, @result_seconds float, @history_days int, @has_rows bit, @remaining int,
+        @step int, @done int, @text nvarchar(2048);
     set @purged = 0;
 
     -- With xact_abort on, an error would make the caller's transaction uncommittable.

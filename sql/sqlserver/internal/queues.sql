@@ -113,7 +113,6 @@ as
 begin
 -- purpose   Delete a queue and all of its rows.
 -- locks     all rows of the queue
--- differs   other engines: part of drop_queue
     set nocount on;
     -- Delete the name first: an interrupted call leaves rows out of reach, never a queue without
     -- some of its messages. forceseek keeps each statement on this queue's rows: a scan would wait
@@ -203,7 +202,6 @@ begin
 -- locks     the first row of each kind, shared while it is read; waits for a session that has
 --           locked it
 -- errors    RQ704
--- differs   other engines: part of drop_queue
     set nocount on;
     declare @text nvarchar(2048) = concat(
         N'RQ704 queue_not_empty: queue "', left(@queue_name, 100),
@@ -283,12 +281,10 @@ begin
 -- purpose   Delete up to @limit messages of one stage.
 -- locks     blocked, group_waiting, ready, delayed or dead rows, skipping locked ones; message rows
 --           and then a slot of each group, tried; then as InternalFinish
--- differs   other engines: part of purge_queue
 --
 -- Stages: blocked (-2), waiting in groups (-1), one lane (0 to 19), delayed (20), dead (21).
     set nocount on;
-    declare @since datetime2(6);
-    declare @locked int;
+    declare @since datetime2(6), @locked int;
     declare @found table (
         group_key  varbinary(802) not null,
         message_id bigint not null,

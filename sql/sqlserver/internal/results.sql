@@ -28,9 +28,7 @@ begin
 -- errors    RQ711
     set nocount on;
     declare @longest int = 1048576;
-    declare @kind int;
-    declare @input int;
-    declare @error nvarchar(200);
+    declare @kind int, @input int, @error nvarchar(200);
 
     if @result_seconds = 0
         exec rowq.InternalRefuse N'the queue does not keep results: result_seconds is 0';
@@ -154,21 +152,11 @@ as
 begin
 -- purpose   Return the state of a message, with its result if it has ended; nulls if it is unknown.
 -- locks     rows, shared while they are read, skipping locked ones; the result row, tried
--- differs   PostgreSQL: part of get_result
     set nocount on;
-    declare @enqueued_at datetime2(6);
-    declare @due_at datetime2(6);
-    declare @group_key nvarchar(400);
-    declare @own_error nvarchar(4000);
-    declare @found_state nvarchar(20);
-    declare @lane smallint;
-    declare @attempt smallint;
-    declare @claim_id bigint;
-    declare @worker_name nvarchar(400);
-    declare @lease_until datetime2(6);
-    declare @ended_at datetime2(6);
-    declare @waits_for bigint;
-    declare @progress nvarchar(4000);
+    declare @enqueued_at datetime2(6), @due_at datetime2(6), @group_key nvarchar(400),
+        @own_error nvarchar(4000), @found_state nvarchar(20), @lane smallint, @attempt smallint,
+        @claim_id bigint, @worker_name nvarchar(400), @lease_until datetime2(6),
+        @ended_at datetime2(6), @waits_for bigint, @progress nvarchar(4000);
     set @state = null;
     set @finished_at = null;
     set @result = null;
@@ -252,14 +240,10 @@ begin
 --
 -- @pause_ms is the pause before this poll, in milliseconds.
     set nocount on;
-    declare @queue_id int;
-    declare @result_seconds float;
+    declare @queue_id int, @result_seconds float;
     declare @is_last bit = iif(sysutcdatetime() >= @until, 1, 0);
-    declare @left_ms bigint;
-    declare @state nvarchar(20);
-    declare @finished_at datetime2(6);
-    declare @result nvarchar(max);
-    declare @last_error nvarchar(4000);
+    declare @left_ms bigint, @state nvarchar(20), @finished_at datetime2(6), @result nvarchar(max),
+        @last_error nvarchar(4000);
     set @answer = null;
 
     if @message_id is null
@@ -323,9 +307,7 @@ begin
 -- purpose   Delete up to @limit expired results; return how many.
 -- locks     result rows, skipping locked ones; lane -7, tried
     set nocount on;
-    declare @floor bigint;
-    declare @is_open bit;
-    declare @since datetime2(6);
+    declare @floor bigint, @is_open bit, @since datetime2(6);
     declare @before datetime2(6) = dateadd(
         microsecond, -cast(round((@seconds - floor(@seconds)) * 1e6, 0) as int),
         dateadd(second, -cast(floor(@seconds) as int), sysutcdatetime())

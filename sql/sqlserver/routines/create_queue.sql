@@ -36,9 +36,7 @@ begin
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_key varbinary(402);
-    declare @queue_id int;
+    declare @begun int, @queue_key varbinary(402), @queue_id int;
 
     -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0

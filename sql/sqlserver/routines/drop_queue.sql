@@ -23,8 +23,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
+    declare @begun int, @queue_id int;
 
     -- With xact_abort on, an error would make the caller's transaction uncommittable.
     if @owns_transaction = 0

@@ -19,21 +19,11 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
-    declare @begun int;
-    declare @queue_id int;
-    declare @enqueued_at datetime2(6);
-    declare @due_at datetime2(6);
-    declare @group_key nvarchar(400);
-    declare @state nvarchar(20);
-    declare @lane smallint;
-    declare @attempt smallint;
-    declare @claim_id bigint;
-    declare @worker_name nvarchar(400);
-    declare @leased_at datetime2(6);
-    declare @lease_until datetime2(6);
-    declare @finished_at datetime2(6);
-    declare @waits_for bigint;
-    declare @progress nvarchar(4000);
+    declare @begun int, @queue_id int, @enqueued_at datetime2(6), @due_at datetime2(6),
+        @group_key nvarchar(400), @state nvarchar(20), @lane smallint, @attempt smallint,
+        @claim_id bigint, @worker_name nvarchar(400), @leased_at datetime2(6),
+        @lease_until datetime2(6), @finished_at datetime2(6), @waits_for bigint,
+        @progress nvarchar(4000);
 
     begin try
         if @message_id is null

@@ -19,12 +19,8 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
-    declare @begun int;
-    declare @queue_id int;
-    declare @state nvarchar(20);
-    declare @finished_at datetime2(6);
-    declare @result nvarchar(max);
-    declare @last_error nvarchar(4000);
+    declare @begun int, @queue_id int, @state nvarchar(20), @finished_at datetime2(6),
+        @result nvarchar(max), @last_error nvarchar(4000);
 
     begin try
         if @message_id is null

@@ -16,11 +16,8 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
-    declare @begun int;
-    declare @seconds float;
-    declare @detail nvarchar(500);
-    declare @behind float;
-    declare @sequences nvarchar(500);
+    declare @begun int, @seconds float, @detail nvarchar(500), @behind float,
+        @sequences nvarchar(500);
     declare @now datetime2(6) = sysutcdatetime();
 
     begin try

@@ -17,8 +17,7 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
-    declare @begun int;
-    declare @queue_id int;
+    declare @begun int, @queue_id int;
 
     begin try
         -- With implicit_transactions, begin the caller's transaction at its isolation level.

@@ -22,13 +22,8 @@ begin
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
-    declare @archive_days int;
-    declare @history_days int;
-    declare @before datetime2(6);
-    declare @step int;
-    declare @done int;
+    declare @begun int, @queue_id int, @archive_days int, @history_days int, @before datetime2(6),
+        @step int, @done int;
     declare @purged int = 0;
     declare @attempts int = 0;
     declare @dropped int = 0;

@@ -24,17 +24,14 @@ begin
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
+    declare @begun int, @queue_id int;
     -- Purge blocked messages first: nothing may resume them or pass a slot to them.
     declare @stage smallint = -2;
     declare @next smallint;
     declare @from_key varbinary(802) = 0x;
     declare @after_key varbinary(802);
     declare @from bigint = 0;
-    declare @after bigint;
-    declare @step int;
-    declare @removed int;
+    declare @after bigint, @step int, @removed int;
     declare @all_removed bigint = 0;
 
     -- With xact_abort on, an error would make the caller's transaction uncommittable.

@@ -27,9 +27,7 @@ begin
     declare @is_online bit = iif(@edition in (3, 5, 8, 12), 1, 0);
     declare @until datetime2(6) = dateadd(second, @max_seconds, sysutcdatetime());
     declare @position int = 0;
-    declare @last int;
-    declare @how nvarchar(20);
-    declare @statement nvarchar(2000);
+    declare @last int, @how nvarchar(20), @statement nvarchar(2000);
     declare @worn table (
         position         int not null identity primary key,
         table_name       nvarchar(128) not null,

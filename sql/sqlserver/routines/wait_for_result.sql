@@ -20,10 +20,7 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
-    declare @until datetime2(6);
-    declare @pause_ms int;
-    declare @pause char(12);
-    declare @answer nvarchar(max);
+    declare @until datetime2(6), @pause_ms int, @pause char(12), @answer nvarchar(max);
     declare @refusal nvarchar(200) = concat(
         N'RQ713 wrong_transaction_state: wait_for_result commits while it waits;',
         N' call it outside a transaction'
