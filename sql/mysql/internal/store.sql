@@ -562,7 +562,7 @@ delimiter //
 create procedure rowq.internal_store_batch(
     p_queue_id int,
     p_messages longtext,
-    p_places longblob,
+    p_positions longblob,
     p_owns_transaction boolean,
     out p_results longtext
 )
@@ -574,8 +574,8 @@ begin
 -- errors    RQ711
 -- differs   PostgreSQL stores a batch as a set; here each id comes from its own insert
 --
--- p_places is null for enqueue_batch. For publish_batch it has the positions in the whole batch, 5
--- digits each, or '' if they are the same.
+-- p_positions is null for enqueue_batch. For publish_batch it has the positions in the whole batch,
+-- 5 digits each, or '' if they are the same.
     declare v_position int;
     declare v_message, v_chunk, v_body, v_message_type, v_headers, v_dedup_key longtext;
     declare v_group_key, v_joining, v_all_joining longtext;
@@ -594,19 +594,19 @@ begin
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_seq bigint default timestampdiff(microsecond, '1970-01-01', v_now);
     declare v_is_plain, v_is_failed boolean;
-    declare v_has_places boolean
+    declare v_has_positions boolean
         default json_contains_path(p_messages, 'one', '$[*].predecessor_positions');
     declare v_is_in_order boolean
-        default v_has_places or json_contains_path(p_messages, 'one', '$[*].group_key');
+        default v_has_positions or json_contains_path(p_messages, 'one', '$[*].group_key');
     declare v_max_body_length, v_usual_length int;
     -- Store in key order, so that two batches with the same keys cannot deadlock. Messages with
     -- groups or predecessor_positions need ids in the order of the batch; a deadlock is retried. A
     -- plain message has only a text body. The limit makes MySQL sort the texts by reference: JSON
     -- values would exceed the memory of the sort.
     declare each_message cursor for
-        select h.place, h.message, h.is_plain, h.body
+        select h.position, h.message, h.is_plain, h.body
         from (
-            select j.place, j.dedup_key, cast(j.message as char) as message,
+            select j.position, j.dedup_key, cast(j.message as char) as message,
                    coalesce(
                        json_length(j.message) = 1
                        and json_type(json_extract(j.message, '$.body')) = 'STRING',
@@ -616,14 +616,14 @@ begin
             from json_table(
                 p_messages,
                 '$[*]' columns (
-                    place for ordinality,
+                    position for ordinality,
                     message json path '$',
                     dedup_key varchar(200) path '$.dedup_key'
                 )
             ) j
             limit 10000
         ) h
-        order by if(v_is_in_order, null, h.dedup_key), h.place;
+        order by if(v_is_in_order, null, h.dedup_key), h.position;
     declare continue handler for not found set v_is_end = true;
     -- Error 1301: a function's result would exceed max_allowed_packet.
     declare exit handler for 1301
@@ -657,7 +657,7 @@ begin
             values (p_queue_id, 11, v_seq + v_position, v_message_id, false);
         else
             call rowq.internal_parse_message(
-                v_message, p_places is not null, v_max_body_length, v_body, v_body_binary,
+                v_message, p_positions is not null, v_max_body_length, v_body, v_body_binary,
                 v_message_type, v_headers, v_priority, v_delay_seconds, v_run_at, v_dedup_key,
                 v_max_attempts, v_group_key, v_predecessor_ids, v_positions,
                 v_on_predecessor_dead, v_expire_seconds, v_error
@@ -673,7 +673,8 @@ begin
                     concat(
                         left(v_error, 80), ' (message ',
                         coalesce(
-                            nullif(substring(p_places, v_position * 5 - 4, 5), '') + 0, v_position
+                            nullif(substring(p_positions, v_position * 5 - 4, 5), '') + 0,
+                            v_position
                         ),
                         ')'
                     )
@@ -706,7 +707,7 @@ begin
             end if;
         end if;
         set v_is_end = false;
-        if v_has_places then
+        if v_has_positions then
             set v_stored = concat(
                 v_stored,
                 if(v_outcome = 'enqueued' and not v_is_failed, '1', '0'),
@@ -717,7 +718,8 @@ begin
         -- Build the result in chunks: each concat copies the whole text.
         set v_chunk = concat(
             v_chunk, if(p_results = '[' and v_chunk = '', '', ','),
-            '[', coalesce(nullif(substring(p_places, v_position * 5 - 4, 5), '') + 0, v_position),
+            '[',
+            coalesce(nullif(substring(p_positions, v_position * 5 - 4, 5), '') + 0, v_position),
             ',', v_message_id, ',"', v_outcome, '"]'
         );
         if length(v_chunk) > 5000 then
@@ -755,7 +757,7 @@ begin
 -- differs   twice as fast as internal_store_batch; null if the batch is not plain
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_count, v_plain_count int;
-    declare v_places longtext;
+    declare v_ordinals longtext;
     set p_first_id = null;
 
     -- The ids of one insert are consecutive in modes 0 and 1 only. Other producers wait for their
@@ -780,19 +782,19 @@ begin
     -- The lane of the default priority is always open.
     if v_count = v_plain_count then
         insert into rowq.message (queue_id, enqueued_at, body)
-        select p_queue_id, v_now + interval j.place microsecond, json_unquote(j.body)
+        select p_queue_id, v_now + interval j.position microsecond, json_unquote(j.body)
         from json_table(
-            p_messages, '$[*]' columns (place for ordinality, body json path '$.body')
+            p_messages, '$[*]' columns (position for ordinality, body json path '$.body')
         ) j;
         set p_first_id = last_insert_id();
         -- Generate the ordinals from an array of zeros, which parses faster than the messages.
-        set v_places = concat('[0', repeat(',0', v_count - 1), ']');
+        set v_ordinals = concat('[0', repeat(',0', v_count - 1), ']');
         insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
         select p_queue_id, 11,
-               timestampdiff(microsecond, '1970-01-01', v_now) + j.place,
-               p_first_id + (j.place - 1) * @@auto_increment_increment,
+               timestampdiff(microsecond, '1970-01-01', v_now) + j.position,
+               p_first_id + (j.position - 1) * @@auto_increment_increment,
                false
-        from json_table(v_places, '$[*]' columns (place for ordinality)) j;
+        from json_table(v_ordinals, '$[*]' columns (position for ordinality)) j;
     end if;
 end//
 delimiter ;
@@ -903,11 +905,11 @@ begin
     set v_seq = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
 
     insert into rowq.ready (queue_id, lane, seq, message_id, attempt)
-    select p_queue_id, j.lane, v_seq + j.place, j.message_id, j.attempt
+    select p_queue_id, j.lane, v_seq + j.position, j.message_id, j.attempt
     from json_table(
         p_messages,
         '$[*]' columns (
-            place for ordinality,
+            position for ordinality,
             message_id bigint path '$[0]',
             lane smallint path '$[1]',
             attempt smallint path '$[2]'
@@ -1256,7 +1258,7 @@ begin
         from json_table(
             p_messages,
             '$[*]' columns (
-                place for ordinality,
+                position for ordinality,
                 message_id bigint path '$[0]',
                 lane smallint path '$[1]',
                 due_at bigint path '$[3]',
@@ -1264,7 +1266,7 @@ begin
             )
         ) j
         where j.group_key is not null
-        order by j.place;
+        order by j.position;
     declare continue handler for not found set v_is_end = true;
     set p_joined = 0;
 

@@ -71,12 +71,12 @@ begin
     -- An array with a zero per prefix of the topic generates their ordinals. JSON or long text
     -- columns would put the temporary tables on disk.
     declare each_match_of_one cursor for
-        select q.queue_id, q.queue_name, q.max_body_length, h.place
+        select q.queue_id, q.queue_name, q.max_body_length, h.position
         from (
-            select distinct b.queue_id, t.place
+            select distinct b.queue_id, t.position
             from json_table(
                 p_messages,
-                '$[*]' columns (place for ordinality, topic varchar(200) path '$.topic')
+                '$[*]' columns (position for ordinality, topic varchar(200) path '$.topic')
             ) t
             straight_join json_table(
                 concat(
@@ -84,10 +84,10 @@ begin
                     repeat(',0', char_length(t.topic) - char_length(replace(t.topic, '.', ''))),
                     ']'
                 ),
-                '$[*]' columns (place for ordinality)
+                '$[*]' columns (position for ordinality)
             ) n
             straight_join rowq.topic_binding b force index (topic_binding_prefix_ix)
-                on b.literal_prefix = cast(substring_index(t.topic, '.', n.place - 1) as binary)
+                on b.literal_prefix = cast(substring_index(t.topic, '.', n.position - 1) as binary)
             where (
                 b.matches_rest
                 or b.word_count
@@ -100,29 +100,29 @@ begin
               )
         ) h
         straight_join rowq.queue q force index (primary) on q.queue_id = h.queue_id
-        order by q.queue_name, h.place;
+        order by q.queue_name, h.position;
     -- Many topics times many patterns are too many pairs to compare, but a topic matches at most
     -- one pattern of each shape. So read the shapes below each prefix once, build the patterns that
     -- a topic would match from its words, and look them up.
     declare each_match cursor for
-        select q.queue_id, q.queue_name, q.max_body_length, h.place
+        select q.queue_id, q.queue_name, q.max_body_length, h.position
         from (
-            select distinct b.queue_id, m.place
+            select distinct b.queue_id, m.position
             from (
-                select t.place,
+                select t.position,
                        cast(cast(group_concat(
-                           case substr(s.shape, w.place, 1)
+                           case substr(s.shape, w.position, 1)
                                when '1' then '*'
                                when '2' then '#'
                                else substring_index(
-                                        substring_index(t.topic, '.', w.place), '.', -1
+                                        substring_index(t.topic, '.', w.position), '.', -1
                                     )
                            end
-                           order by w.place separator '.'
+                           order by w.position separator '.'
                        ) as char(200)) as binary) as topic_pattern
                 from json_table(
                     p_messages,
-                    '$[*]' columns (place for ordinality, topic varchar(200) path '$.topic')
+                    '$[*]' columns (position for ordinality, topic varchar(200) path '$.topic')
                 ) t
                 straight_join json_table(
                     concat(
@@ -130,13 +130,15 @@ begin
                         repeat(',0', char_length(t.topic) - char_length(replace(t.topic, '.', ''))),
                         ']'
                     ),
-                    '$[*]' columns (place for ordinality)
+                    '$[*]' columns (position for ordinality)
                 ) n
                 straight_join (
                     select distinct b.literal_prefix, b.shape
                     from (
                         select distinct
-                               cast(substring_index(t.topic, '.', n.place - 1) as binary) as prefix
+                               cast(
+                                   substring_index(t.topic, '.', n.position - 1) as binary
+                               ) as prefix
                         from json_table(
                             p_messages, '$[*]' columns (topic varchar(200) path '$.topic')
                         ) t
@@ -149,15 +151,17 @@ begin
                                 ),
                                 ']'
                             ),
-                            '$[*]' columns (place for ordinality)
+                            '$[*]' columns (position for ordinality)
                         ) n
                     ) d
                     straight_join rowq.topic_binding b force index (topic_binding_prefix_ix)
                         on b.literal_prefix = d.prefix
-                ) s on s.literal_prefix = cast(substring_index(t.topic, '.', n.place - 1) as binary)
+                ) s
+                    on s.literal_prefix
+                        = cast(substring_index(t.topic, '.', n.position - 1) as binary)
                 straight_join json_table(
                     concat('[0', repeat(',0', length(s.shape) - 1), ']'),
-                    '$[*]' columns (place for ordinality)
+                    '$[*]' columns (position for ordinality)
                 ) w
                 where if(
                           right(s.shape, 1) = '2',
@@ -166,13 +170,13 @@ begin
                           length(s.shape) - 1
                               = char_length(t.topic) - char_length(replace(t.topic, '.', ''))
                       )
-                group by t.place, s.shape
+                group by t.position, s.shape
             ) m
             straight_join rowq.topic_binding b force index (topic_binding_pattern_ix)
                 on b.topic_pattern = m.topic_pattern
         ) h
         straight_join rowq.queue q force index (primary) on q.queue_id = h.queue_id
-        order by q.queue_name, h.place;
+        order by q.queue_name, h.position;
     declare continue handler for not found set v_is_end = true;
     declare exit handler for sqlexception
     begin
@@ -249,17 +253,17 @@ begin
     declare v_error varchar(120);
     declare v_is_end boolean default false;
     declare each_message cursor for
-        select j.place, cast(j.message as char) as message
+        select j.position, cast(j.message as char) as message
         from json_table(
-            p_messages, '$[*]' columns (place for ordinality, message json path '$')
+            p_messages, '$[*]' columns (position for ordinality, message json path '$')
         ) j
         left join (
-            select distinct q.place
+            select distinct q.position
             from json_table(
-                p_queues, '$[*]' columns (nested path '$[3][*]' columns (place int path '$'))
+                p_queues, '$[*]' columns (nested path '$[3][*]' columns (position int path '$'))
             ) q
-        ) bound on bound.place = j.place
-        where bound.place is null;
+        ) bound on bound.position = j.position
+        where bound.position is null;
     declare continue handler for not found set v_is_end = true;
 
     open each_message;
@@ -283,38 +287,38 @@ drop procedure if exists rowq.internal_pick_messages;
 delimiter //
 create procedure rowq.internal_pick_messages(
     p_messages longtext,
-    p_places longtext,
+    p_positions longtext,
     out p_picked longtext,
-    out p_picked_places longblob
+    out p_picked_positions longblob
 )
 sql security definer
 modifies sql data
 begin
 -- purpose   Return the messages at some positions of a batch as a new batch.
 --
--- p_picked_places has their positions, 5 digits each, or '' if the whole batch was picked.
+-- p_picked_positions has their positions, 5 digits each, or '' if the whole batch was picked.
     declare v_position int;
     declare v_message, v_chunk longtext;
     declare v_is_end boolean default false;
     -- The limit makes MySQL sort the texts by reference, as in internal_store_batch.
     declare each_message cursor for
-        select h.place, h.message
+        select h.position, h.message
         from (
-            select j.place, cast(j.message as char) as message
+            select j.position, cast(j.message as char) as message
             from json_table(
-                p_messages, '$[*]' columns (place for ordinality, message json path '$')
+                p_messages, '$[*]' columns (position for ordinality, message json path '$')
             ) j
             straight_join (
-                select distinct w.place
-                from json_table(p_places, '$[*]' columns (place int path '$')) w
-            ) wanted on wanted.place = j.place
+                select distinct w.position
+                from json_table(p_positions, '$[*]' columns (position int path '$')) w
+            ) wanted on wanted.position = j.position
             limit 10000
         ) h
-        order by h.place;
+        order by h.position;
     declare continue handler for not found set v_is_end = true;
-    set p_picked = '[', p_picked_places = '', v_chunk = '';
+    set p_picked = '[', p_picked_positions = '', v_chunk = '';
 
-    if json_length(p_places) = json_length(p_messages) then
+    if json_length(p_positions) = json_length(p_messages) then
         set p_picked = p_messages;
     else
         open each_message;
@@ -324,8 +328,8 @@ begin
                 leave messages;
             end if;
             -- Build the text in chunks: each concat copies the whole text.
-            set v_chunk = concat(v_chunk, if(p_picked_places = '', '', ','), v_message),
-                p_picked_places = concat(p_picked_places, lpad(v_position, 5, '0'));
+            set v_chunk = concat(v_chunk, if(p_picked_positions = '', '', ','), v_message),
+                p_picked_positions = concat(p_picked_positions, lpad(v_position, 5, '0'));
             if length(v_chunk) > 100000 then
                 set p_picked = concat(p_picked, v_chunk), v_chunk = '';
             end if;
@@ -342,7 +346,7 @@ delimiter //
 create procedure rowq.internal_store_published(
     p_queue_id int,
     p_messages longtext,
-    p_places longblob,
+    p_positions longblob,
     out p_results longtext
 )
 sql security definer
@@ -385,12 +389,12 @@ begin
 
     if v_count = v_plain_count then
         insert into rowq.message (queue_id, enqueued_at, message_type, body)
-        select p_queue_id, v_now + interval j.place microsecond, json_unquote(j.topic),
+        select p_queue_id, v_now + interval j.position microsecond, json_unquote(j.topic),
                json_unquote(j.body)
         from json_table(
             p_messages,
             '$[*]' columns (
-                place for ordinality,
+                position for ordinality,
                 body json path '$.body',
                 topic json path '$.topic'
             )
@@ -399,19 +403,21 @@ begin
             v_ordinals = concat('[0', repeat(',0', v_count - 1), ']');
         insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
         select p_queue_id, 11,
-               timestampdiff(microsecond, '1970-01-01', v_now) + j.place,
-               v_first_id + (j.place - 1) * @@auto_increment_increment,
+               timestampdiff(microsecond, '1970-01-01', v_now) + j.position,
+               v_first_id + (j.position - 1) * @@auto_increment_increment,
                false
-        from json_table(v_ordinals, '$[*]' columns (place for ordinality)) j;
+        from json_table(v_ordinals, '$[*]' columns (position for ordinality)) j;
         select json_arrayagg(
                    json_array(
-                       coalesce(nullif(substring(p_places, j.place * 5 - 4, 5), '') + 0, j.place),
-                       v_first_id + (j.place - 1) * @@auto_increment_increment,
+                       coalesce(
+                           nullif(substring(p_positions, j.position * 5 - 4, 5), '') + 0, j.position
+                       ),
+                       v_first_id + (j.position - 1) * @@auto_increment_increment,
                        'enqueued'
                    )
                )
         into p_results
-        from json_table(v_ordinals, '$[*]' columns (place for ordinality)) j;
+        from json_table(v_ordinals, '$[*]' columns (position for ordinality)) j;
     end if;
 end//
 delimiter ;

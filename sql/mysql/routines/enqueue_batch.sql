@@ -67,21 +67,21 @@ begin
     end loop;
 
     if v_first_id is not null then
-        select j.place as `position`,
-               v_first_id + (j.place - 1) * @@auto_increment_increment as message_id,
+        select j.position,
+               v_first_id + (j.position - 1) * @@auto_increment_increment as message_id,
                'enqueued' as outcome
-        from json_table(p_messages, '$[*]' columns (place for ordinality)) j;
+        from json_table(p_messages, '$[*]' columns (position for ordinality)) j;
     else
-        select j.place as `position`, j.message_id, j.outcome
+        select j.position, j.message_id, j.outcome
         from json_table(
             v_results,
             '$[*]' columns (
-                place int path '$[0]',
+                position int path '$[0]',
                 message_id bigint path '$[1]',
                 outcome varchar(20) path '$[2]'
             )
         ) j
-        order by j.place;
+        order by j.position;
     end if;
 
     if @rowq_pinned then

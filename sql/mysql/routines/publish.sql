@@ -104,13 +104,13 @@ begin
     from json_table(
         v_results,
         '$[*]' columns (
-            place for ordinality,
+            position for ordinality,
             queue_name varchar(800) path '$[0]',
             message_id bigint path '$[1]',
             outcome varchar(20) path '$[2]'
         )
     ) j
-    order by j.place;
+    order by j.position;
 
     if @rowq_pinned then
         call rowq.internal_restore_session();

@@ -17,7 +17,7 @@ begin
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_queues, v_picked, v_results, v_all_results longtext;
-    declare v_picked_places, v_names longblob;
+    declare v_picked_positions, v_names longblob;
     declare v_at, v_queue_id int;
 
     attempt: loop
@@ -62,15 +62,15 @@ begin
                 while v_at < json_length(v_queues) do
                     call rowq.internal_pick_messages(
                         p_messages, json_extract(v_queues, concat('$[', v_at, '][3]')),
-                        v_picked, v_picked_places
+                        v_picked, v_picked_positions
                     );
                     set v_queue_id = json_extract(v_queues, concat('$[', v_at, '][0]'));
                     call rowq.internal_store_published(
-                        v_queue_id, v_picked, v_picked_places, v_results
+                        v_queue_id, v_picked, v_picked_positions, v_results
                     );
                     if v_results is null then
                         call rowq.internal_store_batch(
-                            v_queue_id, v_picked, v_picked_places, v_owns_transaction, v_results
+                            v_queue_id, v_picked, v_picked_positions, v_owns_transaction, v_results
                         );
                     end if;
                     set v_all_results = concat(v_all_results, if(v_at = 0, '', ','), v_results),
@@ -91,7 +91,7 @@ begin
     end loop;
 
     -- Look up names by position: a join would sort wide rows, which exceed the memory of a sort.
-    select j.place as `position`,
+    select j.position,
            convert(
                unhex(rtrim(substring(v_names, j.queue_number * 800 - 799, 800))) using utf8mb4
            ) as queue_name,
@@ -101,13 +101,13 @@ begin
         '$[*]' columns (
             queue_number for ordinality,
             nested path '$[*]' columns (
-                place int path '$[0]',
+                position int path '$[0]',
                 message_id bigint path '$[1]',
                 outcome varchar(20) path '$[2]'
             )
         )
     ) j
-    order by j.queue_number, j.place;
+    order by j.queue_number, j.position;
 
     if @rowq_pinned then
         call rowq.internal_restore_session();

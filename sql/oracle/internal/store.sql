@@ -84,7 +84,7 @@ end internal_message_error;
 
 function internal_new_message(
     p_now                 in timestamp,
-    p_place               in number,
+    p_position            in number,
     p_body                in clob,
     p_body_binary         in blob,
     p_message_type        in varchar2,
@@ -109,8 +109,8 @@ begin
     v_new.message_type := p_message_type;
     v_new.headers := p_headers;
     v_new.lane := p_priority * 2 + 1;
-    v_new.seq := internal_microseconds(p_now) + p_place;
-    v_new.enqueued_at := p_now + numtodsinterval(p_place / 1000000, 'second');
+    v_new.seq := internal_microseconds(p_now) + p_position;
+    v_new.enqueued_at := p_now + numtodsinterval(p_position / 1000000, 'second');
     v_new.due_at := coalesce(p_run_at, p_now + numtodsinterval(p_delay_seconds, 'second'));
     if v_new.due_at <= p_now then
         v_new.due_at := null;
@@ -119,7 +119,7 @@ begin
     v_new.dedup_key := p_dedup_key;
     v_new.max_attempts := p_max_attempts;
     v_new.group_key := p_group_key;
-    v_new.place := p_place;
+    v_new.place := p_position;
     v_new.predecessor_ids := p_predecessor_ids;
     v_new.on_predecessor_dead := p_on_predecessor_dead;
     return v_new;
@@ -180,7 +180,7 @@ function internal_parse_message(
     p_message      in json_element_t,
     p_headers      in clob,
     p_now          in timestamp,
-    p_place        in number,
+    p_position     in number,
     p_max_length   in number,
     p_is_published in boolean,
     p_error        out varchar2
@@ -196,23 +196,23 @@ is
         end;
     c_meaning constant varchar2(100 char) :=
         ' must be a list of earlier positions in the batch';
-    v_object  json_object_t;
-    v_keys    json_key_list;
-    v_new     t_new_message;
-    v_known   pls_integer := 0;
-    v_body    clob;
-    v_headers clob;
-    v_bytes   blob;
-    v_type    varchar2(32767);
-    v_topic   varchar2(32767);
-    v_key     varchar2(32767);
-    v_group   varchar2(32767);
-    v_on_dead varchar2(32767);
-    v_ids     rowq_ids;
-    v_places  rowq_ids;
-    v_time    varchar2(32767);
-    v_numbers t_numbers;
-    v_run_at  timestamp(6);
+    v_object    json_object_t;
+    v_keys      json_key_list;
+    v_new       t_new_message;
+    v_known     pls_integer := 0;
+    v_body      clob;
+    v_headers   clob;
+    v_bytes     blob;
+    v_type      varchar2(32767);
+    v_topic     varchar2(32767);
+    v_key       varchar2(32767);
+    v_group     varchar2(32767);
+    v_on_dead   varchar2(32767);
+    v_ids       rowq_ids;
+    v_positions rowq_ids;
+    v_time      varchar2(32767);
+    v_numbers   t_numbers;
+    v_run_at    timestamp(6);
 
     -- Return whether a key is present and not null. Count every present key as known.
     function has(p_key in varchar2)
@@ -330,7 +330,7 @@ begin
         v_ids := read_list(
             'predecessor_ids', ' must be a list of at most 10000 ids without nulls'
         );
-        v_places := read_list('predecessor_positions', c_meaning);
+        v_positions := read_list('predecessor_positions', c_meaning);
         v_on_dead := read_text('on_predecessor_dead');
         if v_on_dead is null and v_object.has('on_predecessor_dead') then
             if v_object.get('on_predecessor_dead').is_string() then
@@ -363,9 +363,9 @@ begin
                 p_error := 'unknown key of more than 4000 bytes';
         end;
     end if;
-    if v_places is not null and p_error is null then
-        for i in 1 .. v_places.count loop
-            if v_places(i) not between 1 and p_place - 1 then
+    if v_positions is not null and p_error is null then
+        for i in 1 .. v_positions.count loop
+            if v_positions(i) not between 1 and p_position - 1 then
                 p_error := 'predecessor_positions' || c_meaning;
             end if;
         end loop;
@@ -383,10 +383,10 @@ begin
     );
     if p_error is null then
         v_new := internal_new_message(
-            p_now, p_place, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
+            p_now, p_position, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
             v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead, v_numbers(4)
         );
-        v_new.predecessor_positions := v_places;
+        v_new.predecessor_positions := v_positions;
         v_new.topic := v_topic;
     end if;
     return v_new;
@@ -619,19 +619,19 @@ procedure internal_push_ready(p_queue_id in number, p_messages in t_messages)
 is
 -- purpose   Append messages to their lanes, in their order.
 -- locks     new ready and expiry rows
-    v_seq    constant number := internal_microseconds(sys_extract_utc(systimestamp));
-    v_places t_numbers;
+    v_seq       constant number := internal_microseconds(sys_extract_utc(systimestamp));
+    v_positions t_numbers;
 begin
     for i in 1 .. p_messages.count loop
-        v_places(i) := v_seq + i;
+        v_positions(i) := v_seq + i;
     end loop;
     forall i in 1 .. p_messages.count
         insert into rowq_ready (queue_id, lane, seq, message_id, attempt)
         values (
-            p_queue_id, p_messages(i).lane, v_places(i), p_messages(i).message_id,
+            p_queue_id, p_messages(i).lane, v_positions(i), p_messages(i).message_id,
             p_messages(i).attempt
         );
-    internal_record_expiry(p_queue_id, p_messages, v_places);
+    internal_record_expiry(p_queue_id, p_messages, v_positions);
 end internal_push_ready;
 
 function internal_promote(p_queue_id in number, p_limit in number)

@@ -61,22 +61,22 @@ begin
     return v_ids;
 end internal_ids_of;
 
-function internal_clob_part(p_text in clob, p_place in number, p_length in number)
+function internal_clob_part(p_text in clob, p_position in number, p_length in number)
 return varchar2
 is
--- purpose   Return up to p_length units of a text from p_place on; null after its end.
+-- purpose   Return up to p_length units of a text from p_position on; null after its end.
 -- differs   only here: positions and lengths of a CLOB are UTF-16 units
     e_split exception;
     pragma exception_init(e_split, -22831);
     e_never_stored exception;
     pragma exception_init(e_never_stored, -22275);
 begin
-    return dbms_lob.substr(p_text, p_length, p_place);
+    return dbms_lob.substr(p_text, p_length, p_position);
 exception
     when e_split then
         -- The part would end inside an emoji, which is 2 units: end it 1 unit earlier. The caller
         -- continues after length2 of the part.
-        return dbms_lob.substr(p_text, p_length - 1, p_place);
+        return dbms_lob.substr(p_text, p_length - 1, p_position);
     when e_never_stored then
         -- The caller's empty_clob() is a locator without a LOB, and has no text.
         return null;
@@ -86,13 +86,13 @@ function internal_has_header(p_headers in clob, p_name in varchar2, p_value in c
 return boolean
 is
 -- purpose   Return whether a top-level header has a value: a text, an integer, true or false.
-    v_object  json_object_t;
-    v_element json_element_t;
-    v_number  number;
-    v_text    clob;
-    v_part    varchar2(32767);
-    v_other   varchar2(32767);
-    v_place   pls_integer := 1;
+    v_object   json_object_t;
+    v_element  json_element_t;
+    v_number   number;
+    v_text     clob;
+    v_part     varchar2(32767);
+    v_other    varchar2(32767);
+    v_position pls_integer := 1;
 begin
     if p_headers is null then
         return false;
@@ -123,15 +123,15 @@ begin
 
     -- Compare bytes, part by part: texts that end together are equal, also empty ones.
     loop
-        v_part := internal_clob_part(v_text, v_place, 8000);
-        v_other := internal_clob_part(p_value, v_place, 8000);
+        v_part := internal_clob_part(v_text, v_position, 8000);
+        v_other := internal_clob_part(p_value, v_position, 8000);
         if v_part is null or v_other is null then
             return v_part is null and v_other is null;
         end if;
         if utl_raw.cast_to_raw(v_part) <> utl_raw.cast_to_raw(v_other) then
             return false;
         end if;
-        v_place := v_place + length2(v_part);
+        v_position := v_position + length2(v_part);
     end loop;
 end internal_has_header;
 
@@ -179,7 +179,7 @@ is
     v_part      varchar2(32767);
     v_char      varchar2(4 char);
     v_code      pls_integer;
-    v_place     pls_integer := 1;
+    v_position  pls_integer := 1;
     v_from      pls_integer;
     v_depth     pls_integer := 0;
     v_message   pls_integer := 1;
@@ -201,9 +201,9 @@ begin
     p_rest := ' ';
     -- Compare character codes: NLS_SORT changes how texts compare.
     loop
-        v_part := internal_clob_part(p_messages, v_place, 500);
+        v_part := internal_clob_part(p_messages, v_position, 500);
         exit when v_part is null;
-        v_place := v_place + length2(v_part);
+        v_position := v_position + length2(v_part);
         v_from := 1;
         for i in 1 .. length(v_part) loop
             v_char := substr(v_part, i, 1);
@@ -255,22 +255,22 @@ is
     c_step constant pls_integer := 8000;
     c_alphabet constant varchar2(64 char) :=
         'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
-    v_text   clob := replace(replace(p_text, chr(10)), chr(13));
-    v_length pls_integer := coalesce(dbms_lob.getlength(v_text), 0);
-    v_bytes  blob;
-    v_chunk  varchar2(32767);
-    v_digits varchar2(32767);
-    v_raw    raw(32767);
-    v_place  pls_integer := 1;
+    v_text     clob := replace(replace(p_text, chr(10)), chr(13));
+    v_length   pls_integer := coalesce(dbms_lob.getlength(v_text), 0);
+    v_bytes    blob;
+    v_chunk    varchar2(32767);
+    v_digits   varchar2(32767);
+    v_raw      raw(32767);
+    v_position pls_integer := 1;
 begin
     if mod(v_length, 4) <> 0 then
         return null;
     end if;
     dbms_lob.createtemporary(v_bytes, true, dbms_lob.call);
-    while v_place <= v_length loop
-        v_chunk := internal_clob_part(v_text, v_place, c_step);
-        v_place := v_place + length2(v_chunk);
-        v_digits := case when v_place > v_length then rtrim(v_chunk, '=') else v_chunk end;
+    while v_position <= v_length loop
+        v_chunk := internal_clob_part(v_text, v_position, c_step);
+        v_position := v_position + length2(v_chunk);
+        v_digits := case when v_position > v_length then rtrim(v_chunk, '=') else v_chunk end;
         -- Use ltrim: ranges of regular expressions depend on NLS_SORT.
         if ltrim(v_digits, c_alphabet) is not null
            or coalesce(length(v_digits), 0) < length(v_chunk) - 2
@@ -349,7 +349,7 @@ is
     v_part     varchar2(32767);
     v_char     varchar2(4 char);
     v_code     pls_integer;
-    v_place    pls_integer := 1;
+    v_position pls_integer := 1;
     v_from     pls_integer;
     v_length   pls_integer := 0;
     v_depth    pls_integer := 0;
@@ -362,10 +362,10 @@ begin
     -- Compare character codes: NLS_SORT changes how texts compare.
     loop
         -- Read short parts: substr counts from the start of a part.
-        v_part := internal_clob_part(p_json, v_place, 500);
+        v_part := internal_clob_part(p_json, v_position, 500);
         exit when v_part is null;
-        v_from := v_place;
-        v_place := v_place + length2(v_part);
+        v_from := v_position;
+        v_position := v_position + length2(v_part);
         v_length := v_length + length(v_part);
         if v_length > p_longest then
             p_error := p_name || ' must be at most ' || internal_number_text(p_longest)
@@ -466,15 +466,15 @@ return number
 is
 -- purpose   Return the number of characters of a text.
 -- differs   only here: dbms_lob.getlength counts an emoji as 2
-    v_part   varchar2(32767);
-    v_place  number := 1;
-    v_length number := 0;
+    v_part     varchar2(32767);
+    v_position number := 1;
+    v_length   number := 0;
 begin
     loop
-        v_part := internal_clob_part(p_text, v_place, 8000);
+        v_part := internal_clob_part(p_text, v_position, 8000);
         exit when v_part is null;
         v_length := v_length + length(v_part);
-        v_place := v_place + length2(v_part);
+        v_position := v_position + length2(v_part);
     end loop;
     return v_length;
 end internal_text_length;
@@ -484,23 +484,23 @@ return clob
 is
 -- purpose   Encode bytes as base64 in one line; return null for null.
     -- A multiple of 3, so that only the last chunk is padded.
-    c_step   constant pls_integer := 12000;
-    v_length pls_integer := dbms_lob.getlength(p_bytes);
-    v_place  pls_integer := 1;
-    v_chunk  varchar2(32767);
-    v_text   clob;
+    c_step     constant pls_integer := 12000;
+    v_length   pls_integer := dbms_lob.getlength(p_bytes);
+    v_position pls_integer := 1;
+    v_chunk    varchar2(32767);
+    v_text     clob;
 begin
     if p_bytes is null then
         return null;
     end if;
     dbms_lob.createtemporary(v_text, true, dbms_lob.call);
-    while v_place <= v_length loop
+    while v_position <= v_length loop
         v_chunk := utl_raw.cast_to_varchar2(
-            utl_encode.base64_encode(dbms_lob.substr(p_bytes, c_step, v_place))
+            utl_encode.base64_encode(dbms_lob.substr(p_bytes, c_step, v_position))
         );
         v_chunk := replace(replace(v_chunk, chr(13)), chr(10));
         dbms_lob.writeappend(v_text, length(v_chunk), v_chunk);
-        v_place := v_place + c_step;
+        v_position := v_position + c_step;
     end loop;
     return v_text;
 end internal_to_base64;

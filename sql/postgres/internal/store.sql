@@ -78,7 +78,7 @@ create or replace function rowq.internal_parse_messages(
     p_max_length integer
 )
 returns table (
-    place          integer,
+    "position"     integer,
     body           text,
     body_binary    bytea,
     message_type   text,
@@ -108,8 +108,8 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    select e.place into v_position
-    from jsonb_array_elements(p_messages) with ordinality e (message, place)
+    select e.position into v_position
+    from jsonb_array_elements(p_messages) with ordinality e (message, position)
     where jsonb_typeof(e.message) <> 'object'
     limit 1;
     if found then
@@ -118,12 +118,12 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    select e.place, format(
+    select e.position, format(
                case when t.wanted is null then 'unknown key %I' else '%I must be a JSON %s' end,
                left(k.key, 100), t.wanted
            )
     into v_position, v_error
-    from jsonb_array_elements(p_messages) with ordinality e (message, place)
+    from jsonb_array_elements(p_messages) with ordinality e (message, position)
     cross join lateral jsonb_each(e.message) k (key, value)
     left join (
         values
@@ -143,9 +143,9 @@ begin
     end if;
 
     begin
-        for place, body, body_binary, message_type, headers, priority, delay_seconds, run_at,
+        for position, body, body_binary, message_type, headers, priority, delay_seconds, run_at,
             dedup_key, max_attempts, group_key, expire_seconds in
-            select e.place::integer,
+            select e.position::integer,
                    case when e.body <> 'null' then e.body #>> '{}' end,
                    decode(e.body_base64, 'base64'),
                    e.message_type,
@@ -173,7 +173,7 @@ begin
                 )
             ) with ordinality e (
                 body, body_base64, message_type, headers, priority, delay_seconds, run_at,
-                dedup_key, max_attempts, group_key, expire_seconds, place
+                dedup_key, max_attempts, group_key, expire_seconds, position
             )
         loop
             -- Most messages are a short text with at most a priority and a delay: skip the rest.
@@ -192,7 +192,7 @@ begin
                     rowq.internal_body_error(body, body_binary, p_max_length)
                 );
                 if v_error is not null then
-                    raise exception 'RQ711 invalid_argument: % (message %)', v_error, place
+                    raise exception 'RQ711 invalid_argument: % (message %)', v_error, position
                         using errcode = 'RQ711';
                 end if;
             end if;
@@ -200,8 +200,8 @@ begin
         end loop;
     exception
         when data_exception then
-            perform rowq.internal_refuse_bad_value(e.message, e.place::integer)
-            from jsonb_array_elements(p_messages) with ordinality e (message, place);
+            perform rowq.internal_refuse_bad_value(e.message, e.position::integer)
+            from jsonb_array_elements(p_messages) with ordinality e (message, position);
             raise;
     end;
 end;
@@ -280,11 +280,11 @@ begin
                        case when m.dedup_key is null then m.message_id
                             else coalesce(a.message_id, d.message_id)
                        end
-                       order by m.place
+                       order by m.position
                    )
             into v_kept_ids
             from unnest(p_message_ids, p_dedup_keys) with ordinality m (
-                message_id, dedup_key, place
+                message_id, dedup_key, position
             )
             left join added a on a.dedup_key = m.dedup_key
             -- Under repeatable read the snapshot may show a former owner and our own message.
@@ -299,17 +299,17 @@ begin
             -- A new statement sees the owners that were committed while this one waited.
             select array_agg(
                        coalesce(
-                           v_kept_ids[m.place], (
+                           v_kept_ids[m.position], (
                                select max(x.message_id)
                                from rowq.dedup x
                                where x.queue_id = p_queue_id
                                  and x.dedup_key = m.dedup_key
                            )
                        )
-                       order by m.place
+                       order by m.position
                    )
             into v_kept_ids
-            from unnest(p_dedup_keys) with ordinality m (dedup_key, place);
+            from unnest(p_dedup_keys) with ordinality m (dedup_key, position);
             exit when array_position(v_kept_ids, null) is null;
 
             -- An owner has finished in between, so its key is free again. Waiting for it while
@@ -436,7 +436,7 @@ begin
         from input g
         where g.expires_at is not null
     )
-    select array_agg(g.message_id order by g.place),
+    select array_agg(g.message_id order by g.position),
            array_agg(g.lane) filter (where g.due_at <= p_now or g.due_at is null),
            bool_or(g.expires_at is not null)
     into o_message_ids, o_lanes, v_expires
@@ -454,12 +454,11 @@ create or replace function rowq.internal_store_keyed(
     p_max_length integer,
     p_now        timestamp with time zone
 )
-returns table (place integer, message_id bigint, outcome text)
+returns table ("position" integer, message_id bigint, outcome text)
 language plpgsql
 as $$
 -- purpose   Store a batch with dedup keys, groups or predecessors, and notify listeners.
--- locks     new rows; waits as enqueue does, in the order of the keys; rows of predecessors, tried
---           only
+-- locks     as enqueue; dedup and group keys in key order
 -- errors    RQ701 RQ711
 #variable_conflict use_column
 declare
@@ -498,14 +497,14 @@ begin
     v_kept_ids := rowq.internal_reserve_dedup_keys(p_queue_id, v_ids, v_dedup_keys);
 
     -- Find the messages that others of this batch wait for, to write has_successors at once.
-    select array_agg(distinct v_kept_ids[p.place]) into v_awaited
+    select array_agg(distinct v_kept_ids[p.position]) into v_awaited
     from (
-        select e.position::integer as place
+        select e.position::integer as position
         from jsonb_path_query(
             p_messages, '$[*].predecessor_positions[*] ? (@ >= 1 && @ <= 10000)'
         ) e ("position")
     ) p
-    where v_kept_ids[p.place] = v_ids[p.place];
+    where v_kept_ids[p.position] = v_ids[p.position];
 
     insert into rowq.message (
         queue_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
@@ -589,9 +588,9 @@ begin
     end if;
 
     return query
-    select m.place::integer, m.kept_id,
+    select m.position::integer, m.kept_id,
            case when m.message_id = m.kept_id then 'enqueued' else 'duplicate' end
-    from unnest(v_ids, v_kept_ids) with ordinality m (message_id, kept_id, place);
+    from unnest(v_ids, v_kept_ids) with ordinality m (message_id, kept_id, position);
 end;
 $$;
 
@@ -701,8 +700,8 @@ begin
         insert into rowq.ready as r (queue_id, lane, message_id, attempt, last_error)
         select p_queue_id, u.lane, u.message_id, u.attempt, u.last_error
         from unnest(p_lanes, p_message_ids, p_attempts, p_errors)
-            with ordinality u (lane, message_id, attempt, last_error, place)
-        order by u.place
+            with ordinality u (lane, message_id, attempt, last_error, position)
+        order by u.position
         returning r.lane, r.seq, r.message_id
     )
     insert into rowq.expiry (queue_id, lane, expires_at, message_id, seq)

@@ -96,14 +96,14 @@ begin
     candidate as materialized (
         select h.topic, (
             select string_agg(
-                       case substr(s.shape, w.place, 1)
-                           when '0' then h.words[w.place]
+                       case substr(s.shape, w.position, 1)
+                           when '0' then h.words[w.position]
                            when '1' then '*'
                            else '#'
                        end,
-                       '.' order by w.place
+                       '.' order by w.position
                    )
-            from generate_series(1, length(s.shape)) w (place)
+            from generate_series(1, length(s.shape)) w (position)
         ) as topic_pattern
         from prefix h
         join shape s on s.literal_prefix = h.literal_prefix
@@ -138,9 +138,9 @@ begin
         return;
     end if;
 
-    select f.place, f.error into v_position, v_error
+    select f.position, f.error into v_position, v_error
     from (
-        select e.place,
+        select e.position,
                case
                    when e.message ?| array[
                            'predecessor_ids', 'predecessor_positions', 'on_predecessor_dead'
@@ -150,10 +150,10 @@ begin
                        then 'topic must be a JSON string'
                    else rowq.internal_topic_error('topic', e.message ->> 'topic', false)
                end as error
-        from jsonb_array_elements(p_messages) with ordinality e (message, place)
+        from jsonb_array_elements(p_messages) with ordinality e (message, position)
     ) f
     where f.error is not null
-    order by f.place
+    order by f.position
     limit 1;
     if found then
         raise exception 'RQ711 invalid_argument: % (message %)', v_error, v_position
@@ -168,12 +168,12 @@ begin
                                || jsonb_build_object('message_type', e.message -> 'topic')
                        else e.message - 'topic'
                    end
-                   order by e.place
+                   order by e.position
                ),
                '[]'
            ),
-           array_agg(e.message ->> 'topic' order by e.place)
+           array_agg(e.message ->> 'topic' order by e.position)
     into p_messages, o_topics
-    from jsonb_array_elements(p_messages) with ordinality e (message, place);
+    from jsonb_array_elements(p_messages) with ordinality e (message, position);
 end;
 $$;

@@ -58,13 +58,13 @@ begin
             end if;
         end if;
         return query
-        select s.place::integer, s.message_id, 'enqueued'
-        from unnest(v_stored.o_message_ids) with ordinality s (message_id, place);
+        select s.position::integer, s.message_id, 'enqueued'
+        from unnest(v_stored.o_message_ids) with ordinality s (message_id, position);
         return;
     end if;
 
     return query
-    select s.place, s.message_id, s.outcome
+    select s.position, s.message_id, s.outcome
     from rowq.internal_store_keyed(v_queue_id, p_queue_name, p_messages, v_max_length, v_now) s;
 end;
 $$;

@@ -83,17 +83,17 @@ begin
 -- errors    RQ711
     set nocount on;
     declare @size int = len((@value + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
-    declare @place int = 1;
+    declare @position int = 1;
     declare @code int;
     declare @is_bad bit = iif(@size between 1 and 100, 0, 1);
     declare @error nvarchar(200);
 
     -- The control characters are 0 to 31 and 127 to 159.
-    while @is_bad = 0 and @place <= datalength(@value) / 2
+    while @is_bad = 0 and @position <= datalength(@value) / 2
     begin
-        set @code = unicode(substring(@value collate Latin1_General_100_BIN2, @place, 1));
+        set @code = unicode(substring(@value collate Latin1_General_100_BIN2, @position, 1));
         set @is_bad = iif(@code between 0 and 31 or @code between 127 and 159, 1, 0);
-        set @place += 1;
+        set @position += 1;
     end;
     if @is_bad = 1
     begin

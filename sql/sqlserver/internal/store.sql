@@ -586,7 +586,7 @@ begin
                 insert into @bound (turn, position)
                 select cast(q.[key] as int), cast(p.value as int)
                 from openjson(@queues) q
-                cross apply openjson(q.value, N'$.places') p
+                cross apply openjson(q.value, N'$.positions') p
                 option (maxdop 1, keepfixed plan);
                 exec rowq.InternalCheckBodies @input, @queues;
             end;

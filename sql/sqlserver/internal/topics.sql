@@ -63,24 +63,24 @@ begin
 -- purpose   Return the queues that are bound to topics, by name; protect them from drop_queue.
 -- locks     their rows in queue_lock, shared, to the end of the transaction; waits for drop_queue
 --
--- @queues is a JSON array of queues, each with the positions of its messages (places).
+-- @queues is a JSON array of queues, each with the positions of its messages (positions).
     set nocount on;
     declare @turn int = 0;
     declare @topic_count int;
     declare @queue_id int;
     declare @found_queue_id int;
     declare @topics table (
-        place      int not null primary key,
+        position      int not null primary key,
         topic      nvarchar(200) collate Latin1_General_100_BIN2 not null,
         word_count int not null
     );
     -- The first word_count words of a topic, size characters long; word is the last of them.
     declare @prefixes table (
-        place      int not null,
+        position      int not null,
         word_count int not null,
         size       int not null,
         word       nvarchar(200) collate Latin1_General_100_BIN2 not null,
-        primary key (place, word_count)
+        primary key (position, word_count)
     );
     declare @shapes table (
         literal_prefix nvarchar(200) collate Latin1_General_100_BIN2 not null,
@@ -89,8 +89,8 @@ begin
     );
     declare @matches table (
         queue_id int not null,
-        place    int not null,
-        primary key (queue_id, place)
+        position    int not null,
+        primary key (queue_id, position)
     );
     declare @bound table (
         turn            int not null primary key,
@@ -100,19 +100,19 @@ begin
         group_limit     int not null
     );
 
-    insert into @topics (place, topic, word_count)
+    insert into @topics (position, topic, word_count)
     select cast(e.[key] as int) + 1, t.topic, len(t.topic) - len(replace(t.topic, N'.', N'')) + 1
     from openjson(@messages) e
     cross apply (select cast(json_value(e.value, N'$.topic') as nvarchar(200))) t (topic)
     option (maxdop 1, keepfixed plan);
     set @topic_count = @@rowcount;
-    insert into @prefixes (place, word_count, size, word)
-    select t.place, 0, 0, N''
+    insert into @prefixes (position, word_count, size, word)
+    select t.position, 0, 0, N''
     from @topics t
     union all
-    select t.place, cast(w.[key] as int) + 1,
+    select t.position, cast(w.[key] as int) + 1,
            sum(len(w.value) + 1) over (
-               partition by t.place order by cast(w.[key] as int) rows unbounded preceding
+               partition by t.position order by cast(w.[key] as int) rows unbounded preceding
            ) - 1,
            cast(w.value as nvarchar(200))
     from @topics t
@@ -122,13 +122,13 @@ begin
     -- A pattern matches if its prefix begins the topic, and if the same number of words of the
     -- topic is like the pattern. "%" cannot match a dot: both sides have the same number of dots.
     if @topic_count <= 1
-        insert into @matches (queue_id, place)
-        select distinct b.queue_id, t.place
+        insert into @matches (queue_id, position)
+        select distinct b.queue_id, t.position
         from @topics t
-        inner join @prefixes h on h.place = t.place
+        inner join @prefixes h on h.position = t.position
         inner join rowq.topic_binding b with (forceseek) on b.literal_prefix = left(t.topic, h.size)
         inner join @prefixes w
-            on w.place = t.place
+            on w.position = t.position
            and w.word_count = b.word_count
         where (b.matches_rest = 1 or b.word_count = t.word_count)
           and (b.like_pattern is null or left(t.topic, w.size) like b.like_pattern escape N'!')
@@ -143,14 +143,14 @@ begin
         from (
             select distinct left(t.topic, h.size) as prefix
             from @topics t
-            inner join @prefixes h on h.place = t.place
+            inner join @prefixes h on h.position = t.position
         ) d
         inner join rowq.topic_binding b with (forceseek) on b.literal_prefix = d.prefix
         option (loop join, force order, maxdop 1, keepfixed plan);
-        insert into @matches (queue_id, place)
-        select distinct b.queue_id, m.place
+        insert into @matches (queue_id, position)
+        select distinct b.queue_id, m.position
         from (
-            select t.place,
+            select t.position,
                    (
                        select string_agg(x.word, N'.') within group (order by x.word_count)
                        from (
@@ -159,13 +159,13 @@ begin
                                       substring(s.shape, w.word_count, 1) = '1', N'*', w.word
                                   ) as word
                            from @prefixes w
-                           where w.place = t.place
+                           where w.position = t.position
                              and w.word_count between 1 and len(s.shape) - s.matches_rest
                        ) x
                    ) as words,
                    case when s.matches_rest = 1 then N'#' end as rest
             from @topics t
-            inner join @prefixes h on h.place = t.place
+            inner join @prefixes h on h.position = t.position
             inner join (
                 select x.literal_prefix, x.shape, iif(right(x.shape, 1) = '2', 1, 0) as matches_rest
                 from @shapes x
@@ -208,15 +208,15 @@ begin
                    concat(
                        N'[',
                        (
-                           select string_agg(cast(m.place as nvarchar(max)), N',')
-                                      within group (order by m.place)
+                           select string_agg(cast(m.position as nvarchar(max)), N',')
+                                      within group (order by m.position)
                            from @matches m
                            where m.queue_id = f.queue_id
                        ),
                        N']'
                    ),
                    N'$'
-               ) as places
+               ) as positions
         from @bound f
         order by f.turn
         for json path
@@ -236,10 +236,10 @@ begin
     declare @shortest int;
     declare @error nvarchar(400);
     declare @takers table (
-        place      int not null,
+        position      int not null,
         turn       int not null,
         max_length int not null,
-        primary key (place, turn)
+        primary key (position, turn)
     );
 
     -- Most bodies are short enough for every queue.
@@ -254,11 +254,11 @@ begin
     )
         return;
 
-    insert into @takers (place, turn, max_length)
+    insert into @takers (position, turn, max_length)
     select cast(p.value as int), cast(q.[key] as int),
            cast(json_value(q.value, N'$.max_body_length') as int)
     from openjson(@queues) q
-    cross apply openjson(q.value, N'$.places') p
+    cross apply openjson(q.value, N'$.positions') p
     option (maxdop 1, keepfixed plan);
     select top (1) @error = concat(
         N'body must be at most ', t.max_length, N' characters (max_body_length), got ', g.size,
@@ -272,7 +272,7 @@ begin
     )
     from @input g
     inner join @takers t
-        on t.place = g.position
+        on t.position = g.position
        and t.max_length < g.size
     where g.name in (N'body', N'body_base64')
       and g.size > @shortest
@@ -291,12 +291,12 @@ begin
 -- errors    RQ711
     set nocount on;
     declare @turn int = 0;
-    declare @place int;
+    declare @position int;
     declare @topic nvarchar(402);
     declare @error nvarchar(200);
     declare @topics table (
         turn  int not null primary key,
-        place int not null,
+        position int not null,
         topic nvarchar(402) collate Latin1_General_100_BIN2 not null
     );
 
@@ -309,10 +309,10 @@ begin
         exec rowq.InternalRefuse @error;
 
     -- Check each topic once, not once per message.
-    insert into @topics (turn, place, topic)
-    select row_number() over (order by t.place), t.place, t.topic
+    insert into @topics (turn, position, topic)
+    select row_number() over (order by t.position), t.position, t.topic
     from (
-        select g.value as topic, min(g.position) as place
+        select g.value as topic, min(g.position) as position
         from @input g
         where g.name = N'topic'
           and g.kind = 1
@@ -322,13 +322,13 @@ begin
     while 1 = 1
     begin
         set @turn += 1;
-        select @topic = t.topic, @place = t.place from @topics t where t.turn = @turn;
+        select @topic = t.topic, @position = t.position from @topics t where t.turn = @turn;
         if @@rowcount = 0
             break;
         exec rowq.InternalTopicError N'topic', @topic, 0, @error output;
         if @error is not null
         begin
-            set @error = concat(@error, N' (message ', @place, N')');
+            set @error = concat(@error, N' (message ', @position, N')');
             exec rowq.InternalRefuse @error;
         end;
     end;
