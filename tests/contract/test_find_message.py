@@ -19,10 +19,12 @@ def test_find_message_returns_what_get_message_returns(queue: CheckedQueue) -> N
 
 
 @pytest.mark.promise("P12")
-@pytest.mark.parametrize("state", ["ready", "delayed", "leased", "retrying"])
+@pytest.mark.parametrize("state", ["ready", "delayed", "blocked", "leased", "retrying"])
 def test_find_message_finds_every_unfinished_state(queue: CheckedQueue, state: str) -> None:
-    delay = {"delay_seconds": 1000} if state == "delayed" else {}
-    [message_id] = queue.enqueue("a", dedup_key="key", **delay)
+    if state == "blocked":
+        queue.enqueue("first", group_key="g")
+    options = {"delayed": {"delay_seconds": 1000}, "blocked": {"group_key": "g"}}.get(state, {})
+    [message_id] = queue.enqueue("a", dedup_key="key", **options)
     if state in {"leased", "retrying"}:
         claim_id = queue.dequeue_one(worker_name="w").claim_id
         if state == "retrying":
@@ -31,15 +33,6 @@ def test_find_message_finds_every_unfinished_state(queue: CheckedQueue, state: s
     assert row.message_id == message_id
     assert row.state == ("delayed" if state == "retrying" else state)
     assert row.worker_name == ("w" if state == "leased" else None)
-
-
-@pytest.mark.promise("P12")
-@pytest.mark.requires("groups")
-def test_find_message_finds_a_message_that_waits_in_its_group(queue: CheckedQueue) -> None:
-    queue.enqueue("first", group_key="g")
-    [message_id] = queue.enqueue("second", group_key="g", dedup_key="key")
-    row = queue.call_one("find_message", dedup_key="key")
-    assert (row.message_id, row.state) == (message_id, "blocked")
 
 
 @pytest.mark.promise("P12")

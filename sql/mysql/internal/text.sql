@@ -50,24 +50,24 @@ begin
         from json_table(
             v_all,
             '$[*]' columns (
-                place for ordinality,
+                position for ordinality,
                 message_id bigint path '$[0]',
                 lane smallint path '$[1]',
                 attempt smallint path '$[2]'
             )
         ) j
-        where j.place <= p_most;
+        where j.position <= p_most;
         select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_messages
         from json_table(
             v_all,
             '$[*]' columns (
-                place for ordinality,
+                position for ordinality,
                 message_id bigint path '$[0]',
                 lane smallint path '$[1]',
                 attempt smallint path '$[2]'
             )
         ) j
-        where j.place > p_most;
+        where j.position > p_most;
     end if;
 end//
 delimiter ;
