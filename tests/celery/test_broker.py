@@ -43,9 +43,7 @@ def extend(broker: Broker, calls: Any) -> None:
     broker._extend_due(calls)
 
 
-def test_a_lease_that_cannot_be_extended_stops_no_other_one(
-    broker: Broker, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_refused_extension_stops_no_other(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     calls = Calls(of_3=PermissionError("the right was withdrawn"))
     extend(broker, calls)
     assert calls.claims == [3, 2, 1]
@@ -62,14 +60,12 @@ def test_a_lease_that_cannot_be_extended_stops_no_other_one(
 
 
 @pytest.mark.parametrize("error", [rowq.StaleClaim, rowq.QueueNotFound])
-def test_a_lease_that_is_gone_is_held_no_longer(
-    broker: Broker, error: Callable[[str], Exception]
-) -> None:
+def test_lost_lease_is_dropped(broker: Broker, error: Callable[[str], Exception]) -> None:
     extend(broker, Calls(of_3=error("orders")))
     assert set(broker._held) == set(DELIVERIES[:2])
 
 
-def test_a_lost_connection_ends_the_round(broker: Broker) -> None:
+def test_lost_connection_ends_the_round(broker: Broker) -> None:
     calls = Calls(of_3=rowq.ConnectionLost("gone"))
     with pytest.raises(rowq.ConnectionLost):
         extend(broker, calls)
@@ -79,7 +75,7 @@ def test_a_lost_connection_ends_the_round(broker: Broker) -> None:
 @pytest.mark.parametrize(
     "error", [rowq.ConnectionLost("gone"), rowq.QueueBusy("an open transaction")]
 )
-def test_giving_back_ends_with_the_first_lost_connection(
+def test_release_ends_with_a_lost_connection(
     broker: Broker, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     calls: Any = Calls(of_1=rowq.StaleClaim("1"), of_2=error)

@@ -36,9 +36,7 @@ def received(connection: kombu.Connection, shop: Shop) -> Any:
     return connection.default_channel.basic_get(shop.queue_name)
 
 
-def test_a_message_goes_through_and_can_be_read_in_the_database(
-    opened: kombu.Connection, shop: Shop
-) -> None:
+def test_message_is_readable_in_the_database(opened: kombu.Connection, shop: Shop) -> None:
     publish(opened, shop, {"total": 7}, headers={"task": "shop.sell"}, priority=9)
     publish(opened, shop, b"\x00\xff", content_type="application/data", content_encoding="binary")
     first, second = shop.rowq.peek(shop.queue_name, max_messages=2)
@@ -54,7 +52,7 @@ def test_a_message_goes_through_and_can_be_read_in_the_database(
     assert shop.counts() == (0, 0, 0, 0)
 
 
-def test_higher_priorities_go_first(opened: kombu.Connection, shop: Shop) -> None:
+def test_higher_priority_is_delivered_first(opened: kombu.Connection, shop: Shop) -> None:
     for priority in (None, 3, 9, 0, 12):
         publish(opened, shop, priority, priority=priority)
     order = []
@@ -64,7 +62,7 @@ def test_higher_priorities_go_first(opened: kombu.Connection, shop: Shop) -> Non
     assert order == [9, 12, 3, None, 0]
 
 
-def test_a_task_waits_for_its_time_in_the_database(opened: kombu.Connection, shop: Shop) -> None:
+def test_task_with_eta_is_delayed(opened: kombu.Connection, shop: Shop) -> None:
     due_at = datetime.now(UTC).replace(microsecond=5) + timedelta(days=1)
     for eta in (due_at.isoformat(), due_at.replace(tzinfo=None).isoformat(), "tomorrow"):
         publish(opened, shop, eta, headers={"eta": eta})
@@ -73,7 +71,7 @@ def test_a_task_waits_for_its_time_in_the_database(opened: kombu.Connection, sho
     assert delayed.due_at == due_at
 
 
-def test_a_message_that_expires_is_withdrawn(opened: kombu.Connection, shop: Shop) -> None:
+def test_expired_message_is_cancelled(opened: kombu.Connection, shop: Shop) -> None:
     publish(opened, shop, "for a moment", expiration=0.001)
     publish(opened, shop, "for no time", expiration=0)
 
@@ -84,9 +82,7 @@ def test_a_message_that_expires_is_withdrawn(opened: kombu.Connection, shop: Sho
     wait_until(is_gone, "the message has expired")
 
 
-def test_a_message_that_is_rejected_is_retried_or_dead(
-    opened: kombu.Connection, shop: Shop
-) -> None:
+def test_rejected_message_is_retried_or_dead(opened: kombu.Connection, shop: Shop) -> None:
     publish(opened, shop, 1)
     for attempt in (1, 2):
         message = received(opened, shop)
@@ -98,7 +94,7 @@ def test_a_message_that_is_rejected_is_retried_or_dead(
     assert (dead.attempt, dead.last_error) == (2, "rejected by its consumer")
 
 
-def test_what_was_not_acknowledged_is_given_back_without_spending_an_attempt(
+def test_unacknowledged_message_is_released(
     shop: Shop,
 ) -> None:
     with kombu.Connection(f"rowq+{shop.url}") as connection:
@@ -111,7 +107,7 @@ def test_what_was_not_acknowledged_is_given_back_without_spending_an_attempt(
     assert shop.counts() == (2, 0, 0, 0)
 
 
-def test_a_forked_process_holds_nothing(opened: kombu.Connection, shop: Shop) -> None:
+def test_forked_process_holds_nothing(opened: kombu.Connection, shop: Shop) -> None:
     publish(opened, shop, 1)
     message = received(opened, shop)
     child = os.fork()
@@ -127,7 +123,7 @@ def test_a_forked_process_holds_nothing(opened: kombu.Connection, shop: Shop) ->
     assert shop.counts() == (0, 0, 0, 0)
 
 
-def test_a_task_that_ends_after_its_connection_was_given_up_is_still_completed(
+def test_task_is_completed_after_its_connection_closed(
     opened: kombu.Connection, shop: Shop
 ) -> None:
     publish(opened, shop, 1, 2)
@@ -142,7 +138,7 @@ def test_a_task_that_ends_after_its_connection_was_given_up_is_still_completed(
     assert shop.counts() == (0, 0, 0, 1)
 
 
-def test_a_lease_that_was_lost_is_told_and_the_message_belongs_to_who_has_it(
+def test_lost_lease_is_logged_and_message_stays_leased(
     opened: kombu.Connection, shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
     publish(opened, shop, 1)
@@ -156,9 +152,7 @@ def test_a_lease_that_was_lost_is_told_and_the_message_belongs_to_who_has_it(
     assert shop.counts() == (0, 0, 0, 0)
 
 
-def test_a_consumer_gets_no_more_than_it_asked_for_and_more_when_it_acknowledges(
-    opened: kombu.Connection, shop: Shop
-) -> None:
+def test_prefetch_limits_unacknowledged_messages(opened: kombu.Connection, shop: Shop) -> None:
     publish(opened, shop, *range(3))
     messages: list[Any] = []
     queue = kombu.Queue(shop.queue_name)
@@ -173,9 +167,7 @@ def test_a_consumer_gets_no_more_than_it_asked_for_and_more_when_it_acknowledges
     assert [message.payload for message in messages] == [0, 1, 2]
 
 
-def test_a_consumer_without_acknowledgements_completes_what_it_gets(
-    opened: kombu.Connection, shop: Shop
-) -> None:
+def test_consumer_without_ack_completes_messages(opened: kombu.Connection, shop: Shop) -> None:
     publish(opened, shop, 1)
     messages: list[Any] = []
     queue = kombu.Queue(shop.queue_name, no_ack=True)
@@ -188,9 +180,7 @@ def test_a_consumer_without_acknowledgements_completes_what_it_gets(
     assert shop.counts() == (0, 0, 0, 0)
 
 
-def test_a_message_of_somebody_else_s_is_dead_and_stops_nobody(
-    opened: kombu.Connection, shop: Shop
-) -> None:
+def test_foreign_message_is_dead_and_blocks_no_other(opened: kombu.Connection, shop: Shop) -> None:
     properties = {"delivery_info": {}, "body_encoding": "base64"}
     for body in (
         {"id": 1},
@@ -210,7 +200,7 @@ def test_a_message_of_somebody_else_s_is_dead_and_stops_nobody(
         assert "secret" not in message.last_error
 
 
-def test_a_queue_is_made_looked_at_purged_and_dropped(opened: kombu.Connection, shop: Shop) -> None:
+def test_queue_is_declared_counted_purged_and_dropped(opened: kombu.Connection, shop: Shop) -> None:
     name = f"{shop.queue_name} other"
     channel = opened.default_channel
     with pytest.raises(opened.channel_errors, match="no queue"):
@@ -229,7 +219,7 @@ def test_a_queue_is_made_looked_at_purged_and_dropped(opened: kombu.Connection, 
         opened.Producer().publish(1, routing_key=name)
 
 
-def test_what_needs_fanout_is_refused_with_words(opened: kombu.Connection, shop: Shop) -> None:
+def test_fanout_is_refused(opened: kombu.Connection, shop: Shop) -> None:
     channel = opened.default_channel
     assert not opened.supports_exchange_type("fanout")
     with pytest.raises(NotImplementedError, match="rowq has no fanout"):
@@ -253,14 +243,14 @@ def test_what_needs_fanout_is_refused_with_words(opened: kombu.Connection, shop:
         ("rowq+mysql://a", {"reconnect_seconds": -1}, "must be a number of seconds"),
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_is_opened(
+def test_invalid_options_are_refused_before_connecting(
     url: str, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(rowq.RowqError, match=said):
         kombu.Connection(url, transport_options=options).connect()
 
 
-def test_a_password_is_shown_nowhere() -> None:
+def test_password_is_never_shown() -> None:
     connection = kombu.Connection("rowq+mysql://user:hidden@localhost:1/shop?ssl_key=hidden2")
     shown = Celery(broker=connection.as_uri(include_password=True)).conf.humanize()
     assert "hidden" not in shown
@@ -272,7 +262,7 @@ def test_a_password_is_shown_nowhere() -> None:
     assert isinstance(refused.value, connection.connection_errors)
 
 
-def test_an_acknowledgement_that_fails_leaves_room_for_another_message(shop: Shop) -> None:
+def test_failed_ack_frees_capacity(shop: Shop) -> None:
     options = {"reconnect_seconds": 0}
     with (
         relay(shop.url) as lossy,
@@ -292,7 +282,7 @@ def test_an_acknowledgement_that_fails_leaves_room_for_another_message(shop: Sho
         assert received(connection, shop).payload == 2
 
 
-def test_a_simple_queue_is_one_of_rowq_s(opened: kombu.Connection, shop: Shop) -> None:
+def test_simple_queue_uses_rowq(opened: kombu.Connection, shop: Shop) -> None:
     with opened.SimpleQueue(shop.queue_name) as simple:
         simple.put({"total": 7})
         assert simple.qsize() == 1
@@ -303,7 +293,7 @@ def test_a_simple_queue_is_one_of_rowq_s(opened: kombu.Connection, shop: Shop) -
             simple.get_nowait()
 
 
-def test_without_kombu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_kombu_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("rowq.contrib.celery")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kombu.transport", None)

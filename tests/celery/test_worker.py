@@ -11,7 +11,7 @@ from tests.client.proxy import relay
 pytestmark = pytest.mark.slow("Celery's own workers, killed and stopped")
 
 
-def test_tasks_run_are_retried_wait_for_their_time_and_end(shop: Shop) -> None:
+def test_tasks_run_retry_and_wait(shop: Shop) -> None:
     """By prefork, whose children send retries, and whose parent acknowledges in another thread."""
     late = shop.send("say", "much later", eta=datetime.now(UTC) + timedelta(hours=1))
     soon = shop.send("add", 3, 4, countdown=0.2)
@@ -40,7 +40,7 @@ def test_tasks_run_are_retried_wait_for_their_time_and_end(shop: Shop) -> None:
     assert log.count("rowq has no fanout") == 1
 
 
-def test_leases_are_extended_and_a_stop_gives_back_what_was_not_begun(shop: Shop) -> None:
+def test_leases_are_extended_and_stop_releases(shop: Shop) -> None:
     """Celery holds two tasks back for their rate limit, while another one is at work."""
     shop.rowq.alter_queue(shop.queue_name, lease_seconds=10)
     worker = shop.work("-P", "threads", "-c", "2", "--prefetch-multiplier", "4")
@@ -61,7 +61,7 @@ def test_leases_are_extended_and_a_stop_gives_back_what_was_not_begun(shop: Shop
     assert shop.counts() == (2, 0, 0, 0)
 
 
-def test_a_killed_worker_loses_no_task_that_is_acknowledged_late(shop: Shop) -> None:
+def test_killed_worker_loses_no_late_ack_task(shop: Shop) -> None:
     """One that is acknowledged early, which is Celery's default, is gone with its worker."""
     shop.rowq.alter_queue(shop.queue_name, lease_seconds=5)
     killed = shop.work("-P", "threads", "-c", "2")
@@ -81,7 +81,7 @@ def test_a_killed_worker_loses_no_task_that_is_acknowledged_late(shop: Shop) -> 
     assert shop.stop(worker) == 0
 
 
-def test_a_worker_outlives_its_connection(shop: Shop) -> None:
+def test_worker_survives_a_lost_connection(shop: Shop) -> None:
     with relay(shop.url) as lossy:
         worker = shop.work("-P", "threads", "-c", "1", url=lossy.url)
         shop.send("hold_late", "first")

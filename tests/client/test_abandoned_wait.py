@@ -23,7 +23,7 @@ with rowq.connect(sys.argv[1]) as queue:
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.pitfall("postgres 19")
 @pytest.mark.promise("P02")
-def test_a_client_that_was_killed_while_it_waited_gets_no_message_later_on(
+def test_killed_waiting_client_takes_no_message(
     database_url: str, connection: Connection, queue_name: str
 ) -> None:
     queue = rowq.Queue(connection)
@@ -40,7 +40,7 @@ def test_a_client_that_was_killed_while_it_waited_gets_no_message_later_on(
     assert len(queue.peek(queue_name)) == 1
 
 
-def test_no_call_asks_the_server_to_wait_for_longer_than_five_seconds(
+def test_calls_wait_at_most_five_seconds(
     database_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, asked = engine_for_url(database_url), []

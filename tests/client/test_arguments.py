@@ -47,7 +47,7 @@ NEPAL = timezone(timedelta(hours=5, minutes=45))
         ),
     ],
 )
-def test_a_fitting_value_gets_the_one_form_of_its_type(kind: str, given: Any, checked: Any) -> None:
+def test_valid_value_is_converted_to_its_type(kind: str, given: Any, checked: Any) -> None:
     assert check_argument("x", kind, given) == checked
     assert type(check_argument("x", kind, given)) is type(checked)
     assert check_argument("x", kind, None) is None
@@ -84,12 +84,12 @@ def test_a_fitting_value_gets_the_one_form_of_its_type(kind: str, given: Any, ch
     ],
 )
 @pytest.mark.promise("P15")
-def test_a_misfit_is_refused_by_name_before_it_is_sent(kind: str, given: Any) -> None:
+def test_invalid_value_is_refused_with_its_name(kind: str, given: Any) -> None:
     with pytest.raises(rowq.InvalidArgument, match=r"^RQ711 invalid_argument: some_name "):
         check_argument("some_name", kind, given)
 
 
-def test_a_long_misfit_is_not_repeated_in_full() -> None:
+def test_long_invalid_value_is_shortened_in_the_error() -> None:
     with pytest.raises(rowq.InvalidArgument) as refused:
         check_argument("x", "int32", "9" * 100_000)
     assert len(str(refused.value)) < 300
@@ -100,7 +100,7 @@ def test_a_long_misfit_is_not_repeated_in_full() -> None:
 @example(r"\u0000")
 @example({"\0": 1})
 @example("\\\0")
-def test_json_is_compact_and_refused_for_postgres_only_where_it_holds_a_nul(value: Any) -> None:
+def test_json_is_compact_and_postgres_refuses_nul(value: Any) -> None:
     text: str | None = None
     with suppress(rowq.InvalidArgument):
         text = json_text("data", value)

@@ -13,9 +13,7 @@ pytestmark = [pytest.mark.requires("async"), pytest.mark.pitfall("postgres 22")]
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P01", "P02", "P03")
-def test_a_queue_is_right_after_calls_that_were_cancelled_at_any_moment(
-    database_url: str, queue_name: str
-) -> None:
+def test_queue_stays_consistent_after_cancelled_calls(database_url: str, queue_name: str) -> None:
     """A message that was told is stored; one that was not may be stored, in one place only."""
     drawn = dice("moment of a cancellation")
     sent = times(100)
@@ -50,7 +48,7 @@ def test_a_queue_is_right_after_calls_that_were_cancelled_at_any_moment(
     asyncio.run(life())
 
 
-def test_a_wait_that_was_cancelled_takes_no_message(database_url: str, queue_name: str) -> None:
+def test_cancelled_wait_takes_no_message(database_url: str, queue_name: str) -> None:
     async def life() -> None:
         async with await rowq.connect_async(database_url) as queue:
             await queue.create_queue(queue_name)
@@ -64,7 +62,7 @@ def test_a_wait_that_was_cancelled_takes_no_message(database_url: str, queue_nam
     asyncio.run(life())
 
 
-def test_a_call_cancelled_twice_leaves_no_connection_in_the_middle_of_one(
+def test_call_cancelled_twice_leaves_a_usable_connection(
     database_url: str, queue_name: str
 ) -> None:
     async def life() -> None:

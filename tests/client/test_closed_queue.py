@@ -9,9 +9,7 @@ from rowq.session import OwnedSession
 from tests.engines.base import Connection
 
 
-def test_a_closed_queue_refuses_every_call_and_stays_closed(
-    database_url: str, queue_name: str
-) -> None:
+def test_closed_queue_refuses_all_calls(database_url: str, queue_name: str) -> None:
     with rowq.connect(database_url) as queue:
         queue.create_queue(queue_name)
     for call in (queue.version, lambda: queue.enqueue(queue_name, 1)):
@@ -24,7 +22,7 @@ def test_a_closed_queue_refuses_every_call_and_stays_closed(
     queue.close()
 
 
-def test_a_closed_queue_on_the_callers_connection_refuses_too(connection: Connection) -> None:
+def test_closed_queue_on_callers_connection_refuses_calls(connection: Connection) -> None:
     queue = rowq.Queue(connection)
     queue.close()
     with pytest.raises(rowq.QueueClosed):
@@ -33,7 +31,7 @@ def test_a_closed_queue_on_the_callers_connection_refuses_too(connection: Connec
 
 
 @pytest.mark.requires("async")
-def test_a_closed_async_queue_refuses(database_url: str) -> None:
+def test_closed_async_queue_refuses_calls(database_url: str) -> None:
     async def life() -> None:
         async with await rowq.connect_async(database_url) as queue:
             await queue.version()

@@ -32,7 +32,7 @@ def driver_connection(queue: rowq.Queue) -> Connection:
     return queue._session.connection()
 
 
-def test_a_connection_that_died_while_idle_is_replaced_before_anything_is_sent(
+def test_dead_idle_connection_is_replaced_before_a_call(
     server: Server, database_url: str, queue_name: str
 ) -> None:
     with rowq.connect(database_url) as queue:
@@ -45,7 +45,7 @@ def test_a_connection_that_died_while_idle_is_replaced_before_anything_is_sent(
 
 @pytest.mark.promise("P01")
 @pytest.mark.parametrize("dedup_key", [None, "key"])
-def test_an_enqueue_whose_reply_is_lost_is_not_repeated_but_told(
+def test_enqueue_with_lost_reply_raises(
     lossy: Relay, queue: rowq.Queue, queue_name: str, dedup_key: str | None
 ) -> None:
     lossy.lose_next_reply()
@@ -58,7 +58,7 @@ def test_an_enqueue_whose_reply_is_lost_is_not_repeated_but_told(
 
 
 @pytest.mark.promise("P02", "P03")
-def test_a_dequeue_whose_reply_is_lost_takes_others_and_the_lost_claim_runs_out(
+def test_dequeue_with_lost_reply_leases_other_messages(
     lossy: Relay, queue: rowq.Queue, queue_name: str
 ) -> None:
     for number in range(2):
@@ -70,7 +70,7 @@ def test_a_dequeue_whose_reply_is_lost_takes_others_and_the_lost_claim_runs_out(
 
 
 @pytest.mark.promise("P04", "P08")
-def test_a_complete_whose_reply_is_lost_is_repeated_and_answers_as_it_is(
+def test_complete_with_lost_reply_is_repeated(
     lossy: Relay, queue: rowq.Queue, queue_name: str
 ) -> None:
     queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(2)])
@@ -86,7 +86,7 @@ def test_a_complete_whose_reply_is_lost_is_repeated_and_answers_as_it_is(
 
 @pytest.mark.promise("P04")
 @pytest.mark.requires("waits")
-def test_a_complete_that_is_killed_while_it_waits_is_repeated(
+def test_killed_waiting_complete_is_repeated(
     server: Server, database_url: str, connect: Connect, queue_name: str
 ) -> None:
     with rowq.connect(database_url) as queue:
@@ -110,9 +110,7 @@ def test_a_complete_that_is_killed_while_it_waits_is_repeated(
         assert [outcome.outcome for outcome in outcomes] == ["completed"]
 
 
-def test_a_dequeue_wait_that_is_killed_waits_on(
-    server: Server, database_url: str, queue_name: str
-) -> None:
+def test_killed_dequeue_wait_continues(server: Server, database_url: str, queue_name: str) -> None:
     with rowq.connect(database_url) as queue, rowq.connect(database_url) as other:
         queue.create_queue(queue_name)
         session = server.session_id(driver_connection(queue))
@@ -129,7 +127,7 @@ def test_a_dequeue_wait_that_is_killed_waits_on(
         assert [message.data for message in messages] == ["after"]
 
 
-def test_a_dequeue_wait_connects_again_as_every_other_call(lossy: Relay, queue_name: str) -> None:
+def test_dequeue_wait_reconnects(lossy: Relay, queue_name: str) -> None:
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -146,9 +144,7 @@ def test_a_dequeue_wait_connects_again_as_every_other_call(lossy: Relay, queue_n
 
 
 @pytest.mark.usefixtures("queue")
-def test_a_wait_that_breaks_after_longer_than_reconnect_seconds_is_made_again_for_what_is_left(
-    lossy: Relay, queue_name: str
-) -> None:
+def test_late_lost_wait_repeats_with_the_remaining_time(lossy: Relay, queue_name: str) -> None:
     with rowq.connect(lossy.url, reconnect_seconds=0.5) as waiter:
         began = time.monotonic()
         threading.Timer(1.5, lossy.cut).start()
@@ -157,9 +153,7 @@ def test_a_wait_that_breaks_after_longer_than_reconnect_seconds_is_made_again_fo
     assert lossy.accepted == 3
 
 
-def test_reconnecting_goes_on_with_growing_pauses_until_the_server_is_back(
-    lossy: Relay, queue_name: str
-) -> None:
+def test_reconnect_retries_with_growing_pauses(lossy: Relay, queue_name: str) -> None:
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -176,7 +170,7 @@ def test_reconnecting_goes_on_with_growing_pauses_until_the_server_is_back(
     assert all(0.05 * 2**n <= pause <= 0.1 * 2**n for n, pause in enumerate(pauses))
 
 
-def test_reconnecting_ends_after_the_given_time(lossy: Relay, queue_name: str) -> None:
+def test_reconnect_ends_after_reconnect_seconds(lossy: Relay, queue_name: str) -> None:
     with rowq.connect(lossy.url, reconnect_seconds=0.2) as queue:
         lossy.refuse(connections=True)
         lossy.cut()
@@ -186,9 +180,7 @@ def test_reconnecting_ends_after_the_given_time(lossy: Relay, queue_name: str) -
         assert queue.create_queue(queue_name).outcome == "created"
 
 
-def test_a_queue_on_the_callers_connection_never_reconnects(
-    server: Server, connect: Connect
-) -> None:
+def test_queue_on_callers_connection_never_reconnects(server: Server, connect: Connect) -> None:
     connection = connect()
     queue = rowq.Queue(connection)
     server.kill_session(server.session_id(connection))
@@ -199,7 +191,7 @@ def test_a_queue_on_the_callers_connection_never_reconnects(
 
 
 @pytest.mark.requires("async")
-def test_an_async_queue_reconnects_too(lossy: Relay, queue_name: str) -> None:
+def test_async_queue_reconnects(lossy: Relay, queue_name: str) -> None:
     async def life() -> None:
         async with await rowq.connect_async(lossy.url) as queue:
             await queue.create_queue(queue_name)
@@ -213,7 +205,7 @@ def test_an_async_queue_reconnects_too(lossy: Relay, queue_name: str) -> None:
     asyncio.run(life())
 
 
-def test_a_lost_connection_is_logged_without_the_password(
+def test_lost_connection_is_logged_without_password(
     lossy: Relay, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     parts = urlsplit(lossy.url)

@@ -17,7 +17,7 @@ ORDER = {"id": 1, "lines": [{"price": Decimal("7.50"), "due": date(2030, 1, 31)}
 STORED = {"id": 1, "lines": [{"price": "7.50", "due": "2030-01-31"}]}
 
 
-def test_a_batch_takes_plain_values_beside_new_messages(connection: Connection, made: str) -> None:
+def test_batch_accepts_plain_values_and_new_messages(connection: Connection, made: str) -> None:
     queue = rowq.Queue(connection)
     given = [{"a": 1}, [2], "three", b"\x04", 5, rowq.NewMessage(data=6, message_type="six")]
     queue.enqueue_batch(made, given)
@@ -38,7 +38,7 @@ def test_a_batch_takes_plain_values_beside_new_messages(connection: Connection, 
         (7, r"messages must be a list.*rowq\.NewMessage"),
     ],
 )
-def test_what_is_no_batch_is_refused_and_adds_nothing(
+def test_invalid_batch_is_refused_and_adds_nothing(
     connection: Connection, made: str, messages: Any, said: str
 ) -> None:
     queue = rowq.Queue(connection)
@@ -47,7 +47,7 @@ def test_what_is_no_batch_is_refused_and_adds_nothing(
     assert queue.queue_stats(made)[0].ready == 0
 
 
-def test_a_default_makes_json_of_what_is_none(connection: Connection, made: str) -> None:
+def test_default_converts_other_values(connection: Connection, made: str) -> None:
     queue = rowq.Queue(connection, default=str)
     queue.enqueue(made, ORDER, headers={"rate": Decimal("1.10")})
     queue.enqueue_batch(made, [ORDER, rowq.NewMessage(data=ORDER, headers={"r": Decimal(2)})])
@@ -56,14 +56,14 @@ def test_a_default_makes_json_of_what_is_none(connection: Connection, made: str)
     assert [message.headers for message in found] == [{"rate": "1.10"}, None, {"r": "2"}]
 
 
-def test_a_queue_of_its_own_has_a_default_too(database_url: str, made: str) -> None:
+def test_owned_queue_uses_default(database_url: str, made: str) -> None:
     with rowq.connect(database_url, default=str) as queue:
         queue.enqueue(made, ORDER)
         assert queue.peek(made)[0].data == STORED
 
 
 @pytest.mark.requires("async")
-def test_an_async_queue_has_a_default_too(database_url: str, made: str) -> None:
+def test_async_queue_uses_default(database_url: str, made: str) -> None:
     async def life() -> Any:
         async with rowq.connect_async(database_url, default=str) as queue:
             await queue.enqueue(made, ORDER)
@@ -80,7 +80,7 @@ def test_an_async_queue_has_a_default_too(database_url: str, made: str) -> None:
         lambda queue, name: queue.enqueue_batch(name, [rowq.NewMessage(data=ORDER)]),
     ],
 )
-def test_without_a_default_the_error_names_the_place_the_type_and_the_option(
+def test_error_without_default_names_path_type_and_option(
     connection: Connection, made: str, send: Callable[[rowq.Queue, str], object]
 ) -> None:
     said = r"\['lines'\]\[0\]\['price'\] is a Decimal; pass default=str to .*rowq\.Queue"
@@ -88,7 +88,7 @@ def test_without_a_default_the_error_names_the_place_the_type_and_the_option(
         send(rowq.Queue(connection), made)
 
 
-def test_an_error_of_the_default_s_own_is_told(connection: Connection, made: str) -> None:
+def test_error_of_default_is_shown(connection: Connection, made: str) -> None:
     def only_dates(value: object) -> str:
         if isinstance(value, date):
             return value.isoformat()
@@ -99,7 +99,7 @@ def test_an_error_of_the_default_s_own_is_told(connection: Connection, made: str
 
 
 @pytest.mark.requires("async")
-def test_an_async_connection_is_entered_at_once_or_awaited_first(database_url: str) -> None:
+def test_connect_async_is_entered_or_awaited(database_url: str) -> None:
     async def versions() -> list[int]:
         found = []
         async with rowq.connect_async(database_url) as queue:
@@ -116,7 +116,7 @@ def test_an_async_connection_is_entered_at_once_or_awaited_first(database_url: s
     assert len(set(asyncio.run(versions()))) == 1
 
 
-def test_an_async_connection_that_cannot_be_made_says_so_when_entered() -> None:
+def test_failed_connect_async_raises_on_enter() -> None:
     async def enter() -> None:
         async with rowq.connect_async("postgresql://me@127.0.0.1:1/x"):
             pass

@@ -29,7 +29,7 @@ def oracle_error(number: int, text: str) -> Exception:
     return oracledb.DatabaseError(SimpleNamespace(code=number, __str__=lambda: text), text)
 
 
-def test_sql_server_s_denial_names_the_role_and_the_member() -> None:
+def test_sqlserver_denial_names_role_and_member() -> None:
     denied = sqlserver_error(
         "The EXECUTE permission was denied on the object 'ListDead', database 'x', schema 'rowq'."
         " (229)"
@@ -49,7 +49,7 @@ def test_sql_server_s_denial_names_the_role_and_the_member() -> None:
         "PLS-00904: insufficient privilege to access object ROWQ.ROWQ_LOOK",
     ],
 )
-def test_oracle_s_denial_names_the_role_and_the_user(said: str) -> None:
+def test_oracle_denial_names_role_and_user(said: str) -> None:
     denied = oracle_error(6550, f"ORA-06550: line 1, column 7:\n{said}")
     connection = SimpleNamespace(username="shop")
     explain_denial(ORACLE, connection, "enqueue", denied)
@@ -66,6 +66,6 @@ def test_oracle_s_denial_names_the_role_and_the_user(said: str) -> None:
         (ORACLE, oracle_error(6550, "ORA-06550: line 1:\nPLS-00306: wrong number of arguments")),
     ],
 )
-def test_another_error_is_not_explained_by_a_missing_role(engine: Any, other: Exception) -> None:
+def test_other_error_gets_no_role_note(engine: Any, other: Exception) -> None:
     explain_denial(engine, SimpleNamespace(), "enqueue", other)
     assert remedy_of(other) == ""

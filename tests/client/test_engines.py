@@ -31,12 +31,12 @@ SCHEMES = {
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_scheme_names_its_engine(scheme: str) -> None:
+def test_scheme_selects_engine(scheme: str) -> None:
     assert engine_for_url(f"{scheme}://host/database").name == SCHEMES[scheme]
 
 
 @pytest.mark.parametrize("url", ["", "host/database", "oracle+x://user:secret@host/x"])
-def test_an_unknown_scheme_is_refused_without_showing_the_url(url: str) -> None:
+def test_unknown_scheme_is_refused_without_the_url(url: str) -> None:
     with pytest.raises(
         rowq.EngineUnknown, match=r"mysql://.*postgresql://.*sqlserver://"
     ) as refused:
@@ -44,7 +44,7 @@ def test_an_unknown_scheme_is_refused_without_showing_the_url(url: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_a_subclass_of_a_drivers_connection_is_known() -> None:
+def test_subclass_of_driver_connection_is_accepted() -> None:
     class Special(psycopg.Connection[tuple[object, ...]]):
         pass
 
@@ -55,14 +55,14 @@ def test_a_subclass_of_a_drivers_connection_is_known() -> None:
     assert engine_for_connection(Other.__new__(Other)).name == "mysql"
 
 
-def test_something_else_is_no_connection() -> None:
+def test_other_object_is_refused_as_connection() -> None:
     with pytest.raises(
         rowq.EngineUnknown, match=r"connection builtins\.int; expected one of .*psycopg"
     ):
         rowq.Queue(1)
 
 
-def test_a_url_is_no_connection_and_the_error_names_the_function_that_takes_one() -> None:
+def test_url_as_connection_is_refused_with_a_hint() -> None:
     for kind, function in ((rowq.Queue, "connect"), (rowq.AsyncQueue, "connect_async")):
         with pytest.raises(
             rowq.EngineUnknown, match=rf"did you mean rowq\.{function}\(url\)"
@@ -84,7 +84,7 @@ def test_a_url_is_no_connection_and_the_error_names_the_function_that_takes_one(
         ("sqlserver://me:s%3Bec@host/db?encrypt=no", "sqlserver://me:***@host/db?encrypt=no"),
     ],
 )
-def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
+def test_url_is_shown_without_password(url: str, shown: str) -> None:
     assert without_password(url) == shown
 
 
@@ -104,7 +104,7 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
         "sqlserver://me:secret@host/db?connect_timeout=secret",
     ],
 )
-def test_a_malformed_url_is_not_shown(url: str) -> None:
+def test_malformed_url_is_not_shown(url: str) -> None:
     with pytest.raises(rowq.CannotConnect, match="malformed") as refused:
         rowq.connect(url)
     assert "secret" not in str(refused.value)
@@ -112,7 +112,7 @@ def test_a_malformed_url_is_not_shown(url: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["mysql", "sqlserver"])
-def test_a_parameter_that_means_nothing_is_named_without_its_value(scheme: str) -> None:
+def test_unknown_url_parameter_is_named_without_its_value(scheme: str) -> None:
     with pytest.raises(rowq.CannotConnect, match="passwort") as refused:
         rowq.connect(f"{scheme}://me@host/db?passwort=secret")
     assert "secret" not in str(refused.value)
@@ -127,7 +127,7 @@ def test_a_parameter_that_means_nothing_is_named_without_its_value(scheme: str) 
         ("pyodbc", "sqlserver", "sqlserver://host/db"),
     ],
 )
-def test_a_missing_driver_comes_with_the_command_that_installs_it(
+def test_missing_driver_names_the_install_command(
     monkeypatch: pytest.MonkeyPatch, driver: str, extra: str, url: str
 ) -> None:
     monkeypatch.setitem(sys.modules, driver, None)
@@ -135,9 +135,7 @@ def test_a_missing_driver_comes_with_the_command_that_installs_it(
         rowq.connect(url)
 
 
-def test_a_driver_that_lacks_a_library_of_the_system_comes_with_its_name(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_system_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     loads = "raise ImportError('libodbc.so.2: cannot open shared object file')\n"
     (tmp_path / "pyodbc.py").write_text(loads, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
@@ -146,7 +144,7 @@ def test_a_driver_that_lacks_a_library_of_the_system_comes_with_its_name(
         rowq.connect("sqlserver://host/db")
 
 
-def test_engines_are_found_without_importing_a_driver() -> None:
+def test_engines_are_found_without_a_driver() -> None:
     program = (
         "import sys; from rowq import engines; print([one.name for one in engines.engines()]);"
         "assert not {'psycopg', 'pymysql', 'pyodbc', 'oracledb'} & set(sys.modules)"
@@ -155,7 +153,7 @@ def test_engines_are_found_without_importing_a_driver() -> None:
     assert done.stdout == b"['mysql', 'oracle', 'postgres', 'sqlserver']\n"
 
 
-def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
+def test_schemes_and_drivers_are_unique() -> None:
     schemes = [scheme for engine in engines.engines() for scheme in engine.schemes]
     drivers = [engine.driver_package for engine in engines.engines()]
     assert len(schemes) == len(set(schemes))
@@ -172,7 +170,7 @@ def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
         ("SQL Server", "sqlserver"),
     ],
 )
-def test_nobody_listening_is_said_at_once(engine: str, scheme: str) -> None:
+def test_unreachable_server_raises_at_once(engine: str, scheme: str) -> None:
     if scheme == "sqlserver":
         missing = "pyodbc does not load; to run it: apt-get install unixodbc tdsodbc"
         pytest.importorskip("pyodbc", reason=missing, exc_type=ImportError)
@@ -182,6 +180,6 @@ def test_nobody_listening_is_said_at_once(engine: str, scheme: str) -> None:
 
 
 @pytest.mark.parametrize(("engine", "scheme"), [("MySQL", "mysql"), ("SQL Server", "sqlserver")])
-def test_an_engine_without_an_asynchronous_driver_says_so(engine: str, scheme: str) -> None:
+def test_engine_without_async_driver_refuses_async(engine: str, scheme: str) -> None:
     with pytest.raises(rowq.EngineUnknown, match=f"AsyncQueue does not support {engine}"):
         asyncio.run(rowq.connect_async(f"{scheme}://me@127.0.0.1:1/db"))

@@ -105,12 +105,12 @@ def engine_named(name: str) -> Engine:
     return next(engine for engine in engines() if engine.name == name)
 
 
-def test_the_table_has_every_class_for_every_engine() -> None:
+def test_table_has_every_class_for_every_engine() -> None:
     assert {row[:2] for row in table()} == {(c, e) for c in CLASSES for e in ENGINES.values()}
 
 
 @pytest.mark.parametrize(("happened", "engine", "code"), [pytest.param(*row) for row in table()])
-def test_an_error_is_taken_for_what_the_page_says(happened: str, engine: str, code: str) -> None:
+def test_error_has_the_class_of_the_page(happened: str, engine: str, code: str) -> None:
     error = MADE[engine](code)
     found = classes_of(engine_named(engine), error)
     # A worker tries again after anything but a refusal or poison, and no error is two of the other
@@ -121,7 +121,7 @@ def test_an_error_is_taken_for_what_the_page_says(happened: str, engine: str, co
     assert engine_named(engine).was_sent(error)
 
 
-def test_the_page_names_the_calls_that_are_not_made_again() -> None:
+def test_page_lists_calls_that_are_not_repeated() -> None:
     sentence = re.search(r"^(`enqueue`, .*)\.$", PAGE, re.MULTILINE)
     assert sentence is not None
     routines = load_contract().routines.values()
@@ -129,7 +129,7 @@ def test_the_page_names_the_calls_that_are_not_made_again() -> None:
     assert set(re.findall(r"`(\w+)`", sentence[1])) == once
 
 
-def test_whatever_ends_the_session_is_a_lost_connection_on_postgres() -> None:
+def test_ended_session_is_a_lost_connection_on_postgres() -> None:
     """An example is `terminating connection due to conflict with recovery`, which has 40001."""
 
     class Fatal(psycopg.errors.SerializationFailure):
@@ -150,14 +150,14 @@ def test_whatever_ends_the_session_is_a_lost_connection_on_postgres() -> None:
     ],
     ids=str,
 )
-def test_what_a_driver_says_by_itself_of_a_broken_connection_is_known(error: Exception) -> None:
+def test_driver_errors_are_lost_connections(error: Exception) -> None:
     package = type(error).__module__.partition(".")[0]
     engine = next(engine for engine in engines() if engine.driver_package == package)
     assert classes_of(engine, error) == {"connection lost", "transient"}
     assert engine.was_sent(error)
 
 
-def test_an_error_of_the_system_that_oracles_driver_passes_on_is_a_lost_connection() -> None:
+def test_oserror_of_oracle_driver_is_a_lost_connection() -> None:
     """python-oracledb wraps few of them; one without a number was raised by a program."""
     oracle = engine_named("oracle")
     assert oracle.is_connection_lost(TimeoutError(110, "Connection timed out"))
@@ -165,6 +165,6 @@ def test_an_error_of_the_system_that_oracles_driver_passes_on_is_a_lost_connecti
 
 
 @pytest.mark.parametrize("engine", engines(), ids=lambda engine: engine.name)
-def test_what_is_of_no_driver_is_nothing_to_an_engine(engine: Engine) -> None:
+def test_other_exceptions_have_no_class(engine: Engine) -> None:
     for error in (ValueError("40001"), KeyError(1213), TimeoutError("1205"), rowq.ConnectionLost()):
         assert classes_of(engine, error) == set()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.promise("P01")
-def test_a_child_leaves_the_parents_connection_alone(
+def test_forked_child_does_not_use_parents_connection(
     database_url: str, connection: Connection, queue_name: str
 ) -> None:
     queue = rowq.Queue(connection)
@@ -32,7 +32,7 @@ def test_a_child_leaves_the_parents_connection_alone(
 
 
 @pytest.mark.requires("async")
-def test_an_async_queue_of_before_a_fork_works_in_both(
+def test_async_queue_works_in_both_processes_after_fork(
     database_url: str, connection: Connection, queue_name: str
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)
@@ -55,7 +55,7 @@ def test_an_async_queue_of_before_a_fork_works_in_both(
     assert rowq.Queue(connection).queue_stats(queue_name)[0].ready == 3 * CALLS
 
 
-def test_what_is_kept_for_ever_is_not_finalized_at_the_end_of_the_program_either() -> None:
+def test_kept_object_is_not_finalized_at_exit() -> None:
     program = """
 from rowq.forks import keep_forever
 class Connection:

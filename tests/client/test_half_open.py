@@ -74,7 +74,7 @@ def with_options(url: str, options: str) -> str:
 
 @needs_filters
 @pytest.mark.usefixtures("_sockets_are_ours")
-def test_the_system_ends_a_connection_after_a_minute_of_silence(between: Relay) -> None:
+def test_connection_has_keepalive_of_one_minute(between: Relay) -> None:
     with rowq.connect(between.url):
         port = urlsplit(between.url).port
         assert socket_option(port, "TCP_USER_TIMEOUT") == 60_000
@@ -86,7 +86,7 @@ def test_the_system_ends_a_connection_after_a_minute_of_silence(between: Relay) 
 @needs_filters
 @pytest.mark.usefixtures("_sockets_are_ours")
 @pytest.mark.promise("P04", "P08")
-def test_a_call_into_silence_is_made_again_on_a_new_connection(
+def test_call_to_silent_server_is_repeated(
     between: Relay, impatient_url: str, queue: rowq.Queue, queue_name: str
 ) -> None:
     with rowq.connect(impatient_url) as half_open:
@@ -106,7 +106,7 @@ def test_a_call_into_silence_is_made_again_on_a_new_connection(
 @needs_filters
 @pytest.mark.usefixtures("_sockets_are_ours")
 @pytest.mark.promise("P02")
-def test_who_waits_for_a_message_notices_that_the_server_is_gone(
+def test_waiting_client_detects_a_vanished_server(
     between: Relay, impatient_url: str, connection: Connection, queue_name: str
 ) -> None:
     other = rowq.Queue(connection)
@@ -131,13 +131,13 @@ def test_who_waits_for_a_message_notices_that_the_server_is_gone(
         assert len(taken) == 1
 
 
-def test_a_server_that_accepts_and_says_nothing_is_no_connection(between: Relay) -> None:
+def test_silent_server_raises_cannot_connect(between: Relay) -> None:
     between.stall()
     with pytest.raises(rowq.CannotConnect):
         rowq.connect(with_options(between.url, "connect_timeout=2"))
 
 
-def test_the_time_to_connect_does_not_limit_the_calls_after_it(
+def test_connect_timeout_does_not_limit_calls(
     between: Relay, connection: Connection, queue_name: str
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)
@@ -147,7 +147,7 @@ def test_the_time_to_connect_does_not_limit_the_calls_after_it(
 
 
 @pytest.mark.promise("P03", "P04", "P08")
-def test_a_reply_that_breaks_off_anywhere_is_no_reply(
+def test_truncated_reply_is_a_lost_connection(
     between: Relay, queue: rowq.Queue, queue_name: str
 ) -> None:
     drawn = dice("reply that breaks off")
@@ -172,9 +172,7 @@ def test_a_reply_that_breaks_off_anywhere_is_no_reply(
 
 
 @pytest.mark.promise("P04", "P08")
-def test_a_slow_network_changes_nothing_but_the_time(
-    between: Relay, queue: rowq.Queue, queue_name: str
-) -> None:
+def test_slow_network_changes_no_result(between: Relay, queue: rowq.Queue, queue_name: str) -> None:
     between.delay_seconds = 0.02
     done: list[int] = []
     stats = rowq.Worker(
@@ -186,7 +184,7 @@ def test_a_slow_network_changes_nothing_but_the_time(
 
 @pytest.mark.promise("P03", "P04", "P08", "P09")
 @pytest.mark.parametrize("transactional", [False, True])
-def test_a_worker_behind_a_stalled_network_loses_its_lease_and_is_told_when_it_is_back(
+def test_worker_loses_its_lease_in_a_stalled_network(
     between: Relay,
     queue: rowq.Queue,
     connection: Connection,
@@ -228,7 +226,7 @@ def test_a_worker_behind_a_stalled_network_loses_its_lease_and_is_told_when_it_i
 @pytest.mark.promise("P08")
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("per", ["message", "batch"])
-def test_a_handler_learns_in_a_stalled_network_that_its_lease_is_over_and_can_leave_off(
+def test_handler_sees_lost_lease_in_a_stalled_network(
     between: Relay, queue: rowq.Queue, queue_name: str, *, transactional: bool, per: Any
 ) -> None:
     """The heartbeat hangs; nobody took the messages, so what it left off could be completed."""

@@ -47,39 +47,39 @@ def with_more(message: Any, *, strict: bool = False, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("handler", [one, Shop().one, with_more, print, functools.partial(two, 1)])
-def test_a_handler_that_takes_a_message_is_taken(handler: Callable[..., object]) -> None:
+def test_handler_of_a_message_is_accepted(handler: Callable[..., object]) -> None:
     rowq.Worker(URL, "orders", handler)
     rowq.Worker(URL, "orders", handler, per="batch")
 
 
 @pytest.mark.parametrize("handler", [two, two_async, Shop(), print, lambda *_: None])
-def test_a_transactional_handler_that_takes_two_is_taken(handler: Callable[..., object]) -> None:
+def test_transactional_handler_of_two_is_accepted(handler: Callable[..., object]) -> None:
     rowq.Worker(URL, "orders", handler, transactional=True)
 
 
 @pytest.mark.parametrize("handler", [two, two_async, none, Shop(), Shop.one, lambda *, _: None])
-def test_a_handler_of_other_arguments_is_refused(handler: Callable[..., object]) -> None:
+def test_handler_of_other_arguments_is_refused(handler: Callable[..., object]) -> None:
     with pytest.raises(rowq.InvalidArgument, match=r"callable as handler\(message\)"):
         rowq.Worker(URL, "orders", handler)
 
 
-def test_the_refusal_says_what_is_missing_and_how_a_connection_is_had() -> None:
+def test_refusal_names_arguments_and_transactional() -> None:
     said = r"missing a required argument: 'connection'; .*transactional=True"
     with pytest.raises(rowq.InvalidArgument, match=said):
         rowq.Worker(URL, "orders", two)
 
 
-def test_a_transactional_handler_of_one_argument_is_refused() -> None:
+def test_transactional_handler_of_one_is_refused() -> None:
     with pytest.raises(rowq.InvalidArgument, match=r"handler\(messages, connection\).*too many"):
         rowq.Worker(URL, "orders", one, per="batch", transactional=True)
 
 
-def test_a_named_handler_of_other_arguments_is_refused_when_it_is_found() -> None:
+def test_named_handler_of_other_arguments_is_refused() -> None:
     with pytest.raises(rowq.WorkerFailed, match=r"handlers:note.*handler\(message, connection\)"):
         find_handler("tests.client.handlers:note", 2)
 
 
-def test_a_handler_for_processes_must_be_importable() -> None:
+def test_handler_for_processes_must_be_importable() -> None:
     def local(message: Any) -> None:
         """Stay inside of its function."""
 
@@ -91,7 +91,7 @@ def test_a_handler_for_processes_must_be_importable() -> None:
     rowq.Worker(URL, "orders", "no.such:function", processes=2)
 
 
-def test_a_handler_typed_into_an_interpreter_cannot_be_imported_by_processes(
+def test_interactive_handler_is_refused_for_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It pickles, and no child would find it."""

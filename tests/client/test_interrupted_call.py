@@ -14,7 +14,7 @@ from tests.helpers.queues import Connect
 
 @pytest.mark.requires("waits")
 @pytest.mark.promise("P19")
-def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
+def test_interrupted_maintain_raises_a_transient_error(
     server: Server, connect: Connect, queue_name: str
 ) -> None:
     connection, other = connect(), connect()
@@ -45,7 +45,7 @@ def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
 
 @pytest.mark.requires("waits")
 @pytest.mark.promise("P01", "P02", "P04")
-def test_what_a_queue_does_after_an_interrupted_call_is_committed(
+def test_calls_after_an_interrupted_call_are_committed(
     server: Server, database_url: str, connect: Connect, queue_name: str
 ) -> None:
     connection = connect()

@@ -36,7 +36,7 @@ def queue(database_url: str, queue_name: str) -> Iterator[rowq.Queue]:
 
 @pytest.mark.promise("P01")
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_after_a_broken_off_call_the_next_one_works(
+def test_next_call_works_after_an_interrupted_one(
     queue: rowq.Queue, queue_name: str, error: BaseException
 ) -> None:
     began = time.monotonic()
@@ -50,7 +50,7 @@ def test_after_a_broken_off_call_the_next_one_works(
 
 
 @pytest.mark.parametrize("kind", [SoftLimit, TimeoutError, OSError])
-def test_an_exception_while_it_connects_is_not_taken_for_one_of_the_network(
+def test_handler_exception_during_connect_passes_through(
     database_url: str, kind: type[Exception]
 ) -> None:
     with relay(database_url) as stalled:
@@ -63,7 +63,7 @@ def test_an_exception_while_it_connects_is_not_taken_for_one_of_the_network(
         assert type(raised.value) is kind
 
 
-def test_a_broken_off_wait_takes_no_message_where_the_server_can_be_told(
+def test_interrupted_wait_takes_no_message(
     server: Server, queue: rowq.Queue, queue_name: str, connection: Connection
 ) -> None:
     if server.engine != "postgres":
@@ -82,7 +82,7 @@ def test_a_broken_off_wait_takes_no_message_where_the_server_can_be_told(
 
 
 @pytest.mark.promise("P01")
-def test_no_call_gets_the_answer_of_one_that_was_broken_off(
+def test_call_never_gets_the_answer_of_an_interrupted_one(
     queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
     """Break calls off at many moments; each message is told of as it was sent."""

@@ -41,11 +41,11 @@ pytest.importorskip(
         ("commit_all", ["commit_all"]),
     ],
 )
-def test_a_statement_is_known_by_its_first_words(statement: str, words: list[str]) -> None:
+def test_first_words_skip_comments(statement: str, words: list[str]) -> None:
     assert first_words(statement) == words
 
 
-def test_comments_nest_where_the_engine_says_so() -> None:
+def test_comments_nest_if_the_engine_allows() -> None:
     assert first_words("/* a /* b */ commit */ select", comments_nest=True) == ["select"]
 
 
@@ -94,7 +94,7 @@ def sent(listener: TdsListener) -> list[str]:
         lambda own: own.cursor().rollback(),
     ],
 )
-def test_a_connection_to_sql_server_refuses_to_end_the_transaction(
+def test_lent_sqlserver_connection_refuses_to_end(
     connection: Any, listener: TdsListener, way: Any
 ) -> None:
     work = work_transaction(SQLSERVER, connection)
@@ -107,7 +107,7 @@ def test_a_connection_to_sql_server_refuses_to_end_the_transaction(
     assert not connection.autocommit
 
 
-def test_a_connection_to_sql_server_does_all_else_and_its_cursors_blocks_commit_nothing(
+def test_lent_sqlserver_connection_allows_other_calls(
     connection: Any, listener: TdsListener
 ) -> None:
     work = work_transaction(SQLSERVER, connection)
@@ -129,7 +129,7 @@ def test_a_connection_to_sql_server_does_all_else_and_its_cursors_blocks_commit_
     assert not any("commit" in text.lower() and "5" in text for text in sent(listener))
 
 
-def test_a_transaction_on_sql_server_is_open_twice_while_a_handler_works(
+def test_sqlserver_transaction_is_open_twice_in_a_handler(
     connection: Any, listener: TdsListener
 ) -> None:
     work = work_transaction(SQLSERVER, connection)
@@ -148,7 +148,7 @@ def test_a_transaction_on_sql_server_is_open_twice_while_a_handler_works(
 
 @pytest.mark.parametrize(("state", "who"), [(ANOTHER, "a handler"), (DOOMED, "the database")])
 @pytest.mark.parametrize("end", ["keep", "undo"])
-def test_a_transaction_on_sql_server_that_is_over_is_told(
+def test_ended_sqlserver_transaction_raises(
     connection: Any, listener: TdsListener, state: int, who: str, end: str
 ) -> None:
     work = work_transaction(SQLSERVER, connection)
@@ -265,7 +265,7 @@ def oracles(own: Oracle) -> Any:
         lambda own: own.cursor().executemany("drop table a", [()]),
     ],
 )
-def test_a_connection_to_oracle_refuses_to_end_the_transaction(oracle: Oracle, way: Any) -> None:
+def test_lent_oracle_connection_refuses_to_end(oracle: Oracle, way: Any) -> None:
     work = oracles(oracle)
     done = list(oracle.done)
     with work.lend(1) as own, pytest.raises(rowq.ForbiddenInHandler):
@@ -275,7 +275,7 @@ def test_a_connection_to_oracle_refuses_to_end_the_transaction(oracle: Oracle, w
     assert "rowq_look" not in vars(oracle)
 
 
-def test_a_connection_to_oracle_does_all_else(oracle: Oracle) -> None:
+def test_lent_oracle_connection_allows_other_calls(oracle: Oracle) -> None:
     work = oracles(oracle)
     assert oracle.done[0] == "set transaction isolation level read committed"
     assert not oracle.autocommit
@@ -303,7 +303,7 @@ def test_a_connection_to_oracle_does_all_else(oracle: Oracle) -> None:
         ("begin another(); end;", True),
     ],
 )
-def test_a_transaction_on_oracle_that_is_over_is_noticed(
+def test_ended_oracle_transaction_raises(
     oracle: Oracle, statement: str, committed: bool, end: str
 ) -> None:
     work = oracles(oracle)

@@ -65,7 +65,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
     return run
 
 
-def test_calls_are_made_where_there_is_a_driver_and_nothing_else(
+def test_calls_need_only_a_driver(
     python: Python, connection: Connection, queue_name: str, database_url: str
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)
@@ -87,13 +87,13 @@ print(handled)
     assert (done.stdout, done.returncode) == ("[7]\n", 0), done.stderr
 
 
-def test_the_package_alone_imports_none_of_the_tools() -> None:
+def test_import_loads_no_tools() -> None:
     text = f"import sys, rowq; print([name for name in {TOOLS} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-def test_the_package_alone_is_the_client_and_small() -> None:
+def test_import_loads_only_the_client() -> None:
     text = "import sys, rowq; print(*sorted(name for name in sys.modules if name[:4] == 'rowq'))"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
@@ -102,7 +102,7 @@ def test_the_package_alone_is_the_client_and_small() -> None:
     assert [name for name in loaded if name.split(".")[1:2] and name.split(".")[1] in above] == []
 
 
-def test_every_name_of_the_package_is_there_and_listed() -> None:
+def test_every_name_is_listed_and_importable() -> None:
     assert len(set(rowq.__all__)) == len(rowq.__all__)
     assert set(rowq.__all__) <= set(dir(rowq))
     assert [name for name in rowq.__all__ if not hasattr(rowq, name)] == []
@@ -110,13 +110,13 @@ def test_every_name_of_the_package_is_there_and_listed() -> None:
         rowq.nothing  # type: ignore[attr-defined] # noqa: B018
 
 
-def test_the_program_says_what_to_install(python: Python) -> None:
+def test_command_names_missing_packages(python: Python) -> None:
     done = python("from rowq.tools.program import main; main()")
     assert done.returncode == 7
     assert done.stderr == "rowq: the program needs typer: pip install 'rowq[tools]'\n"
 
 
-def test_metrics_say_what_to_install(python: Python) -> None:
+def test_metrics_name_the_missing_package(python: Python) -> None:
     hint = "PackageMissing: metrics need prometheus-client: pip install 'rowq[metrics]'"
     for text in (
         "rowq.tools.metrics.Collector('postgresql://nowhere/x')",
@@ -127,7 +127,7 @@ def test_metrics_say_what_to_install(python: Python) -> None:
         assert hint in done.stderr
 
 
-def test_traces_say_what_to_install(python: Python) -> None:
+def test_traces_name_the_missing_package(python: Python) -> None:
     hint = "traces need opentelemetry-api: pip install 'rowq[otel]'"
     done = python("import rowq; rowq.instrument()")
     assert (done.returncode, f"PackageMissing: {hint}" in done.stderr) == (1, True)
@@ -138,7 +138,7 @@ def test_traces_say_what_to_install(python: Python) -> None:
     assert (done.stdout, hint in done.stderr) == ("None\n", True)
 
 
-def test_the_environment_turns_traces_on() -> None:
+def test_environment_enables_traces() -> None:
     text = "import rowq; from rowq import tracing; print(type(tracing.active).__name__)"
     for value, expected in (("1", "Traces"), ("0", "NoneType")):
         environment = os.environ | {"OTEL_INSTRUMENTATION_ROWQ": value}
@@ -147,7 +147,7 @@ def test_the_environment_turns_traces_on() -> None:
         assert done.stdout == f"{expected}\n"
 
 
-def test_statements_of_sqlalchemy_say_what_to_install(python: Python) -> None:
+def test_sqlalchemy_module_names_the_missing_package(python: Python) -> None:
     done = python("import rowq.contrib.sqlalchemy")
     assert done.returncode == 1
     hint = (
@@ -156,7 +156,7 @@ def test_statements_of_sqlalchemy_say_what_to_install(python: Python) -> None:
     assert hint in done.stderr
 
 
-def test_migrations_say_what_to_install(python: Python) -> None:
+def test_migrations_name_the_missing_package(python: Python) -> None:
     done = python("import rowq.tools.migrate")
     assert done.returncode == 1
     assert "migrations need yoyo-migrations: pip install 'rowq[tools]'" in done.stderr

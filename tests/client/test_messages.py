@@ -18,18 +18,18 @@ MESSAGE = rowq.Message(1, 2, 1, None, None, None, None, NOON, NOON, None)
 @pytest.mark.parametrize(
     "data", [0, "", False, [], {}, {"é": ["\0", "😀", 1.5, None]}, b"", b"\0\xff", "a string"]
 )
-def test_data_comes_out_as_it_went_in(data: Any) -> None:
+def test_data_roundtrips(data: Any) -> None:
     body, body_binary = bodies(data, None)
     assert (body is None) != (body_binary is None)
     assert dataclasses.replace(MESSAGE, body=body, body_binary=body_binary).data == data
 
 
-def test_no_data_is_no_body_and_no_body_is_no_data() -> None:
+def test_none_data_is_no_body() -> None:
     assert bodies(None, None) == (None, None)
     assert MESSAGE.data is None
 
 
-def test_text_is_sent_as_it_is() -> None:
+def test_text_is_sent_unchanged() -> None:
     assert bodies(None, "{not json") == ("{not json", None)
     said = f"^the body of message {MESSAGE.message_id} is not JSON: "
     with pytest.raises(json.JSONDecodeError, match=said):
@@ -44,7 +44,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=UNREADABLE.values())
-def test_body_beyond_the_limits_of_python_raises_one_named_error(body: str) -> None:
+def test_unreadable_body_raises_unreadable_body(body: str) -> None:
     said = f"^the body of message {MESSAGE.message_id} cannot be read: {UNREADABLE[body]}"
     with pytest.raises(rowq.UnreadableBody, match=said) as raised:
         _ = dataclasses.replace(MESSAGE, body=body).data
@@ -54,18 +54,18 @@ def test_body_beyond_the_limits_of_python_raises_one_named_error(body: str) -> N
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
 
 
-def test_data_and_text_together_are_refused() -> None:
+def test_data_with_text_is_refused() -> None:
     with pytest.raises(rowq.InvalidArgument, match="mutually exclusive"):
         bodies(1, "1")
 
 
 @pytest.mark.parametrize("data", [object(), float("nan"), {1: {2}}])
-def test_data_that_json_cannot_say_is_refused(data: Any) -> None:
+def test_data_that_is_not_json_is_refused(data: Any) -> None:
     with pytest.raises(rowq.InvalidArgument, match="data is not JSON serializable"):
         bodies(data, None)
 
 
-def test_a_batch_entry_leaves_out_what_was_not_given() -> None:
+def test_batch_entry_omits_defaults() -> None:
     (first, second) = batch_entries(
         [rowq.NewMessage(data={"a": 1}), rowq.NewMessage(data=b"\0", run_at=NOON, priority=0)]
     )
@@ -77,12 +77,12 @@ def test_a_batch_entry_leaves_out_what_was_not_given() -> None:
     }
 
 
-def test_a_batch_entry_needs_a_time_zone() -> None:
+def test_batch_entry_requires_a_time_zone() -> None:
     with pytest.raises(rowq.InvalidArgument, match="run_at"):
         batch_entries([rowq.NewMessage(run_at=datetime(2024, 1, 1))])  # noqa: DTZ001 - the point
 
 
-def test_a_message_from_json_is_the_same_as_from_a_row() -> None:
+def test_message_from_json_equals_message_from_row() -> None:
     entry = {
         "claim_id": 1,
         "message_id": 2,
@@ -102,7 +102,7 @@ def test_a_message_from_json_is_the_same_as_from_a_row() -> None:
     assert message.enqueued_at.tzinfo is UTC
 
 
-def test_results_are_frozen_and_travel_between_processes() -> None:
+def test_results_are_frozen_and_can_be_pickled() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         MESSAGE.attempt = 2  # type: ignore[misc]
     assert not hasattr(MESSAGE, "__dict__")

@@ -27,7 +27,7 @@ PLAIN = {"host": "host", "port": 3306, "connect_timeout": 10}
         ("mysql://host?ssl-mode=disabled", PLAIN | {"ssl_disabled": True}),
     ],
 )
-def test_a_url_says_where_and_as_whom(url: str, meant: dict[str, object]) -> None:
+def test_url_sets_connection_parameters(url: str, meant: dict[str, object]) -> None:
     assert connection_parameters(url) == meant
 
 
@@ -39,18 +39,18 @@ def test_a_url_says_where_and_as_whom(url: str, meant: dict[str, object]) -> Non
         ("VERIFY_IDENTITY", ssl.CERT_REQUIRED, True),
     ],
 )
-def test_a_mode_says_how_much_of_the_certificate_is_checked(
+def test_ssl_mode_sets_certificate_checks(
     mode: str, verifies: ssl.VerifyMode, checks_name: bool
 ) -> None:
     context = connection_parameters(f"mysql://host?ssl-mode={mode}")["ssl"]
     assert (context.verify_mode, context.check_hostname) == (verifies, checks_name)
 
 
-def test_an_unknown_mode_is_refused() -> None:
+def test_unknown_ssl_mode_is_refused() -> None:
     with pytest.raises(rowq.CannotConnect, match="ssl-mode must be one of disabled, required"):
         connection_parameters("mysql://host?ssl-mode=perhaps")
 
 
-def test_a_missing_certificate_is_told(tmp_path: Path) -> None:
+def test_missing_certificate_is_refused(tmp_path: Path) -> None:
     with pytest.raises(rowq.CannotConnect, match="cannot read the certificates"):
         connection_parameters(f"mysql://host?ssl-ca={tmp_path}/none.pem")

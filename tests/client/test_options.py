@@ -33,9 +33,7 @@ def queue() -> MemoryQueue:
 
 
 @pytest.mark.parametrize("method", WRONG)
-def test_a_name_that_a_method_does_not_have_is_a_type_error_with_those_it_has(
-    queue: MemoryQueue, method: str
-) -> None:
+def test_unknown_option_raises_type_error_with_the_names(queue: MemoryQueue, method: str) -> None:
     with pytest.raises(TypeError) as caught:
         WRONG[method](queue)
     text = str(caught.value)
@@ -44,7 +42,7 @@ def test_a_name_that_a_method_does_not_have_is_a_type_error_with_those_it_has(
     assert f", expected one of {known}" in text
 
 
-def test_nothing_is_enqueued_under_a_wrong_name(queue: MemoryQueue) -> None:
+def test_unknown_option_enqueues_nothing(queue: MemoryQueue) -> None:
     with pytest.raises(TypeError, match="'delay'"):
         asyncio.run(queue.as_async().enqueue("q", {}, delay=3))  # type: ignore[call-arg]
     striped = rowq.Striped("s", 2, queue)
@@ -54,7 +52,7 @@ def test_nothing_is_enqueued_under_a_wrong_name(queue: MemoryQueue) -> None:
     assert [stats.ready for stats in queue.queue_stats()] == [0, 0, 0]
 
 
-def test_what_is_left_out_is_the_contracts_default(queue: MemoryQueue) -> None:
+def test_omitted_options_have_contract_defaults(queue: MemoryQueue) -> None:
     queue.enqueue("q", 1)
     queue.enqueue("q", 2, message_type="t", priority=7)
     assert [message.priority for message in queue.peek("q", max_messages=2)] == [5, 7]
@@ -71,7 +69,7 @@ def test_what_is_left_out_is_the_contracts_default(queue: MemoryQueue) -> None:
         rowq.contrib.django.enqueue,
     ],
 )
-def test_help_shows_each_option_with_its_type(function: Callable[..., Any]) -> None:
+def test_signature_shows_each_option_with_its_type(function: Callable[..., Any]) -> None:
     shown = inspect.signature(function).parameters
     assert (
         list(MessageOptions.__annotations__) == list(shown)[-len(MessageOptions.__annotations__) :]

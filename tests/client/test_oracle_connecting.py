@@ -25,7 +25,7 @@ def url_of(listener: socket.socket, options: str) -> str:
     return f"oracle://me:secret@127.0.0.1:{listener.getsockname()[1]}/service?{options}"
 
 
-def test_a_listener_that_says_nothing_is_no_connection(silent: socket.socket) -> None:
+def test_silent_oracle_listener_raises(silent: socket.socket) -> None:
     with pytest.raises(rowq.CannotConnect, match=r"^Oracle: no answer within 0.2 seconds$"):
         rowq.connect(url_of(silent, "connect_timeout=0.2"))
 
@@ -34,7 +34,7 @@ def test_a_listener_that_says_nothing_is_no_connection(silent: socket.socket) ->
     sys.platform != "linux", reason="open files are listed as Linux lists them; to run it: Linux"
 )
 @pytest.mark.parametrize(("given", "wanted"), [("", (1, 60)), ("expire_time=2", (1, 120))])
-def test_the_system_asks_a_silent_server_whether_it_is_there(
+def test_oracle_connection_has_keepalive(
     silent: socket.socket, given: str, wanted: tuple[int, int]
 ) -> None:
     def connect() -> None:
@@ -54,7 +54,7 @@ def test_the_system_asks_a_silent_server_whether_it_is_there(
     assert interval * count <= 60
 
 
-def test_what_comes_too_late_is_discarded() -> None:
+def test_late_result_is_discarded() -> None:
     go_on, discarded = threading.Event(), threading.Event()
     with pytest.raises(TimedOutError, match=r"^no answer within 0.01 seconds$"):
         within(0.01, lambda: go_on.wait(30), lambda _: discarded.set())
@@ -62,7 +62,7 @@ def test_what_comes_too_late_is_discarded() -> None:
     assert discarded.wait(30)
 
 
-def test_what_nobody_waits_for_after_an_interruption_is_discarded() -> None:
+def test_result_after_an_interruption_is_discarded() -> None:
     go_on, discarded = threading.Event(), threading.Event()
     with (
         pytest.raises(TimeoutError, match="soft limit"),
@@ -73,7 +73,7 @@ def test_what_nobody_waits_for_after_an_interruption_is_discarded() -> None:
     assert discarded.wait(30)
 
 
-def test_an_error_is_raised_where_it_is_waited_for() -> None:
+def test_error_is_raised_in_the_waiting_thread() -> None:
     with pytest.raises(TimeoutError, match="its own"):
         within(30, _fail, lambda _: None)
     assert within(30, lambda: 7, lambda _: None) == 7

@@ -83,7 +83,7 @@ def session() -> OwnedSession:
     ],
     ids=["read-only", "not serializable", "deadlock"],
 )
-def test_a_call_that_did_nothing_is_made_again(
+def test_call_without_effect_is_repeated(
     made: list[Made], answer: Callable[..., None], error: Exception, connections: int
 ) -> None:
     answer(error)
@@ -91,7 +91,7 @@ def test_a_call_that_did_nothing_is_made_again(
     assert len(made) == connections
 
 
-def test_how_long_to_repeat_what_was_undone_is_not_how_long_to_connect_again(
+def test_repeat_and_reconnect_have_separate_limits(
     made: list[Made], answer: Callable[..., None]
 ) -> None:
     patient = OwnedSession(URL, reconnect_seconds=0, repeat_seconds=60, sleep=lambda _seconds: None)
@@ -106,7 +106,7 @@ def test_how_long_to_repeat_what_was_undone_is_not_how_long_to_connect_again(
     assert len(made) == 2
 
 
-def test_a_connection_is_not_closed_under_another_thread_s_call(
+def test_close_waits_for_another_threads_call(
     made: list[Made], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, may_end = threading.Event(), threading.Event()
@@ -135,7 +135,7 @@ def test_a_connection_is_not_closed_under_another_thread_s_call(
     [said(54), said(1653), rowq.QueueBusy("an open transaction")],
     ids=["locked", "full", "RQ705"],
 )
-def test_a_call_that_was_refused_for_a_reason_that_passes_is_made_again_for_a_worker_only(
+def test_transient_refusal_is_retried_for_workers_only(
     made: list[Made], answer: Callable[..., None], error: Exception
 ) -> None:
     context = rowq.Worker(URL, "q", print)._context
@@ -149,7 +149,7 @@ def test_a_call_that_was_refused_for_a_reason_that_passes_is_made_again_for_a_wo
 
 
 @pytest.mark.parametrize("error", [said(3113), TimeoutError(110, "Connection timed out")], ids=str)
-def test_a_call_on_a_connection_that_broke_is_made_again_if_that_can_do_no_harm(
+def test_lost_call_is_repeated_only_if_safe(
     made: list[Made], answer: Callable[..., None], error: Exception
 ) -> None:
     answer(error)
@@ -161,7 +161,7 @@ def test_a_call_on_a_connection_that_broke_is_made_again_if_that_can_do_no_harm(
 
 
 @pytest.mark.parametrize("error", [SoftLimit(), KeyboardInterrupt(), TimeoutError("too long")])
-def test_a_broken_off_connection_is_closed_without_waiting_for_the_answer(
+def test_break_off_closes_without_waiting(
     made: list[Made], answer: Callable[..., None], error: BaseException
 ) -> None:
     opened = session()

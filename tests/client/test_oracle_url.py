@@ -23,27 +23,27 @@ PLAIN = {"host": "host", "port": 1521, "tcp_connect_timeout": 10.0, "expire_time
         ("oracle://host?owner=queues", PLAIN),
     ],
 )
-def test_a_url_says_where_and_as_whom(url: str, meant: dict[str, object]) -> None:
+def test_url_sets_connection_parameters(url: str, meant: dict[str, object]) -> None:
     assert connection_parameters(url) == meant
 
 
-def test_a_url_says_whose_rowq_is_meant() -> None:
+def test_url_sets_the_owner() -> None:
     assert owner_of("oracle://host/service?owner=queues") == "QUEUES"
     assert owner_of("oracle://host/service") is None
 
 
-def test_an_unknown_protocol_is_refused() -> None:
+def test_unknown_protocol_is_refused() -> None:
     with pytest.raises(rowq.CannotConnect, match="protocol must be one of tcp, tcps"):
         connection_parameters("oracle://host?protocol=ipc")
 
 
 @pytest.mark.parametrize("given", ["connect_timeout=soon", "expire_time=1.5", "expire_time=never"])
-def test_a_time_that_is_no_number_is_refused(given: str) -> None:
+def test_non_numeric_timeout_is_refused(given: str) -> None:
     with pytest.raises(rowq.CannotConnect, match="malformed URL"):
         connection_parameters(f"oracle://host?{given}")
 
 
-def test_the_driver_takes_what_a_url_means() -> None:
+def test_driver_accepts_url_parameters() -> None:
     url = "oracle://me:secret@host/service?protocol=tcps&connect_timeout=3"
     parameters = oracledb.ConnectParams(**connection_parameters(url))
     assert (parameters.expire_time, parameters.tcp_connect_timeout) == (1, 3.0)

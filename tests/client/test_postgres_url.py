@@ -30,7 +30,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Any]:
         ("application_name=shop&prepare_threshold=7", 7),
     ],
 )
-def test_prepare_threshold_is_given_to_the_driver(
+def test_prepare_threshold_is_passed_to_the_driver(
     asked: Mapping[str, Any], query: str, threshold: int | None
 ) -> None:
     with pytest.raises(rowq.CannotConnect):
@@ -40,13 +40,13 @@ def test_prepare_threshold_is_given_to_the_driver(
     assert asked.get("application_name", "shop") == "shop"
 
 
-def test_the_driver_decides_when_to_prepare_unless_the_url_does(asked: Mapping[str, Any]) -> None:
+def test_prepare_threshold_defaults_to_the_driver(asked: Mapping[str, Any]) -> None:
     with pytest.raises(rowq.CannotConnect):
         rowq.connect("postgresql://host/shop")
     assert "prepare_threshold" not in asked
 
 
 @pytest.mark.parametrize("value", ["", "-1", "never", "1.5"])
-def test_another_threshold_is_refused(value: str) -> None:
+def test_invalid_prepare_threshold_is_refused(value: str) -> None:
     with pytest.raises(rowq.CannotConnect, match="prepare_threshold must be a number or none"):
         rowq.connect(f"postgresql://host/shop?prepare_threshold={value}")

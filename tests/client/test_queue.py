@@ -37,7 +37,7 @@ def check_types(result: Any) -> None:
         assert not isinstance(value, datetime) or value.tzinfo is UTC, field
 
 
-def test_every_value_has_its_python_type(queue: rowq.Queue, queue_name: str) -> None:
+def test_values_have_python_types(queue: rowq.Queue, queue_name: str) -> None:
     """Through one life of messages, each method's result is looked at."""
     results: list[Any] = [queue.alter_queue(queue_name, max_attempts=2), queue.version()]
     later = datetime.now(UTC) + timedelta(hours=1)
@@ -72,7 +72,7 @@ def test_every_value_has_its_python_type(queue: rowq.Queue, queue_name: str) -> 
         check_types(result)
 
 
-def test_each_method_returns_rows_of_python_types(connection: Connection, queue_name: str) -> None:
+def test_methods_return_python_types(connection: Connection, queue_name: str) -> None:
     """Every routine of the contract, with a queue that has something for it to return."""
     for routine in load_contract().of(engine_for_connection(connection).name).values():
         if routine.is_own:
@@ -95,7 +95,7 @@ def test_each_method_returns_rows_of_python_types(connection: Connection, queue_
 
 
 @pytest.mark.promise("P20")
-def test_bodies_and_headers_come_out_as_they_went_in(queue: rowq.Queue, queue_name: str) -> None:
+def test_bodies_and_headers_roundtrip(queue: rowq.Queue, queue_name: str) -> None:
     everything: list[Any] = [
         None,
         {"é\0": [1, 2.5, None, True, HOSTILE]},
@@ -116,7 +116,7 @@ def test_bodies_and_headers_come_out_as_they_went_in(queue: rowq.Queue, queue_na
 
 
 @pytest.mark.promise("P01")
-def test_enqueue_shares_the_callers_transaction(
+def test_enqueue_shares_callers_transaction(
     queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
     transaction = connect(autocommit=False)
@@ -130,7 +130,7 @@ def test_enqueue_shares_the_callers_transaction(
 
 @pytest.mark.promise("P07")
 @pytest.mark.requires("genuine")
-def test_a_rolled_back_dequeue_gives_everything_back(
+def test_rolled_back_dequeue_returns_messages(
     queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
     queue.enqueue(queue_name, 1)
@@ -142,7 +142,7 @@ def test_a_rolled_back_dequeue_gives_everything_back(
 
 
 @pytest.mark.promise("P15")
-def test_refusals_are_raised_as_their_class_with_the_drivers_error_behind(
+def test_refusals_have_their_class_and_the_drivers_cause(
     queue: rowq.Queue, queue_name: str
 ) -> None:
     queue.enqueue(queue_name, 1)
@@ -170,7 +170,7 @@ def test_refusals_are_raised_as_their_class_with_the_drivers_error_behind(
     ],
     ids=str,
 )
-def test_what_cannot_be_sent_is_refused_and_the_connection_stays_usable(
+def test_unsendable_value_is_refused_and_connection_usable(
     connect: Connect, queue: rowq.Queue, queue_name: str, arguments: dict[str, Any]
 ) -> None:
     transaction = rowq.Queue(connect(autocommit=False))
@@ -180,14 +180,12 @@ def test_what_cannot_be_sent_is_refused_and_the_connection_stays_usable(
     assert queue.peek(queue_name, max_messages=10) == []
 
 
-def test_headers_may_say_a_backslash_and_u0000(queue: rowq.Queue, queue_name: str) -> None:
+def test_headers_may_contain_escaped_backslash_u0000(queue: rowq.Queue, queue_name: str) -> None:
     queue.enqueue(queue_name, 1, headers={"a": r"\u0000"})
     assert queue.peek(queue_name)[0].headers == {"a": r"\u0000"}
 
 
-def test_an_unknown_error_of_the_driver_passes_through_untouched(
-    connect: Connect, queue_name: str
-) -> None:
+def test_other_driver_error_passes_through(connect: Connect, queue_name: str) -> None:
     connection = connect()
     connection.close()
     with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the driver calls it
@@ -196,7 +194,7 @@ def test_an_unknown_error_of_the_driver_passes_through_untouched(
 
 
 @pytest.mark.promise("P17")
-def test_dequeue_wait_refuses_a_transaction_before_it_calls(
+def test_dequeue_wait_refuses_a_transaction(
     queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
     queue.enqueue(queue_name, 1)
@@ -205,7 +203,7 @@ def test_dequeue_wait_refuses_a_transaction_before_it_calls(
     assert len(queue.peek(queue_name)) == 1
 
 
-def test_dequeue_wait_returns_what_dequeue_fast_does(queue: rowq.Queue, queue_name: str) -> None:
+def test_dequeue_wait_returns_messages_as_dequeue_fast(queue: rowq.Queue, queue_name: str) -> None:
     queue.enqueue(queue_name, b"\0\xff" * 100, headers={"a": None}, message_type="t")
     queue.enqueue(queue_name, HOSTILE)
     waited = queue.dequeue_wait(queue_name, 10)
@@ -219,31 +217,27 @@ def test_dequeue_wait_returns_what_dequeue_fast_does(queue: rowq.Queue, queue_na
     ]
 
 
-def test_dequeue_wait_returns_nothing_when_the_time_is_up(
-    queue: rowq.Queue, queue_name: str
-) -> None:
+def test_dequeue_wait_returns_nothing_after_timeout(queue: rowq.Queue, queue_name: str) -> None:
     assert queue.dequeue_wait(queue_name, wait_seconds=0.05) == []
 
 
-def test_get_message_of_an_unknown_message_is_none(queue: rowq.Queue, queue_name: str) -> None:
+def test_get_message_returns_none_for_unknown_message(queue: rowq.Queue, queue_name: str) -> None:
     assert queue.get_message(queue_name, 2**62) is None
 
 
-def test_closing_a_queue_leaves_the_callers_connection_open(
-    connection: Connection, queue: rowq.Queue
-) -> None:
+def test_close_leaves_callers_connection_open(connection: Connection, queue: rowq.Queue) -> None:
     with queue:
         queue.version()
     assert rowq.Queue(connection).version().schema_version >= 1
 
 
-def test_each_kind_of_queue_refuses_the_others_connection(connection: Connection) -> None:
+def test_queue_refuses_a_connection_of_the_other_kind(connection: Connection) -> None:
     with pytest.raises(rowq.EngineUnknown, match="Queue takes this one"):
         rowq.AsyncQueue(connection)
 
 
 @pytest.mark.requires("async")
-def test_an_async_queue_does_the_same(database_url: str, queue_name: str) -> None:
+def test_async_queue_makes_the_same_calls(database_url: str, queue_name: str) -> None:
     async def life() -> None:
         async with await rowq.connect_async(database_url) as queue:
             await queue.create_queue(queue_name)
@@ -261,7 +255,7 @@ def test_an_async_queue_does_the_same(database_url: str, queue_name: str) -> Non
 
 
 @pytest.mark.requires("async")
-def test_async_calls_run_side_by_side(database_url: str, queue_name: str) -> None:
+def test_async_calls_run_in_parallel(database_url: str, queue_name: str) -> None:
     async def life() -> None:
         async with (
             await rowq.connect_async(database_url) as consumer,

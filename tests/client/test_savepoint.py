@@ -15,7 +15,7 @@ from tests.helpers.client_queue import ready
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("begun_before", [True, False])
-def test_with_savepoints_a_refused_call_leaves_the_transaction_as_it_was(
+def test_savepoint_keeps_the_transaction_after_a_refusal(
     connect: Callable[..., Connection], connection: Connection, made: str, begun_before: bool
 ) -> None:
     """Also where the refused call is the first one of the transaction."""
@@ -33,7 +33,7 @@ def test_with_savepoints_a_refused_call_leaves_the_transaction_as_it_was(
     assert ready(connection, made) == begun_before + 1
 
 
-def test_with_savepoints_a_rollback_still_takes_everything(
+def test_rollback_with_savepoints_removes_everything(
     connect: Callable[..., Connection], connection: Connection, made: str
 ) -> None:
     session = connect(autocommit=False)
@@ -43,7 +43,7 @@ def test_with_savepoints_a_rollback_still_takes_everything(
     assert ready(connection, made) == 0
 
 
-def test_in_autocommit_a_savepoint_changes_nothing(connection: Connection, made: str) -> None:
+def test_savepoint_has_no_effect_in_autocommit(connection: Connection, made: str) -> None:
     queue = rowq.Queue(connection, savepoint=True)
     with pytest.raises(rowq.QueueNotFound):
         queue.enqueue("no such queue", 1)
@@ -51,7 +51,7 @@ def test_in_autocommit_a_savepoint_changes_nothing(connection: Connection, made:
     assert len(queue.dequeue_wait(made, wait_seconds=0.1)) == 1
 
 
-def test_without_savepoints_only_postgresql_s_transaction_is_of_no_use_after_a_refusal(
+def test_refusal_without_savepoint_aborts_only_postgres(
     server: Server, connect: Callable[..., Connection], made: str
 ) -> None:
     """As the client's page and each engine's page say."""
@@ -68,9 +68,7 @@ def test_without_savepoints_only_postgresql_s_transaction_is_of_no_use_after_a_r
 
 
 @pytest.mark.requires("async")
-def test_an_async_queue_has_savepoints_too(
-    database_url: str, connection: Connection, made: str
-) -> None:
+def test_async_queue_uses_savepoints(database_url: str, connection: Connection, made: str) -> None:
     async def life() -> None:
         async with await psycopg.AsyncConnection.connect(database_url) as session:
             queue = rowq.AsyncQueue(session, savepoint=True)
@@ -83,7 +81,7 @@ def test_an_async_queue_has_savepoints_too(
 
 
 @pytest.mark.requires("async")
-def test_a_call_that_was_cancelled_leaves_the_transaction_as_it_was_with_savepoints(
+def test_savepoint_keeps_the_transaction_after_a_cancel(
     connect: Callable[..., Connection], database_url: str, connection: Connection, made: str
 ) -> None:
     blocker = connect(autocommit=False)

@@ -15,7 +15,7 @@ from tests.engines.base import Connection, Server
 CALLERS, CALLS = 10, 30
 
 
-def test_threads_that_share_a_queue_all_go_on_after_a_loss(
+def test_threads_sharing_a_queue_continue_after_a_loss(
     server: Server, database_url: str, connection: Connection, queue_name: str
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)
@@ -58,9 +58,7 @@ def test_threads_that_share_a_queue_all_go_on_after_a_loss(
 
 
 @pytest.mark.slow("waits for time limits")
-def test_a_thread_that_waits_for_messages_keeps_no_other_from_its_calls(
-    database_url: str, queue_name: str
-) -> None:
+def test_waiting_thread_does_not_block_other_threads(database_url: str, queue_name: str) -> None:
     with rowq.connect(database_url) as queue, ThreadPoolExecutor(1) as waiters:
         queue.create_queue(queue_name)
         waiting = waiters.submit(queue.dequeue_wait, queue_name, wait_seconds=60)
@@ -72,9 +70,7 @@ def test_a_thread_that_waits_for_messages_keeps_no_other_from_its_calls(
 
 
 @pytest.mark.slow("waits for time limits")
-def test_a_queue_that_another_thread_closes_ends_the_wait_with_a_clear_error(
-    database_url: str, queue_name: str
-) -> None:
+def test_close_by_another_thread_ends_a_wait(database_url: str, queue_name: str) -> None:
     queue = rowq.connect(database_url)
     queue.create_queue(queue_name)
     with ThreadPoolExecutor(1) as waiters:
@@ -86,7 +82,7 @@ def test_a_queue_that_another_thread_closes_ends_the_wait_with_a_clear_error(
 
 
 @pytest.mark.requires("async")
-def test_tasks_that_share_a_queue_all_go_on_after_a_loss(
+def test_tasks_sharing_a_queue_continue_after_a_loss(
     server: Server, database_url: str, queue_name: str
 ) -> None:
     async def life() -> tuple[int, int]:
@@ -122,9 +118,7 @@ def test_tasks_that_share_a_queue_all_go_on_after_a_loss(
 
 
 @pytest.mark.requires("async")
-def test_a_task_that_is_cancelled_while_it_waits_for_its_turn_harms_nobody(
-    database_url: str, queue_name: str
-) -> None:
+def test_task_cancelled_while_queued_harms_no_other(database_url: str, queue_name: str) -> None:
     async def life() -> None:
         async with await rowq.connect_async(database_url) as queue:
             await queue.create_queue(queue_name)

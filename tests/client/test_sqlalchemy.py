@@ -35,7 +35,7 @@ def engine(server: Server, database_url: str) -> Iterator[sqlalchemy.Engine]:
     made.dispose()
 
 
-def test_a_session_s_messages_are_there_after_each_of_its_commits(
+def test_session_messages_exist_after_each_commit(
     engine: sqlalchemy.Engine, connection: Connection, made: str
 ) -> None:
     """The session takes a connection anew for each transaction, and the queue follows it."""
@@ -52,7 +52,7 @@ def test_a_session_s_messages_are_there_after_each_of_its_commits(
     assert ready(connection, made) == 2
 
 
-def test_a_collector_of_metrics_borrows_connections_and_gives_them_back(
+def test_metrics_collector_returns_pool_connections(
     engine: sqlalchemy.Engine, connection: Connection, made: str
 ) -> None:
     collector = Collector(engine.connect, cache_seconds=0)
@@ -64,7 +64,7 @@ def test_a_collector_of_metrics_borrows_connections_and_gives_them_back(
         assert engine.pool.checkedout() == 0
 
 
-def test_a_scoped_session_is_used_like_its_session(
+def test_scoped_session_is_used_like_a_session(
     engine: sqlalchemy.Engine, connection: Connection, made: str
 ) -> None:
     sessions = scoped_session(sessionmaker(engine))
@@ -75,7 +75,7 @@ def test_a_scoped_session_is_used_like_its_session(
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_a_connection_s_messages_share_its_transaction(
+def test_connection_messages_share_its_transaction(
     engine: sqlalchemy.Engine, connection: Connection, made: str, commits: bool
 ) -> None:
     """Also where rowq's call is the first thing in the transaction."""
@@ -87,7 +87,7 @@ def test_a_connection_s_messages_share_its_transaction(
     assert ready(connection, made) == commits + 1
 
 
-def test_a_pool_s_connection_is_used_as_the_driver_s(
+def test_pool_connection_is_used_as_the_drivers(
     engine: sqlalchemy.Engine, connection: Connection, made: str
 ) -> None:
     pooled = engine.raw_connection()
@@ -100,7 +100,7 @@ def test_a_pool_s_connection_is_used_as_the_driver_s(
         queue.enqueue(made, 2)
 
 
-def test_values_have_the_same_types_as_on_the_driver_s_connection(
+def test_values_have_the_types_of_the_drivers_connection(
     engine: sqlalchemy.Engine, made: str
 ) -> None:
     with Session(engine) as session:
@@ -112,7 +112,7 @@ def test_values_have_the_same_types_as_on_the_driver_s_connection(
         assert (message.data, message.headers) == ({"id": 1}, {"a": [1]})
 
 
-def test_dequeue_wait_asks_for_autocommit(engine: sqlalchemy.Engine, made: str) -> None:
+def test_dequeue_wait_requires_autocommit(engine: sqlalchemy.Engine, made: str) -> None:
     with Session(engine) as session, pytest.raises(rowq.WrongTransactionState):
         rowq.Queue(session).dequeue_wait(made, wait_seconds=0.1)
 
@@ -125,14 +125,12 @@ def test_dequeue_wait_asks_for_autocommit(engine: sqlalchemy.Engine, made: str) 
         (lambda: Session(sqlalchemy.create_engine("sqlite://")), r"SQLAlchemy.*pysqlite"),
     ],
 )
-def test_what_is_no_connection_is_refused_with_a_hint(
-    wrong: Callable[[], object], hint: str
-) -> None:
+def test_other_object_is_refused_with_a_hint(wrong: Callable[[], object], hint: str) -> None:
     with pytest.raises(rowq.EngineUnknown, match=hint):
         rowq.Queue(wrong())
 
 
-def test_a_connection_of_another_driver_is_refused_with_the_dialect_to_use() -> None:
+def test_other_dialect_is_refused_with_a_hint() -> None:
     other = sqlalchemy.create_engine("sqlite://", poolclass=NullPool)
     with other.connect() as connection, pytest.raises(rowq.EngineUnknown, match="pysqlite"):
         rowq.Queue(connection)

@@ -124,7 +124,7 @@ DELAYED: MessageOptions = {
 
 
 @pytest.mark.promise("P01", "P20")
-def test_messages_share_the_transaction_of_a_session_whatever_its_driver(
+def test_messages_share_a_sessions_transaction(
     sync_engines: list[sqlalchemy.Engine], connection: Connection, made: str
 ) -> None:
     for engine in sync_engines:
@@ -148,7 +148,7 @@ def test_messages_share_the_transaction_of_a_session_whatever_its_driver(
 
 
 @pytest.mark.promise("P01", "P20")
-def test_messages_share_the_transaction_of_an_async_session_whatever_its_driver(
+def test_messages_share_an_async_sessions_transaction(
     async_engines: list[AsyncEngine], connection: Connection, made: str
 ) -> None:
     async def send(owner: AsyncSession | AsyncConnection) -> None:
@@ -172,7 +172,7 @@ def test_messages_share_the_transaction_of_an_async_session_whatever_its_driver(
         asyncio.run(life(engine))
 
 
-def test_what_is_published_reaches_the_queues_of_a_topic(
+def test_publish_reaches_the_queues_of_a_topic(
     sync_engines: list[sqlalchemy.Engine],
     async_engines: list[AsyncEngine],
     connection: Connection,
@@ -200,7 +200,7 @@ def test_what_is_published_reaches_the_queues_of_a_topic(
 
 
 @pytest.mark.promise("P20")
-def test_bytes_go_through_every_driver(
+def test_bytes_roundtrip_with_every_driver(
     sync_engines: list[sqlalchemy.Engine],
     async_engines: list[AsyncEngine],
     connection: Connection,
@@ -223,7 +223,7 @@ def test_bytes_go_through_every_driver(
 
 
 @pytest.mark.promise("P15")
-def test_a_refusal_is_raised_as_its_class_and_a_savepoint_keeps_the_transaction(
+def test_refusal_has_its_class_and_savepoint_recovers(
     sync_engines: list[sqlalchemy.Engine],
     async_engines: list[AsyncEngine],
     connection: Connection,
@@ -257,7 +257,7 @@ def test_a_refusal_is_raised_as_its_class_and_a_savepoint_keeps_the_transaction(
     assert ready(connection, made) == len(sync_engines) + len(async_engines)
 
 
-def test_what_cannot_take_a_message_is_refused_with_what_can() -> None:
+def test_unsupported_session_is_refused_with_a_hint() -> None:
     sqlite = sqlalchemy.create_engine("sqlite://")
     wrong: list[tuple[Any, str]] = [
         (sqlite, "expected a SQLAlchemy session or connection, got Engine"),
@@ -273,7 +273,7 @@ def test_what_cannot_take_a_message_is_refused_with_what_can() -> None:
 
 
 @pytest.mark.parametrize("name", ["enqueue", "publish"])
-def test_the_options_are_those_of_a_queue_s_method(name: str) -> None:
+def test_functions_have_the_options_of_queue_methods(name: str) -> None:
     methods = inspect.signature(getattr(rowq.Queue, name)).parameters.values()
     for function in (name, f"{name}_async"):
         own = inspect.signature(getattr(rowq.contrib.sqlalchemy, function)).parameters

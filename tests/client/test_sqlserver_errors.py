@@ -49,14 +49,14 @@ def error(text: str, kind: str = "ProgrammingError") -> Exception:
 @pytest.mark.parametrize(
     "function", ["(SQLExecDirectW)", "(SQLMoreResults)", "(SQLExecute)", "(SQLParamData)"]
 )
-def test_a_refusal_is_known_whichever_call_of_odbc_met_it(origin: str, function: str) -> None:
+def test_refusal_is_recognized_from_every_odbc_call(origin: str, function: str) -> None:
     refusal = ENGINE.refusal(error(f"[42000] {origin}{REFUSED} (52701) {function}"))
     assert isinstance(refusal, rowq.QueueNotFound)
     assert str(refusal) == REFUSED
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_a_refusal_is_known_before_and_after_other_words(origin: str) -> None:
+def test_refusal_is_recognized_among_other_messages(origin: str) -> None:
     more = f"[01000] {origin}The statement has been terminated. (3621)"
     for text in (
         f"[42000] {origin}{REFUSED} (52701) (SQLExecDirectW); {more}",
@@ -68,7 +68,7 @@ def test_a_refusal_is_known_before_and_after_other_words(origin: str) -> None:
 @pytest.mark.parametrize(
     "name", ["a (52701)", "a (52701) b", "x\ny", "]", "[42000] ", "'; drop", "RQ711 x: "]
 )
-def test_a_refusals_words_are_whole_whatever_was_quoted_in_them(name: str) -> None:
+def test_refusal_text_is_complete_with_quotes(name: str) -> None:
     said = f"RQ701 queue_not_found: no queue is named '{name}'"
     refusal = ENGINE.refusal(error(f"[42000] {ORIGINS[0]}{said} (52701) (SQLExecute)"))
     assert isinstance(refusal, rowq.QueueNotFound)
@@ -87,11 +87,11 @@ def test_a_refusals_words_are_whole_whatever_was_quoted_in_them(name: str) -> No
         f"[42000] {ORIGINS[0]}RQ802 foreign_schema: x (52802) (SQLExecDirectW)",
     ],
 )
-def test_what_is_no_refusal_passes_through(text: str) -> None:
+def test_other_errors_are_not_refusals(text: str) -> None:
     assert ENGINE.refusal(error(text)) is None
 
 
-def test_an_error_that_is_not_pyodbcs_is_nothing_here() -> None:
+def test_non_pyodbc_error_has_no_class() -> None:
     for error in (ValueError(REFUSED), OSError(5, "x"), KeyError("596")):
         assert ENGINE.refusal(error) is None
         assert not ENGINE.is_connection_lost(error)
@@ -113,7 +113,7 @@ def test_an_error_that_is_not_pyodbcs_is_nothing_here() -> None:
         f"[42000] {ORIGINS[0]}SHUTDOWN is in progress. (6005) (SQLExecDirectW)",
     ],
 )
-def test_the_end_of_a_connection_is_known(text: str) -> None:
+def test_lost_connection_is_recognized(text: str) -> None:
     assert ENGINE.is_connection_lost(error(text, "OperationalError"))
     assert ENGINE.is_transient(error(text, "OperationalError"))
 
@@ -121,7 +121,7 @@ def test_the_end_of_a_connection_is_known(text: str) -> None:
 @pytest.mark.parametrize(
     "said", ["Attempt to use a closed connection.", "The cursor's connection has been closed."]
 )
-def test_a_connection_that_was_closed_before_is_lost(said: str) -> None:
+def test_closed_connection_is_lost(said: str) -> None:
     assert ENGINE.is_connection_lost(pyodbc.ProgrammingError(said))
 
 
@@ -133,7 +133,7 @@ def test_a_connection_that_was_closed_before_is_lost(said: str) -> None:
         *((0, "HYT00"), (10928, "42000"), (49918, "42000")),
     ],
 )
-def test_what_may_pass_is_known_and_is_no_lost_connection(number: int, state: str) -> None:
+def test_transient_error_is_not_a_lost_connection(number: int, state: str) -> None:
     for origin in ORIGINS:
         met = error(f"[{state}] {origin}Something ({number}) (SQLExecute)")
         assert ENGINE.is_transient(met)
@@ -141,12 +141,12 @@ def test_what_may_pass_is_known_and_is_no_lost_connection(number: int, state: st
 
 
 @pytest.mark.parametrize("number", [650, 3951, 3952, 245, 102, 208, 229, 2627, 8134, 18456, 266])
-def test_what_stays_wrong_is_not_tried_again(number: int) -> None:
+def test_permanent_error_is_not_transient(number: int) -> None:
     met = error(f"[42000] {ORIGINS[0]}Something about 1205 and (596) (x) ({number}) (SQLExecute)")
     assert not ENGINE.is_transient(met)
 
 
-def test_numbers_and_states_of_all_that_was_said_are_found() -> None:
+def test_numbers_and_states_are_found() -> None:
     met = error(
         f"[23000] {ORIGINS[0]}Violation (2627) (SQLExecute);"
         f" [01000] {ORIGINS[0]}The statement has been terminated. (3621)"
@@ -155,13 +155,13 @@ def test_numbers_and_states_of_all_that_was_said_are_found() -> None:
     assert states_of(met) == {"23000", "01000"}
 
 
-def test_a_remedy_comes_after_the_first_line() -> None:
+def test_remedy_follows_the_first_line() -> None:
     said = "RQ803 missing_privilege: x is no owner\nA DBA must run: alter role"
     assert rowq_error_of(error(f"[42000] {ORIGINS[1]}{said} (52803) (SQLExecDirectW)")) == said
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_the_servers_own_words_are_left_when_the_rest_is_taken_off(origin: str) -> None:
+def test_server_message_is_extracted(origin: str) -> None:
     assert message_of(f"[01000] {origin}role rowq_admin (of 4) is missing (0)") == (
         "role rowq_admin (of 4) is missing"
     )
@@ -210,7 +210,7 @@ SAID = tds.error(0, "something else", severity=0)
     ],
     ids=["at once", "after a count", "after a word", "after a row", "after two results"],
 )
-def test_a_refusal_is_met_wherever_it_comes(
+def test_refusal_is_raised_at_every_step(
     connection: Any, listener: TdsListener, before: bytes
 ) -> None:
     for text in (REFUSED, AWKWARD):
@@ -222,7 +222,7 @@ def test_a_refusal_is_met_wherever_it_comes(
         assert value_of(connection, "select 7") == 7
 
 
-def test_a_refusal_is_met_beside_other_errors(connection: Any, listener: TdsListener) -> None:
+def test_refusal_is_raised_beside_other_errors(connection: Any, listener: TdsListener) -> None:
     more = tds.error(3621, "The statement has been terminated.", severity=0)
     listener.answers.append(tds.error(52701, REFUSED) + more + tds.FAILED)
     with pytest.raises(rowq.QueueNotFound) as refused:
@@ -231,7 +231,7 @@ def test_a_refusal_is_met_beside_other_errors(connection: Any, listener: TdsList
 
 
 @pytest.mark.parametrize("number", [1205, 1222, 3960, 40501, 701])
-def test_what_may_pass_is_known_as_the_driver_raises_it(
+def test_driver_raises_transient_errors(
     connection: Any, listener: TdsListener, number: int
 ) -> None:
     listener.answers.append(tds.error(number, "Something (5)", severity=13) + tds.FAILED)
@@ -242,9 +242,7 @@ def test_what_may_pass_is_known_as_the_driver_raises_it(
     assert not ENGINE.is_connection_lost(met.value)
 
 
-def test_a_connection_that_ends_in_a_call_is_lost_and_not_usable(
-    connection: Any, listener: TdsListener
-) -> None:
+def test_connection_ended_in_a_call_is_lost(connection: Any, listener: TdsListener) -> None:
     listener.answers.append(b"")
     with pytest.raises(pyodbc.Error) as met:
         _call(connection)
@@ -258,7 +256,7 @@ def test_a_connection_that_ends_in_a_call_is_lost_and_not_usable(
     assert ENGINE.is_connection_lost(met.value)
 
 
-def test_a_session_that_is_killed_in_a_call_is_lost(connection: Any, listener: TdsListener) -> None:
+def test_session_killed_in_a_call_is_lost(connection: Any, listener: TdsListener) -> None:
     killed = "Cannot continue the execution because the session is in the kill state."
     listener.answers.append(tds.error(596, killed, severity=21) + tds.FAILED)
     with pytest.raises(pyodbc.Error) as met:
@@ -266,9 +264,7 @@ def test_a_session_that_is_killed_in_a_call_is_lost(connection: Any, listener: T
     assert ENGINE.is_connection_lost(met.value)
 
 
-def test_what_was_said_beside_is_kept_in_the_servers_words(
-    connection: Any, listener: TdsListener
-) -> None:
+def test_server_notice_is_kept_in_its_words(connection: Any, listener: TdsListener) -> None:
     word = "role rowq_admin is missing (of 4)"
     listener.answers.append(tds.error(0, word, severity=0) + tds.DONE)
     with closing(connection.cursor()) as cursor:
@@ -276,8 +272,8 @@ def test_what_was_said_beside_is_kept_in_the_servers_words(
         assert [message_of(text) for _, text in cursor.messages] == [word]
 
 
-def test_a_remedy_of_a_migration_comes_whole(connection: Any, listener: TdsListener) -> None:
-    text = "RQ803 missing_privilege: x is not an owner of y\nA DBA must run: alter role [x];"
+def test_migration_remedy_is_complete(connection: Any, listener: TdsListener) -> None:
+    text = "RQ803 missing_privilege: x is no owner of y\nA DBA must run: alter role [x];"
     listener.answers.append(tds.error(52803, text) + tds.FAILED)
     with pytest.raises(pyodbc.Error) as met:
         value_of(connection, "select 1")
@@ -318,7 +314,7 @@ def _fail_once(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
 
 
 @pytest.mark.parametrize("state", ["IMC01", "IMC02", "IMC03", "IMC04"])
-def test_a_call_before_which_a_connection_could_not_be_mended_is_made_on_another(
+def test_call_is_repeated_if_reopening_failed(
     session: OwnedSession, listener: TdsListener, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     logins, requests = len(listener.logins), len(listener.requests)
@@ -329,7 +325,7 @@ def test_a_call_before_which_a_connection_could_not_be_mended_is_made_on_another
 
 
 @pytest.mark.parametrize("state", ["08S01", "IMC05", "IMC06"])
-def test_a_call_that_may_have_been_sent_is_not_made_again(
+def test_call_that_may_have_been_sent_is_not_repeated(
     session: OwnedSession, listener: TdsListener, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     logins = len(listener.logins)
@@ -348,9 +344,7 @@ def _trusted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_trusted")
-def test_a_server_that_does_not_write_is_left_for_another(
-    session: OwnedSession, listener: TdsListener
-) -> None:
+def test_read_only_server_is_left_for_another(session: OwnedSession, listener: TdsListener) -> None:
     logins = len(listener.logins)
     text = "Failed to update database 'shop' because the database is read-only."
     listener.answers.append(tds.error(3906, text) + tds.FAILED)
@@ -359,7 +353,7 @@ def test_a_server_that_does_not_write_is_left_for_another(
 
 
 @pytest.mark.usefixtures("_trusted")
-def test_a_call_that_the_server_undid_is_made_again_on_the_same_connection(
+def test_rolled_back_call_is_repeated_on_its_connection(
     session: OwnedSession, listener: TdsListener
 ) -> None:
     logins, requests = len(listener.logins), len(listener.requests)
@@ -370,7 +364,7 @@ def test_a_call_that_the_server_undid_is_made_again_on_the_same_connection(
 
 
 @pytest.mark.usefixtures("_trusted")
-def test_a_connection_on_which_somebodys_exception_ended_a_call_is_not_used_again(
+def test_connection_is_closed_after_a_foreign_exception(
     session: OwnedSession, listener: TdsListener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_cursor: object) -> list[Any]:
@@ -410,7 +404,7 @@ _purge(session)
     not hasattr(os, "fork"), reason="this system has no fork; to run it: Linux or macOS"
 )
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_child_leaves_the_parents_connections_alone(driver: str, listener: TdsListener) -> None:
+def test_child_does_not_use_parents_connections(driver: str, listener: TdsListener) -> None:
     command = [sys.executable, "-c", FORKS, listener.url(driver)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -422,7 +416,7 @@ def test_a_child_leaves_the_parents_connections_alone(driver: str, listener: Tds
     reason="no signals of Unix; to run it: Linux or macOS",
 )
 @pytest.mark.parametrize("kind", [SoftLimit, KeyboardInterrupt])
-def test_what_a_signals_handler_raises_in_a_call_is_raised_and_not_lost(
+def test_signal_exception_in_a_call_is_raised(
     session: OwnedSession, listener: TdsListener, kind: type[BaseException]
 ) -> None:
     listener.seconds = 0.4
@@ -437,15 +431,13 @@ def test_what_a_signals_handler_raises_in_a_call_is_raised_and_not_lost(
     reason="no signals of Unix; to run it: Linux or macOS",
 )
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_what_a_signals_handler_raises_while_it_connects_is_raised_and_not_lost(
-    driver: str, listener: TdsListener
-) -> None:
+def test_signal_exception_during_connect_is_raised(driver: str, listener: TdsListener) -> None:
     listener.seconds = 0.4
     with pytest.raises(SoftLimit), interrupted(0.2, SoftLimit()):
         ENGINE.connect(listener.url(driver))
 
 
-def test_a_handler_that_raises_as_signals_are_blocked_leaves_none_blocked(
+def test_signal_exception_while_blocking_unblocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mask = signal.pthread_sigmask

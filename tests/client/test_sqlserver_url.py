@@ -60,7 +60,7 @@ BRACES = ["a;b}c", "{a}b", "};", "a;}", "};PWD=x;UID=y"]
         ("sqlserver:///db", "SERVER=localhost,1433;Trusted_Connection=yes;DATABASE=db;APP=rowq;"),
     ],
 )
-def test_a_url_says_where_and_as_whom(url: str, meant: str) -> None:
+def test_url_sets_connection_parameters(url: str, meant: str) -> None:
     told = connection_string(parse_url(url), MICROSOFTS)
     assert told == f"DRIVER={MICROSOFTS};{meant}"
 
@@ -73,7 +73,7 @@ def test_a_url_says_where_and_as_whom(url: str, meant: str) -> None:
         ("?encrypt=yes&trust_server_certificate=yes", "Encryption=require;"),
     ],
 )
-def test_freetds_is_told_in_its_own_words(query: str, meant: str) -> None:
+def test_freetds_gets_its_own_attributes(query: str, meant: str) -> None:
     told = connection_string(parse_url(f"sqlserver://me:x@host/db{query}"), "FreeTDS")
     assert told == (
         "DRIVER=FreeTDS;SERVER=host;PORT=1433;TDS_Version=7.4;ClientCharset=UTF-8;"
@@ -90,13 +90,13 @@ def test_freetds_is_told_in_its_own_words(query: str, meant: str) -> None:
         ("host_name_in_certificate=x", "FreeTDS does not support host_name_in_certificate"),
     ],
 )
-def test_what_freetds_would_leave_out_is_refused(query: str, fault: str) -> None:
+def test_option_that_freetds_lacks_is_refused(query: str, fault: str) -> None:
     with pytest.raises(rowq.CannotConnect, match=fault):
         connection_string(parse_url(f"sqlserver://me@host?{query}"), "FreeTDS")
 
 
 @pytest.mark.parametrize("word", ["encrypt", "trust_server_certificate", "multi_subnet_failover"])
-def test_a_word_that_means_nothing_is_refused_without_being_shown(word: str) -> None:
+def test_invalid_option_value_is_refused_without_the_value(word: str) -> None:
     with pytest.raises(
         rowq.CannotConnect, match=rf"{word} must be one of no, (strict, )?yes"
     ) as met:
@@ -112,13 +112,11 @@ def test_a_word_that_means_nothing_is_refused_without_being_shown(word: str) -> 
         (["PostgreSQL Unicode", "FreeTDS"], "FreeTDS"),
     ],
 )
-def test_the_newest_of_microsofts_drivers_goes_before_freetds(
-    installed: list[str], chosen: str
-) -> None:
+def test_newest_microsoft_driver_precedes_freetds(installed: list[str], chosen: str) -> None:
     assert default_driver(installed) == chosen
 
 
-def test_no_driver_at_all_is_told_with_what_to_install() -> None:
+def test_missing_odbc_driver_names_the_packages() -> None:
     with pytest.raises(
         rowq.CannotConnect, match=r"no ODBC driver found; install msodbcsql18.*tdsodbc"
     ):
@@ -138,7 +136,7 @@ def read_back(text: str) -> dict[str, str]:
 @example("};PWD=x")
 @example("}}")
 @example("{{}}")
-def test_nothing_in_a_password_becomes_another_attribute(password: str) -> None:
+def test_password_cannot_add_attributes(password: str) -> None:
     url = f"sqlserver://me:{quote(password, safe='', errors='surrogatepass')}@host/db"
     told = read_back(connection_string(parse_url(url), MICROSOFTS))
     assert told.keys() == {"DRIVER", "SERVER", "DATABASE", "UID", "PWD", "APP"}
@@ -146,21 +144,21 @@ def test_nothing_in_a_password_becomes_another_attribute(password: str) -> None:
     assert told["UID"] == "me"
 
 
-def test_a_nul_is_refused_without_the_value_around_it() -> None:
+def test_nul_is_refused_without_the_value() -> None:
     with pytest.raises(rowq.CannotConnect, match="NUL") as refused:
         connection_string(parse_url("sqlserver://me:secret%00@host"), MICROSOFTS)
     assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("password", BRACES)
-def test_a_brace_that_older_freetds_takes_for_another_is_refused(password: str) -> None:
+def test_brace_misread_by_old_freetds_is_refused(password: str) -> None:
     target = parse_url(f"sqlserver://me:{quote(password, safe='')}@host")
     with pytest.raises(rowq.CannotConnect, match=r"FreeTDS before 1\.4"):
         connection_string(target, "FreeTDS")
 
 
 @pytest.mark.parametrize("value", ["plain", "a}b", "a{b", "p=w"])
-def test_braces_are_left_out_where_they_are_not_needed(value: str) -> None:
+def test_braces_are_omitted_if_not_needed(value: str) -> None:
     assert quoted(value) == value
 
 
@@ -173,7 +171,7 @@ def listener() -> Iterator[TdsListener]:
 
 @pytest.mark.parametrize("password", [*HOSTILE, *BRACES])
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_the_driver_sends_the_password_as_it_was_meant(
+def test_driver_sends_the_password_unchanged(
     listener: TdsListener, driver: str, password: str
 ) -> None:
     url = listener.url(driver, ("u;ser", password), "d]b")
@@ -191,9 +189,7 @@ def test_the_driver_sends_the_password_as_it_was_meant(
     sys.platform != "linux", reason="other systems have other options; to run it: Linux"
 )
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_the_system_ends_a_connection_after_a_minute_of_silence(
-    listener: TdsListener, driver: str
-) -> None:
+def test_connection_has_keepalive_of_one_minute(listener: TdsListener, driver: str) -> None:
     options = {"USER_TIMEOUT": 60_000, "KEEPIDLE": 30, "KEEPINTVL": 10, "KEEPCNT": 3}
     connection = ENGINE.connect(listener.url(driver))
     assert {option: socket_option(listener.port, f"TCP_{option}") for option in options} == options
@@ -203,9 +199,7 @@ def test_the_system_ends_a_connection_after_a_minute_of_silence(
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("length", [1, 9, 3999, 4000, 4001, 7999, 8000, 8001, 20_000])
-def test_a_driver_cuts_no_argument_and_asks_nothing_before_it_calls(
-    listener: TdsListener, driver: str, length: int
-) -> None:
+def test_driver_truncates_no_argument(listener: TdsListener, driver: str, length: int) -> None:
     text = ("\U0001f4a5xyz" * length)[:length]
     data = (bytes(range(1, 256)) * length)[:length]
     connection = ENGINE.connect(listener.url(driver))

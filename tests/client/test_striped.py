@@ -34,7 +34,7 @@ def half_away(database_url: str, queue_name: str) -> dict[str, str]:
     return {"away": f"{scheme}://nobody@127.0.0.1:{free_port()}/none", "here": database_url}
 
 
-def test_a_message_lives_in_one_stripe_and_is_finished_there(striped: rowq.Striped) -> None:
+def test_message_is_finished_in_its_stripe(striped: rowq.Striped) -> None:
     sent = {
         striped.enqueue(number, stripe=stripe).stripe
         for number, stripe in enumerate(striped.stripes)
@@ -58,7 +58,7 @@ def test_a_message_lives_in_one_stripe_and_is_finished_there(striped: rowq.Strip
     ] == [(0, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0)]
 
 
-def test_messages_without_keys_go_to_one_stripe_of_the_clients_own(striped: rowq.Striped) -> None:
+def test_messages_without_keys_use_the_own_stripe(striped: rowq.Striped) -> None:
     placed = [striped.enqueue(number) for number in range(5)]
     placed += striped.enqueue_batch(range(5))
     assert len({one.stripe for one in placed}) == 1
@@ -73,7 +73,7 @@ def test_messages_without_keys_go_to_one_stripe_of_the_clients_own(striped: rowq
 
 
 @pytest.mark.promise("P12")
-def test_a_dedup_key_counts_over_all_producers(
+def test_dedup_key_counts_for_all_producers(
     striped: rowq.Striped, connection: Connection, queue_name: str
 ) -> None:
     other = rowq.Striped(queue_name, STRIPES, rowq.Queue(connection))
@@ -92,7 +92,7 @@ def test_a_dedup_key_counts_over_all_producers(
 
 @pytest.mark.requires("groups")
 @pytest.mark.promise("P21")
-def test_a_group_is_in_one_stripe_and_keeps_its_order_also_beside_dedup_keys(
+def test_group_keeps_its_order_in_one_stripe(
     striped: rowq.Striped,
 ) -> None:
     messages = [
@@ -123,7 +123,7 @@ def test_a_group_is_in_one_stripe_and_keeps_its_order_also_beside_dedup_keys(
 
 
 @pytest.mark.promise("P05")
-def test_order_holds_inside_a_stripe_and_not_across_stripes(striped: rowq.Striped) -> None:
+def test_order_holds_within_a_stripe_only(striped: rowq.Striped) -> None:
     first, second, *_ = striped.stripes
     low = striped.enqueue("low", priority=9, stripe=first)
     high = striped.enqueue("high", priority=0, stripe=second)
@@ -136,7 +136,7 @@ def test_order_holds_inside_a_stripe_and_not_across_stripes(striped: rowq.Stripe
 
 
 @pytest.mark.promise("P18")
-def test_a_striped_queue_is_paused_and_resumed_in_all_stripes(striped: rowq.Striped) -> None:
+def test_pause_and_resume_apply_to_all_stripes(striped: rowq.Striped) -> None:
     striped.enqueue(1)
     assert {one.outcome for one in striped.pause_queue()} == {"paused"}
     assert striped.dequeue_fast() == []
@@ -146,7 +146,7 @@ def test_a_striped_queue_is_paused_and_resumed_in_all_stripes(striped: rowq.Stri
 
 @pytest.mark.requires("limits")
 @pytest.mark.promise("P28")
-def test_limits_are_those_of_each_stripe(striped: rowq.Striped) -> None:
+def test_limits_apply_per_stripe(striped: rowq.Striped) -> None:
     striped.alter_queue(max_leased=2)
     for stripe in striped.stripes:
         for number in range(3):
@@ -155,7 +155,7 @@ def test_limits_are_those_of_each_stripe(striped: rowq.Striped) -> None:
 
 
 @pytest.mark.promise("P01")
-def test_in_the_callers_transaction_it_is_there_after_the_commit_only(
+def test_striped_enqueue_shares_callers_transaction(
     connect: Callable[..., Connection], queue_name: str
 ) -> None:
     with closing(connect()) as own:
@@ -170,7 +170,7 @@ def test_in_the_callers_transaction_it_is_there_after_the_commit_only(
 
 
 @pytest.mark.promise("P09")
-def test_what_comes_back_is_in_front_of_its_stripe(striped: rowq.Striped) -> None:
+def test_released_message_is_first_in_its_stripe(striped: rowq.Striped) -> None:
     first, second, *_ = striped.stripes
     sent = [striped.enqueue(number, stripe=first).message_id for number in range(3)]
     striped.enqueue(3, stripe=second)
@@ -185,7 +185,7 @@ def test_what_comes_back_is_in_front_of_its_stripe(striped: rowq.Striped) -> Non
 
 @pytest.mark.requires("predecessors")
 @pytest.mark.promise("P25")
-def test_a_message_waits_for_predecessors_of_its_stripe(striped: rowq.Striped) -> None:
+def test_message_waits_for_predecessors_of_its_stripe(striped: rowq.Striped) -> None:
     stripe = striped.stripes[1]
     placed = striped.enqueue_batch(
         [1, rowq.NewMessage(data=2, predecessor_positions=[1])], stripe=stripe
@@ -202,7 +202,7 @@ def test_a_message_waits_for_predecessors_of_its_stripe(striped: rowq.Striped) -
 
 @pytest.mark.requires("limits")
 @pytest.mark.promise("P29")
-def test_a_rate_is_that_of_each_stripe(striped: rowq.Striped) -> None:
+def test_rate_limit_applies_per_stripe(striped: rowq.Striped) -> None:
     striped.alter_queue(rate_limit=2, rate_seconds=3600)
     for stripe in striped.stripes:
         striped.enqueue_batch(range(3), stripe=stripe)
@@ -212,7 +212,7 @@ def test_a_rate_is_that_of_each_stripe(striped: rowq.Striped) -> None:
 
 @pytest.mark.requires("topics")
 @pytest.mark.promise("P30", "P35")
-def test_a_schedule_and_a_topic_are_of_one_stripe(striped: rowq.Striped, queue_name: str) -> None:
+def test_schedule_and_topic_belong_to_one_stripe(striped: rowq.Striped, queue_name: str) -> None:
     stripe = striped.stripes[2]
     queue = striped.queue_of(stripe)
     topic = f"striped.{queue_name.translate({ord(one): '_' for one in ' /[].:'})}"
@@ -224,7 +224,7 @@ def test_a_schedule_and_a_topic_are_of_one_stripe(striped: rowq.Striped, queue_n
     assert [(one.stripe, one.data) for one in found] == [(stripe, 2), (stripe, 1)]
 
 
-def test_growing_is_safe_when_nothing_is_left_that_keys_are_about(striped: rowq.Striped) -> None:
+def test_stripes_may_grow_when_undrained_is_empty(striped: rowq.Striped) -> None:
     sent = striped.enqueue(1, dedup_key="order-7")
     assert [one.stripe for one in striped.undrained()] == [sent.stripe]
     (message,) = striped.dequeue_fast()
@@ -233,7 +233,7 @@ def test_growing_is_safe_when_nothing_is_left_that_keys_are_about(striped: rowq.
     assert striped.undrained() == []
 
 
-def test_more_stripes_are_made_and_the_old_ones_stay(
+def test_create_queue_adds_missing_stripes(
     striped: rowq.Striped, connection: Connection, queue_name: str
 ) -> None:
     sent = striped.enqueue("old")
@@ -246,13 +246,13 @@ def test_more_stripes_are_made_and_the_old_ones_stay(
     assert (found.stripe.queue_name, found.message_id) == (sent.stripe.queue_name, sent.message_id)
 
 
-def test_what_is_dropped_is_gone_in_all_stripes(striped: rowq.Striped) -> None:
+def test_drop_queue_drops_all_stripes(striped: rowq.Striped) -> None:
     assert {one.outcome for one in striped.drop_queue(force=True)} == {"dropped"}
     with pytest.raises(rowq.QueueNotFound):
         striped.enqueue(1)
 
 
-def test_predecessors_are_messages_of_a_stripe(striped: rowq.Striped) -> None:
+def test_predecessors_require_a_stripe(striped: rowq.Striped) -> None:
     with pytest.raises(rowq.InvalidArgument, match="stripe: message ids are unique"):
         striped.enqueue(1, predecessor_ids=[1])
     with pytest.raises(rowq.InvalidArgument, match="stripe: message ids are unique"):
@@ -272,14 +272,14 @@ def test_predecessors_are_messages_of_a_stripe(striped: rowq.Striped) -> None:
         lambda striped: striped.enqueue(1, dedup_key=7),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_striped_arguments_are_refused(
     striped: rowq.Striped, call: Callable[[rowq.Striped], object]
 ) -> None:
     with pytest.raises(rowq.InvalidArgument):
         call(striped)
 
 
-def test_a_batch_with_keys_is_whole_in_each_stripe_by_itself(striped: rowq.Striped) -> None:
+def test_batch_with_keys_is_atomic_per_stripe(striped: rowq.Striped) -> None:
     (first, *_, last) = striped.stripes
     keys = {striped.stripe_of_key(str(key)): str(key) for key in range(64)}
     good = rowq.NewMessage(data=1, dedup_key=keys[first])
@@ -289,7 +289,7 @@ def test_a_batch_with_keys_is_whole_in_each_stripe_by_itself(striped: rowq.Strip
     assert [one.stripe for one in striped.undrained()] == [first]
 
 
-def test_it_waits_at_one_stripe_and_asks_the_others_in_between(
+def test_dequeue_wait_polls_other_stripes_between_waits(
     database_url: str, queue_name: str, striped: rowq.Striped
 ) -> None:
     with rowq.connect_striped(queue_name, STRIPES, database_url) as waiting:
@@ -304,16 +304,14 @@ def test_it_waits_at_one_stripe_and_asks_the_others_in_between(
         assert [(one.stripe, one.message_id) for one in found] == [(sent.stripe, sent.message_id)]
 
 
-def test_maintain_and_health_are_of_all_stripes(striped: rowq.Striped) -> None:
+def test_maintain_and_health_cover_all_stripes(striped: rowq.Striped) -> None:
     names = [stripe.queue_name for stripe in striped.stripes]
     assert [one.queue_name for one in striped.maintain()] == names
     found = {one.check.queue_name for one in striped.health()}
     assert found >= set(names)
 
 
-def test_a_server_that_cannot_be_reached_loses_no_message(
-    half_away: dict[str, str], queue_name: str
-) -> None:
+def test_unreachable_server_loses_no_message(half_away: dict[str, str], queue_name: str) -> None:
     for _ in range(4):
         with rowq.connect_striped(queue_name, STRIPES, half_away) as orders:
             assert orders.enqueue(1).stripe.server == "here"
@@ -337,7 +335,7 @@ def test_a_server_that_cannot_be_reached_loses_no_message(
         assert not lost.value.is_unknown
 
 
-def test_where_no_server_can_be_reached_it_cannot_connect(
+def test_connect_fails_if_no_server_is_reachable(
     half_away: dict[str, str], queue_name: str
 ) -> None:
     with pytest.raises(rowq.CannotConnect):
@@ -349,9 +347,7 @@ def test_where_no_server_can_be_reached_it_cannot_connect(
         worker.run()
 
 
-def test_a_worker_works_where_a_server_can_be_reached(
-    half_away: dict[str, str], queue_name: str
-) -> None:
+def test_worker_uses_reachable_servers(half_away: dict[str, str], queue_name: str) -> None:
     done: list[tuple[rowq.Stripe, int]] = []
     worker = rowq.Worker(
         half_away,
@@ -365,7 +361,7 @@ def test_a_worker_works_where_a_server_can_be_reached(
 
 
 @pytest.mark.parametrize("options", [{}, {"threads": STRIPES}, {"transactional": True}])
-def test_a_worker_drains_all_stripes(
+def test_worker_drains_all_stripes(
     striped: rowq.Striped, database_url: str, queue_name: str, options: dict[str, object]
 ) -> None:
     sent = Counter(
@@ -392,7 +388,7 @@ def test_a_worker_drains_all_stripes(
 
 
 @pytest.mark.requires("async")
-def test_an_asynchronous_one_does_the_same(database_url: str, queue_name: str) -> None:
+def test_async_striped_makes_the_same_calls(database_url: str, queue_name: str) -> None:
     async def life() -> None:
         async with rowq.connect_striped_async(queue_name, STRIPES, database_url) as orders:
             await orders.create_queue()
@@ -410,7 +406,7 @@ def test_an_asynchronous_one_does_the_same(database_url: str, queue_name: str) -
     asyncio.run(life())
 
 
-def test_it_takes_what_a_queue_takes() -> None:
+def test_striped_methods_have_the_queues_parameters() -> None:
     own = set(inspect.signature(rowq.Striped.enqueue).parameters)
     assert own - {"stripe"} == set(inspect.signature(rowq.Queue.enqueue).parameters) - {
         "queue_name"

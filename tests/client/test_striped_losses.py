@@ -63,7 +63,7 @@ def key_of(striped: rowq.Striped, server: str) -> str:
     )
 
 
-def test_a_batch_of_which_some_were_handed_over_must_not_be_repeated(
+def test_partly_enqueued_batch_raises_unknown(
     striped: rowq.Striped,
 ) -> None:
     keyed = rowq.NewMessage(data=3, dedup_key=key_of(striped, "away"))
@@ -75,7 +75,7 @@ def test_a_batch_of_which_some_were_handed_over_must_not_be_repeated(
     assert not refused.value.is_unknown
 
 
-def test_a_server_that_is_away_is_asked_once_and_not_once_for_each_of_its_stripes(
+def test_unreachable_server_is_polled_once_per_round(
     striped: rowq.Striped, stubs: dict[str, Any]
 ) -> None:
     with pytest.raises(rowq.ConnectionLost):
@@ -90,7 +90,7 @@ def test_a_server_that_is_away_is_asked_once_and_not_once_for_each_of_its_stripe
     assert stubs["here"].calls["dequeue_fast"] == 1
 
 
-def test_where_all_are_known_to_be_away_each_is_asked(striped: rowq.Striped) -> None:
+def test_all_unreachable_servers_are_polled(striped: rowq.Striped) -> None:
     for server_health in striped._server_health.values():
         server_health.record_failure()
     assert {one.stripe.server for one in striped.enqueue_batch([1])} == {"here"}
@@ -99,7 +99,7 @@ def test_where_all_are_known_to_be_away_each_is_asked(striped: rowq.Striped) -> 
 @pytest.mark.skipif(
     not hasattr(os, "fork"), reason="this system has no fork; to run it: Linux or macOS"
 )
-def test_forked_producers_do_not_share_a_stripe(stubs: dict[str, Any]) -> None:
+def test_forked_producers_choose_their_own_stripe(stubs: dict[str, Any]) -> None:
     many = [rowq.Striped("orders", 500, stubs) for _ in range(20)]
     reads, writes = os.pipe()
     child = os.fork()
@@ -114,7 +114,7 @@ def test_forked_producers_do_not_share_a_stripe(stubs: dict[str, Any]) -> None:
         assert json.load(told) != [one._own[0].number for one in many]
 
 
-def test_draining_waits_for_a_server_that_is_away_and_leaves_it_alone(
+def test_drain_waits_for_an_unreachable_server(
     stubs: dict[str, Any],
 ) -> None:
     urls = dict.fromkeys(stubs, "postgresql://nobody@127.0.0.1:1/none")

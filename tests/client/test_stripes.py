@@ -36,7 +36,7 @@ FORMULAS = {
 """The same number in SQL, by engine, as docs/python/striped.md has it."""
 
 
-def test_stripes_are_numbered_across_servers_and_none_moves_when_there_are_more() -> None:
+def test_stripe_numbers_are_stable_if_stripes_are_added() -> None:
     stripes = stripes_of("orders", 2, ["b", "a"])
     assert [(stripe.number, stripe.server, stripe.queue_name) for stripe in stripes] == [
         (0, "a", "orders/0"),
@@ -50,25 +50,25 @@ def test_stripes_are_numbered_across_servers_and_none_moves_when_there_are_more(
     assert str(stripes[3]) == "orders/1 on b"
 
 
-def test_a_queue_that_is_not_striped_is_its_only_stripe() -> None:
+def test_plain_queue_is_its_only_stripe() -> None:
     (stripe,) = stripes_of("orders", None, servers_of("postgresql://host/db"))
     assert (stripe.number, stripe.server, stripe.queue_name) == (0, None, "orders")
 
 
 @pytest.mark.parametrize("stripes", [0, -1, 1001, True, 1.5, "8"])
-def test_a_number_of_stripes_that_cannot_be_is_refused(stripes: Any) -> None:
+def test_invalid_number_of_stripes_is_refused(stripes: Any) -> None:
     with pytest.raises(rowq.InvalidArgument, match="RQ711 invalid_argument: stripes must be"):
         stripes_of("orders", stripes, [None])
 
 
-def test_a_name_that_is_too_long_for_its_last_stripe_is_refused() -> None:
+def test_name_too_long_for_the_last_stripe_is_refused() -> None:
     assert stripes_of("q" * 97, 11, [None])[-1].queue_name == "q" * 97 + "/10"
     for name in ("q" * 98, ""):
         with pytest.raises(rowq.InvalidArgument, match="queue_name must be"):
             stripes_of(name, 11, [None])
 
 
-def test_several_servers_are_for_a_striped_queue() -> None:
+def test_several_servers_require_stripes() -> None:
     with pytest.raises(rowq.InvalidArgument, match="require stripes"):
         rowq.Worker({"a": "postgresql://host/db"}, "orders", print)
     urls = {"a": "postgresql://host/db", "b": "mariadb://host"}
@@ -81,12 +81,12 @@ def test_several_servers_are_for_a_striped_queue() -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: ascii(vector["key"]))
-def test_a_key_goes_to_the_stripe_that_is_documented(vector: dict[str, Any]) -> None:
+def test_key_maps_to_the_documented_stripe(vector: dict[str, Any]) -> None:
     for stripes, number in vector["numbers"].items():
         assert number_of_key(vector["key"], int(stripes)) == number
 
 
-def test_sql_finds_the_same_stripe(connection: Connection) -> None:
+def test_sql_maps_a_key_to_the_same_stripe(connection: Connection) -> None:
     name = engine_for_connection(connection).name
     if name not in FORMULAS:
         pytest.skip(
@@ -101,12 +101,12 @@ def test_sql_finds_the_same_stripe(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("engine", FORMULAS)
-def test_the_page_has_the_formulas_that_were_run(engine: str) -> None:
+def test_page_has_the_tested_formulas(engine: str) -> None:
     formula = FORMULAS[engine].format(key="key", stripes=8).replace("|", r"\|")
     assert f"`{formula}`" in PAGE
 
 
-def test_the_page_has_keys_with_their_stripes() -> None:
+def test_page_has_keys_with_their_stripes() -> None:
     known = {vector["key"]: vector["numbers"] for vector in VECTORS}
     table = PAGE.partition("<!-- keys -->\n")[2].partition("<!-- end of keys")[0]
     head, _, *rows = (
@@ -118,15 +118,13 @@ def test_the_page_has_keys_with_their_stripes() -> None:
         assert shown.items() <= {n: str(k) for n, k in known[key.strip("`")].items()}.items()
 
 
-def test_keys_spread_over_the_stripes() -> None:
+def test_keys_spread_over_stripes() -> None:
     found = Counter(number_of_key(f"order-{number}", 8) for number in range(8000))
     assert set(found) == set(range(8))
     assert max(found.values()) < 1.15 * 1000
 
 
-def test_a_consumer_at_home_asks_there_first_and_goes_on_behind_a_stripe_that_gave_too_little() -> (
-    None
-):
+def test_consumer_with_first_stripe_starts_there() -> None:
     stripes = stripes_of("q", 4, [None])
     consumer = Round(stripes, first_stripe=6)
     numbers = [stripe.number for stripe in consumer.next()]
@@ -139,7 +137,7 @@ def test_a_consumer_at_home_asks_there_first_and_goes_on_behind_a_stripe_that_ga
     assert consumer.next()[0].number == 2
 
 
-def test_a_consumer_without_a_home_takes_turns() -> None:
+def test_consumer_without_first_stripe_takes_turns() -> None:
     stripes = stripes_of("q", 4, [None])
     consumer = Round(stripes, first_stripe=None)
     asked = []
@@ -151,7 +149,7 @@ def test_a_consumer_without_a_home_takes_turns() -> None:
     assert sorted(asked[:4]) == [0, 1, 2, 3]
 
 
-def test_each_tenth_call_starts_anywhere() -> None:
+def test_tenth_round_starts_at_a_random_stripe() -> None:
     stripes = stripes_of("q", 8, [None])
     consumer = Round(stripes, first_stripe=0)
     starts = [consumer.next()[0].number for _ in range(1000)]
@@ -159,7 +157,7 @@ def test_each_tenth_call_starts_anywhere() -> None:
     assert {start for number, start in enumerate(starts, 1) if number % 10} == {0}
 
 
-def test_the_threads_of_a_worker_are_at_home_at_one_stripe_after_the_other() -> None:
+def test_worker_threads_start_at_consecutive_stripes() -> None:
     def homes(**options: Any) -> int | None:
         worker = rowq.Worker("postgresql://host/db", "q", print, stripes=4, **options)
         return worker._context.first_thread_stripe
@@ -175,7 +173,7 @@ def test_the_threads_of_a_worker_are_at_home_at_one_stripe_after_the_other() -> 
     assert second == first + 2
 
 
-def test_a_server_that_does_not_answer_is_left_alone_and_comes_back() -> None:
+def test_unreachable_server_backs_off_and_recovers() -> None:
     server_health = ServerHealth()
     seen = [server_health.is_backing_off]
     server_health.record_failure()
@@ -185,7 +183,7 @@ def test_a_server_that_does_not_answer_is_left_alone_and_comes_back() -> None:
     assert seen == [False, True, False]
 
 
-def test_what_fails_while_a_server_is_left_alone_makes_that_no_longer() -> None:
+def test_failure_while_backing_off_does_not_extend_it() -> None:
     server_health = ServerHealth()
     server_health.record_failure()
     server_health._retry_at += 3600
@@ -207,9 +205,7 @@ def test_what_fails_while_a_server_is_left_alone_makes_that_no_longer() -> None:
         ({"dead": 1, "group_after_dead": "hold"}, False),
     ],
 )
-def test_a_stripe_is_drained_when_no_key_counts_there_any_more(
-    counts: dict[str, Any], is_drained: bool
-) -> None:
+def test_stripe_is_drained_if_no_key_counts(counts: dict[str, Any], is_drained: bool) -> None:
     none = dict.fromkeys(QueueStats.__dataclass_fields__, 0)
     stats = QueueStats(**(none | counts))
     stripe = Stripe(0, None, "q/0")

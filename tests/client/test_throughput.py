@@ -34,58 +34,58 @@ def rates(*looks: Look, max_count: int = 1000) -> Rates:
     return throughput.of("q")
 
 
-def test_rates_of_all_live_workers_are_added_up() -> None:
+def test_rates_of_live_workers_are_summed() -> None:
     found = rates((0, stats(), [worker(2, 1), worker(3, 0.5, seen=29), worker(9, 9, seen=31)]))
     assert found == Rates(2, None, 5, 1.5)
 
 
-def test_without_a_live_worker_nothing_is_known_of_what_leaves() -> None:
+def test_outflow_is_unknown_without_live_workers() -> None:
     assert rates((0, stats(), [worker(9, seen=31)])) == Rates()
     assert Throughput[str](10).of("nowhere") == Rates()
 
 
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "blocked", "dead"])
-def test_growth_and_what_was_completed_meanwhile_have_come_in(state: str) -> None:
+def test_inflow_is_growth_plus_completions(state: str) -> None:
     looks = [(at, stats(**{state: 10 * at}), [worker(3)]) for at in range(3)]
     assert rates(*looks).arrived == 13
 
 
-def test_what_only_changes_its_state_has_not_come_in() -> None:
+def test_state_changes_are_not_inflow() -> None:
     looks = [(0, stats(ready=8), [worker(0)]), (2, stats(leased=5, dead=3), [worker(0)])]
     assert rates(*looks).arrived == 0
 
 
-def test_more_that_leaves_than_was_reported_is_no_less_than_nothing() -> None:
+def test_inflow_is_never_negative() -> None:
     assert rates((0, stats(ready=90), [worker(1)]), (1, stats(), [worker(1)])).arrived == 0
 
 
-def test_without_reports_it_is_known_only_that_messages_become_more() -> None:
+def test_inflow_without_reports_is_growth() -> None:
     assert rates((0, stats(), []), (2, stats(ready=8), [])) == Rates(arrived=4)
     assert rates((0, stats(ready=8), []), (2, stats(), [])) == Rates()
 
 
-def test_a_count_that_was_cut_off_leaves_it_open_what_has_come_in() -> None:
+def test_inflow_is_unknown_if_a_count_was_cut_off() -> None:
     looks: list[Look] = [(0, stats(ready=5), []), (1, stats(ready=10), [])]
     assert rates(*looks, max_count=11).arrived == 5
     assert rates(*looks, max_count=10).arrived is None
 
 
-def test_the_looks_of_ten_seconds_count_or_two_that_are_further_apart() -> None:
+def test_inflow_uses_samples_of_ten_seconds() -> None:
     looks: list[Look] = [(at, stats(ready=at * at), []) for at in range(0, 40, 2)]
     assert rates(*looks, max_count=10_000).arrived == (38**2 - 28**2) / 10
     assert rates((0, stats(), []), (15, stats(), []), (30, stats(ready=30), [])).arrived == 2
 
 
-def test_a_look_of_more_than_a_minute_ago_says_nothing() -> None:
+def test_sample_older_than_a_minute_is_ignored() -> None:
     assert rates((0, stats(), []), (61, stats(ready=610), [])).arrived is None
     assert rates((0, stats(), []), (60, stats(ready=600), [])).arrived == 10
 
 
-def test_rates_are_shown_to_a_tenth() -> None:
+def test_rates_are_rounded_to_a_tenth() -> None:
     assert Rates(1, 0.05001, None, 2.24).rounded() == Rates(1, 0.1, None, 2.2)
 
 
-def test_workers_are_listed_by_queue_unless_the_account_may_not() -> None:
+def test_workers_are_listed_by_queue_unless_denied() -> None:
     one = worker(1)
     assert by_queue([one, one]) == {"q": [one, one]}
 
@@ -104,7 +104,7 @@ def test_workers_are_listed_by_queue_unless_the_account_may_not() -> None:
         listed_workers(clients[1])
 
 
-def test_an_idle_worker_that_reports_counts_as_one(connection: Any, queue_name: str) -> None:
+def test_idle_reporting_worker_is_counted(connection: Any, queue_name: str) -> None:
     queue = rowq.Queue(connection)
     queue.create_queue(queue_name)
     queue.report_worker(queue_name, "w")

@@ -68,7 +68,7 @@ def links(span: ReadableSpan) -> list[tuple[int, int]]:
     return [(link.context.trace_id, link.context.span_id) for link in span.links]
 
 
-def test_each_attempt_has_a_trace_of_its_own_that_is_linked_to_the_sender(
+def test_each_attempt_has_a_trace_linked_to_the_sender(
     make_queue: MakeQueue, recorded: Recorded
 ) -> None:
     queue = make_queue(backoff_base_seconds=0)
@@ -113,9 +113,7 @@ def test_each_attempt_has_a_trace_of_its_own_that_is_linked_to_the_sender(
     assert not retried.events
 
 
-def test_one_trace_goes_from_enqueue_over_death_and_reset_to_completion(
-    make_queue: MakeQueue, recorded: Recorded
-) -> None:
+def test_parent_trace_spans_death_and_reset(make_queue: MakeQueue, recorded: Recorded) -> None:
     rowq.instrument(parent=True, tracer_provider=recorded.provider)
     queue = make_queue(max_attempts=1)
 
@@ -147,7 +145,7 @@ def test_one_trace_goes_from_enqueue_over_death_and_reset_to_completion(
 
 
 @pytest.mark.parametrize("per", ["batch", "message"])
-def test_a_batch_is_linked_to_each_of_its_senders(
+def test_batch_is_linked_to_each_sender(
     make_queue: MakeQueue, recorded: Recorded, per: str
 ) -> None:
     queue = make_queue()
@@ -167,9 +165,7 @@ def test_a_batch_is_linked_to_each_of_its_senders(
         assert [links(span) for span in handled] == [[sender] for sender in senders]
 
 
-def test_tasks_of_a_concurrent_worker_have_a_span_each(
-    make_queue: MakeQueue, recorded: Recorded
-) -> None:
+def test_concurrent_tasks_have_separate_spans(make_queue: MakeQueue, recorded: Recorded) -> None:
     queue = make_queue()
     sent = queue.fill(3)
 
@@ -189,7 +185,7 @@ def test_tasks_of_a_concurrent_worker_have_a_span_each(
     assert all(parent and parent.span_id == outer[id_] for id_, parent in inner.items())
 
 
-def test_what_was_not_sampled_stays_so(make_queue: MakeQueue, recorded: Recorded) -> None:
+def test_unsampled_trace_stays_unsampled(make_queue: MakeQueue, recorded: Recorded) -> None:
     rowq.instrument(parent=True, tracer_provider=recorded.provider)
     queue = make_queue()
     unsampled = TracerProvider(sampler=ParentBased(ALWAYS_OFF)).get_tracer("test")
@@ -201,9 +197,7 @@ def test_what_was_not_sampled_stays_so(make_queue: MakeQueue, recorded: Recorded
     assert [span.name.split()[0] for span in recorded.exporter.get_finished_spans()] == ["receive"]
 
 
-def test_a_trace_that_the_caller_has_put_there_wins(
-    make_queue: MakeQueue, recorded: Recorded, word: str
-) -> None:
+def test_callers_trace_header_wins(make_queue: MakeQueue, recorded: Recorded, word: str) -> None:
     queue = make_queue()
     own = {"traceparent": SENT_BY_HAND, "tracestate": "vendor=1"}
     queue.enqueue(1, headers=own)
@@ -225,7 +219,7 @@ def test_a_trace_that_the_caller_has_put_there_wins(
     assert (published.name, several.name) == (f"send {word}.a", "send")
 
 
-def test_a_call_that_is_refused_ends_its_span_with_the_error(
+def test_refused_call_ends_its_span_with_the_error(
     connection: Connection, recorded: Recorded
 ) -> None:
     with pytest.raises(rowq.QueueNotFound):
@@ -237,14 +231,14 @@ def test_a_call_that_is_refused_ends_its_span_with_the_error(
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
-def test_a_program_is_given_the_trace_of_the_worker_s_span(recorded: Recorded) -> None:
+def test_command_gets_the_trace_of_the_workers_span(recorded: Recorded) -> None:
     with recorded.tracer.start_as_current_span("process") as span:
         given = environment({"headers": {"traceparent": SENT_BY_HAND}}, Path("facts"))
     assert f"{span.get_span_context().span_id:016x}" in given[b"TRACEPARENT"].decode()
 
 
 @pytest.mark.requires("async")
-def test_an_async_queue_is_traced_as_a_queue_is(
+def test_async_queue_is_traced(
     database_url: str, make_queue: MakeQueue, recorded: Recorded
 ) -> None:
     async def life(name: str) -> None:
@@ -261,7 +255,7 @@ def test_an_async_queue_is_traced_as_a_queue_is(
     ]
 
 
-def test_a_call_costs_nothing_more_where_nothing_is_traced(make_queue: MakeQueue) -> None:
+def test_call_costs_nothing_without_traces(make_queue: MakeQueue) -> None:
     """Counted by Python itself: no function is called for traces, in any module."""
     queue = make_queue()
     assert tracing.active is None
@@ -275,7 +269,7 @@ def test_a_call_costs_nothing_more_where_nothing_is_traced(make_queue: MakeQueue
     assert [file for file in called if "/tracing/" in file or "opentelemetry" in file] == []
 
 
-def test_headers_that_hold_no_trace_are_let_alone() -> None:
+def test_headers_without_trace_are_ignored() -> None:
     strange: list[Any] = [
         *(None, {}, [], "text", {"traceparent": 5}, {"traceparent": None, "baggage": ["a"]}),
         UnreadableHeaders("{", "why"),
@@ -289,7 +283,7 @@ def test_headers_that_hold_no_trace_are_let_alone() -> None:
     }
 
 
-def test_names_are_those_of_the_conventions() -> None:
+def test_names_match_the_semantic_conventions() -> None:
     known = {value for value in vars(messaging_attributes).values() if isinstance(value, str)}
     used = {value for value in vars(traces).values() if str(value).startswith("messaging.")}
     assert used <= known

@@ -47,7 +47,7 @@ def own(connect: Connect, database_url: str) -> Connection:
     return connect(autocommit=False)
 
 
-def test_closing_without_commit_is_warned_of(own: Connection, made: str) -> None:
+def test_close_without_commit_warns(own: Connection, made: str) -> None:
     queue = rowq.Queue(own)
     queue.enqueue(made, 1)
     with warning_of(made) as warned:
@@ -56,7 +56,7 @@ def test_closing_without_commit_is_warned_of(own: Connection, made: str) -> None
 
 
 @pytest.mark.parametrize("call", ["enqueue_batch", "publish", "publish_batch"])
-def test_every_routine_that_enqueues_is_watched(
+def test_every_enqueueing_routine_is_watched(
     connection: Connection, own: Connection, made: str, call: str
 ) -> None:
     rowq.Queue(connection).bind_topic(made, made)
@@ -72,7 +72,7 @@ def test_every_routine_that_enqueues_is_watched(
         own.close()
 
 
-def test_closing_because_of_an_exception_is_not_warned_of(own: Connection, made: str) -> None:
+def test_close_during_an_exception_does_not_warn(own: Connection, made: str) -> None:
     def fails() -> None:
         try:
             rowq.Queue(own).enqueue(made, 1)
@@ -84,7 +84,7 @@ def test_closing_because_of_an_exception_is_not_warned_of(own: Connection, made:
         fails()
 
 
-def test_closing_a_connection_that_the_server_has_ended_raises_nothing(
+def test_close_of_a_lost_connection_raises_nothing(
     own: Connection, made: str, server: Server
 ) -> None:
     rowq.Queue(own).enqueue(made, 1)
@@ -95,9 +95,7 @@ def test_closing_a_connection_that_the_server_has_ended_raises_nothing(
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
-def test_closing_after_the_end_of_the_transaction_is_not_warned_of(
-    own: Connection, made: str, end: str
-) -> None:
+def test_close_after_the_transaction_does_not_warn(own: Connection, made: str, end: str) -> None:
     rowq.Queue(own).enqueue(made, 1)
     getattr(own, end)()
     # The transaction that is open now has nothing to do with it.
@@ -106,7 +104,7 @@ def test_closing_after_the_end_of_the_transaction_is_not_warned_of(
         own.close()
 
 
-def test_each_transaction_is_watched_anew(own: Connection, made: str) -> None:
+def test_each_transaction_is_watched(own: Connection, made: str) -> None:
     queue = rowq.Queue(own)
     for _ in range(3):
         queue.enqueue(made, 1)
@@ -116,14 +114,14 @@ def test_each_transaction_is_watched_anew(own: Connection, made: str) -> None:
         own.close()
 
 
-def test_connection_in_autocommit_is_not_warned_of(connect: Connect, made: str) -> None:
+def test_autocommit_does_not_warn(connect: Connect, made: str) -> None:
     own = connect()
     rowq.Queue(own).enqueue(made, 1)
     with no_warning():
         own.close()
 
 
-def test_other_calls_are_not_warned_of(own: Connection, made: str) -> None:
+def test_other_calls_do_not_warn(own: Connection, made: str) -> None:
     rowq.Queue(own).dequeue_fast(made)
     with no_warning():
         own.close()
@@ -142,16 +140,14 @@ def postgres_url(database_url: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_collected_connection_is_warned_of(postgres_url: str, made: str) -> None:
+def test_collected_connection_warns(postgres_url: str, made: str) -> None:
     with warning_of(made):
         on_psycopg(postgres_url, lambda own: rowq.Queue(own).enqueue(made, 1))
         gc.collect()
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_collected_connection_that_has_committed_is_not_warned_of(
-    postgres_url: str, made: str
-) -> None:
+def test_collected_committed_connection_does_not_warn(postgres_url: str, made: str) -> None:
     def use(own: psycopg.Connection) -> None:
         rowq.Queue(own).enqueue(made, 1)
         own.commit()
@@ -163,9 +159,7 @@ def test_collected_connection_that_has_committed_is_not_warned_of(
 
 
 @pytest.mark.parametrize("commits", ["block", "statement"])
-def test_transaction_that_is_committed_without_the_method_is_not_warned_of(
-    postgres_url: str, made: str, commits: str
-) -> None:
+def test_commit_by_statement_does_not_warn(postgres_url: str, made: str, commits: str) -> None:
     own = psycopg.connect(postgres_url)
     if commits == "block":
         with own.transaction():
@@ -178,7 +172,7 @@ def test_transaction_that_is_committed_without_the_method_is_not_warned_of(
         own.close()
 
 
-def test_block_of_a_connection_commits_and_is_not_warned_of(postgres_url: str, made: str) -> None:
+def test_connection_block_does_not_warn(postgres_url: str, made: str) -> None:
     with no_warning(), psycopg.connect(postgres_url) as own:
         rowq.Queue(own).enqueue(made, 1)
 
@@ -199,9 +193,7 @@ if commits == "yes":
 
 
 @pytest.mark.parametrize("commits", ["yes", "no"])
-def test_end_of_a_program_is_warned_of_but_not_that_of_a_forked_process(
-    postgres_url: str, made: str, commits: str
-) -> None:
+def test_exit_warns_except_in_a_forked_process(postgres_url: str, made: str, commits: str) -> None:
     command = [sys.executable, "-c", PROGRAM, postgres_url, made, commits]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stderr.count("UncommittedWarning") == (commits == "no")
@@ -209,7 +201,7 @@ def test_end_of_a_program_is_warned_of_but_not_that_of_a_forked_process(
         assert queue.queue_stats(made)[0].ready == (commits == "yes")
 
 
-def test_aborted_transaction_is_not_warned_of(postgres_url: str, made: str) -> None:
+def test_aborted_transaction_does_not_warn(postgres_url: str, made: str) -> None:
     own = psycopg.connect(postgres_url)
     rowq.Queue(own).enqueue(made, 1)
     with pytest.raises(psycopg.errors.DivisionByZero):
@@ -218,7 +210,7 @@ def test_aborted_transaction_is_not_warned_of(postgres_url: str, made: str) -> N
         own.close()
 
 
-def test_asynchronous_connection_is_warned_of(postgres_url: str, made: str) -> None:
+def test_async_connection_warns(postgres_url: str, made: str) -> None:
     async def forget() -> None:
         own = await psycopg.AsyncConnection.connect(postgres_url)
         await rowq.AsyncQueue(own).enqueue(made, 1)
@@ -246,7 +238,7 @@ def engine(database_url: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("by_statement", [False, True])
-def test_sqlalchemy_connection_that_is_closed_uncommitted_is_warned_of(
+def test_uncommitted_sqlalchemy_connection_warns(
     engine: Any, made: str, by_statement: bool
 ) -> None:
     from rowq.contrib.sqlalchemy import enqueue
@@ -261,9 +253,7 @@ def test_sqlalchemy_connection_that_is_closed_uncommitted_is_warned_of(
 
 
 @pytest.mark.parametrize("by_statement", [False, True])
-def test_sqlalchemy_session_that_is_closed_uncommitted_is_warned_of(
-    engine: Any, made: str, by_statement: bool
-) -> None:
+def test_uncommitted_sqlalchemy_session_warns(engine: Any, made: str, by_statement: bool) -> None:
     from rowq.contrib.sqlalchemy import enqueue
 
     def send(session: Any) -> None:

@@ -56,7 +56,7 @@ def check_unreadable(headers: Any, hard: str) -> None:
 
 
 @each_hard
-def test_every_method_returns_the_other_messages_and_the_text_of_hard_headers(
+def test_methods_return_unreadable_headers_as_text(
     connection: Connection, queue: WorkerQueue, hard: str
 ) -> None:
     ids = fill(queue, connection, hard)
@@ -71,7 +71,7 @@ def test_every_method_returns_the_other_messages_and_the_text_of_hard_headers(
 
 
 @each_hard
-def test_an_async_queue_does_so_too(
+def test_async_queue_returns_unreadable_headers(
     connection: Connection, queue: WorkerQueue, database_url: str, hard: str
 ) -> None:
     if engine_for_connection(connection).name != "postgres":
@@ -92,7 +92,7 @@ def test_an_async_queue_does_so_too(
 @each_hard
 @pytest.mark.parametrize("per", ["message", "batch"])
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
-def test_a_worker_declares_the_message_dead_and_handles_the_others(
+def test_worker_makes_message_dead_and_handles_the_others(
     connection: Connection, queue: WorkerQueue, hard: str, per: Any, transactional: bool
 ) -> None:
     ids = fill(queue, connection, hard)
@@ -113,7 +113,7 @@ def test_a_worker_declares_the_message_dead_and_handles_the_others(
 
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
 @pytest.mark.parametrize("per", ["message", "batch"])
-def test_a_handler_is_not_called_for_a_claim_of_hard_headers_only(
+def test_handler_is_not_called_for_unreadable_claim(
     connection: Connection, queue: WorkerQueue, per: Any, transactional: bool
 ) -> None:
     sent = queue.enqueue(headers={})
@@ -123,7 +123,7 @@ def test_a_handler_is_not_called_for_a_claim_of_hard_headers_only(
     assert (stats.failed, handled) == (1, [])
 
 
-def test_unreadable_headers_can_be_copied_pickled_compared_and_shown() -> None:
+def test_unreadable_headers_can_be_copied_and_pickled() -> None:
     headers = rowq.UnreadableHeaders('{"n": 1}', "why")
     copies: list[Callable[[Any], Any]] = [
         copy.copy,

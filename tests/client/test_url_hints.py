@@ -24,7 +24,7 @@ HINT = r"encode @ # / \? in user and password as %40 %23 %2F %3F"
         "sqlserver://me:se#cret@127.0.0.1:1/db",
     ],
 )
-def test_a_character_that_ends_a_password_is_told_how_to_be_written(url: str) -> None:
+def test_unencoded_password_is_refused_with_a_hint(url: str) -> None:
     with pytest.raises(rowq.CannotConnect, match=HINT) as refused:
         rowq.connect(url)
     assert "cret" not in str(refused.value)
@@ -42,11 +42,11 @@ def test_a_character_that_ends_a_password_is_told_how_to_be_written(url: str) ->
         "mysql://me:s@ecret@host/db",
     ],
 )
-def test_a_url_that_works_is_left_alone(url: str) -> None:
+def test_valid_url_is_accepted(url: str) -> None:
     assert engine_module(engine_for_url(url).name, "url").connection_parameters(url)
 
 
-def test_an_unknown_scheme_is_answered_with_one_of_each_engine() -> None:
+def test_unknown_scheme_error_lists_schemes() -> None:
     with pytest.raises(rowq.EngineUnknown) as refused:
         engine_for_url("sqlite:///x")
     assert str(refused.value) == (
@@ -55,13 +55,13 @@ def test_an_unknown_scheme_is_answered_with_one_of_each_engine() -> None:
 
 
 @pytest.mark.parametrize("url", ["host=localhost dbname=shop password=secret", "dbname=shop"])
-def test_the_keywords_of_libpq_are_to_be_written_as_a_url(url: str) -> None:
+def test_libpq_keywords_are_refused_with_a_hint(url: str) -> None:
     with pytest.raises(rowq.EngineUnknown, match="use a URL such as postgresql://") as no:
         engine_for_url(url)
     assert "secret" not in str(no.value)
 
 
-def test_a_method_that_a_queue_does_not_have_is_answered_with_those_it_has() -> None:
+def test_missing_method_error_suggests_methods() -> None:
     queues: list[Any] = [rowq.Queue.__new__(rowq.Queue), rowq.AsyncQueue.__new__(rowq.AsyncQueue)]
     for queue in queues:
         with pytest.raises(AttributeError, match=r"dequeue_fast .*dequeue_wait"):

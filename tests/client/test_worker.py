@@ -30,9 +30,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 @pytest.mark.parametrize("per", ["message", "batch"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_draining_handles_every_message_once_and_ends(
-    queue: WorkerQueue, per: Any, threads: int
-) -> None:
+def test_drain_handles_every_message_once(queue: WorkerQueue, per: Any, threads: int) -> None:
     queue.fill(100)
     seen: list[int] = []
 
@@ -47,7 +45,7 @@ def test_draining_handles_every_message_once_and_ends(
     assert queue.counts() == (0, 0, 0, 0)
 
 
-def test_a_handler_decides_by_what_it_raises(queue: WorkerQueue) -> None:
+def test_handler_decides_by_exceptions(queue: WorkerQueue) -> None:
     ids = queue.fill(4)
 
     def handler(message: rowq.Message) -> None:
@@ -67,7 +65,7 @@ def test_a_handler_decides_by_what_it_raises(queue: WorkerQueue) -> None:
     assert str(broken.last_error).endswith("x" * 1000)
 
 
-def test_a_batch_handler_may_decide_for_single_messages(queue: WorkerQueue) -> None:
+def test_batch_handler_decides_for_single_messages(queue: WorkerQueue) -> None:
     ids = queue.fill(3)
 
     def handler(_messages: list[rowq.Message]) -> dict[int, Exception]:
@@ -78,7 +76,7 @@ def test_a_batch_handler_may_decide_for_single_messages(queue: WorkerQueue) -> N
     assert (stats.processed, stats.retried, stats.failed) == (1, 1, 1)
 
 
-def test_a_handler_that_exits_does_not_end_the_worker(queue: WorkerQueue) -> None:
+def test_system_exit_in_a_handler_does_not_end_worker(queue: WorkerQueue) -> None:
     queue.fill(2)
 
     def handler(message: rowq.Message) -> None:
@@ -89,7 +87,7 @@ def test_a_handler_that_exits_does_not_end_the_worker(queue: WorkerQueue) -> Non
     assert (stats.processed, stats.failed) == (1, 1)
 
 
-def test_draining_waits_for_what_other_workers_hold(queue: WorkerQueue) -> None:
+def test_drain_waits_for_leased_messages(queue: WorkerQueue) -> None:
     queue.fill(1)
     others = queue.dequeue_fast()
     progress: list[rowq.WorkerStats] = []
@@ -104,7 +102,7 @@ def test_draining_waits_for_what_other_workers_hold(queue: WorkerQueue) -> None:
     assert len(progress) >= 3
 
 
-def test_draining_leaves_what_is_due_later_and_ends_when_the_queue_is_paused(
+def test_drain_ignores_later_messages_and_paused_queues(
     queue: WorkerQueue,
 ) -> None:
     queue.enqueue(1, run_at=datetime.now(UTC) + timedelta(days=1))
@@ -116,7 +114,7 @@ def test_draining_leaves_what_is_due_later_and_ends_when_the_queue_is_paused(
 
 
 @pytest.mark.promise("P11")
-def test_a_worker_keeps_house_by_itself(queue: WorkerQueue) -> None:
+def test_worker_calls_maintain(queue: WorkerQueue) -> None:
     queue.enqueue(1, delay_seconds=0.2)
     seen: list[int] = []
     worker = queue.worker(lambda message: seen.append(message.data), maintain_seconds=0.05)
@@ -125,7 +123,7 @@ def test_a_worker_keeps_house_by_itself(queue: WorkerQueue) -> None:
 
 
 @pytest.mark.promise("P37")
-def test_a_worker_keeps_house_retry_at_once_while_there_is_more_history_to_purge(
+def test_worker_repeats_maintain_while_there_is_a_backlog(
     queue: WorkerQueue, connection: Connection
 ) -> None:
     queue.alter_queue(history_days=2)
@@ -140,7 +138,7 @@ def test_a_worker_keeps_house_retry_at_once_while_there_is_more_history_to_purge
         )
 
 
-def test_stopping_finishes_the_running_message_and_releases_the_rest(queue: WorkerQueue) -> None:
+def test_stop_finishes_running_message_and_releases_rest(queue: WorkerQueue) -> None:
     queue.fill(5)
     started, go = threading.Event(), threading.Event()
 
@@ -157,7 +155,7 @@ def test_stopping_finishes_the_running_message_and_releases_the_rest(queue: Work
     assert [message.attempt for message in queue.peek(max_messages=10)] == [0, 0, 0, 0]
 
 
-def test_results_do_not_wait_for_a_slow_handler(queue: WorkerQueue) -> None:
+def test_outcomes_do_not_wait_for_a_slow_handler(queue: WorkerQueue) -> None:
     queue.fill(3)
     go = threading.Event()
 
@@ -174,9 +172,7 @@ def test_results_do_not_wait_for_a_slow_handler(queue: WorkerQueue) -> None:
 
 @pytest.mark.promise("P03")
 @pytest.mark.parametrize("given", [1, None])
-def test_the_heartbeat_holds_a_lease_for_as_long_as_the_handler_runs(
-    queue: WorkerQueue, given: int | None
-) -> None:
+def test_heartbeat_extends_the_lease_of_a_handler(queue: WorkerQueue, given: int | None) -> None:
     queue.alter_queue(lease_seconds=1)
     ids = queue.fill(1)
     go = threading.Event()
@@ -197,7 +193,7 @@ def test_the_heartbeat_holds_a_lease_for_as_long_as_the_handler_runs(
 
 
 @pytest.mark.promise("P08")
-def test_a_lost_claim_is_told_to_the_handler_and_its_results_do_not_count(
+def test_lost_claim_is_shown_and_outcomes_are_stale(
     queue: WorkerQueue,
 ) -> None:
     ids = queue.fill(3)
@@ -231,7 +227,7 @@ def test_a_lost_claim_is_told_to_the_handler_and_its_results_do_not_count(
 @pytest.mark.requires("cancel")
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("raises", [False, True])
-def test_a_handler_is_told_that_its_message_was_cancelled(
+def test_handler_sees_a_cancelled_message(
     queue: WorkerQueue, raises: bool, transactional: bool
 ) -> None:
     ids = queue.fill(2)
@@ -256,7 +252,7 @@ def test_a_handler_is_told_that_its_message_was_cancelled(
 
 @pytest.mark.promise("P34")
 @pytest.mark.requires("cancel")
-def test_a_message_that_is_cancelled_before_its_turn_is_given_to_no_handler(
+def test_message_cancelled_early_is_not_handled(
     queue: WorkerQueue,
 ) -> None:
     ids = queue.fill(2)
@@ -273,7 +269,7 @@ def test_a_message_that_is_cancelled_before_its_turn_is_given_to_no_handler(
     assert queue.counts() == (0, 0, 0, 0)
 
 
-def test_a_message_in_a_workers_hands_is_a_plain_message_otherwise(queue: WorkerQueue) -> None:
+def test_held_message_is_a_message(queue: WorkerQueue) -> None:
     queue.fill(1)
     seen: list[Any] = []
     queue.drain(seen.append)
@@ -282,7 +278,7 @@ def test_a_message_in_a_workers_hands_is_a_plain_message_otherwise(queue: Worker
     assert pickle.loads(pickle.dumps(seen[0])).data == 0  # noqa: S301 - our own bytes
 
 
-def test_a_message_in_a_workers_hands_has_every_value_of_the_plain_one() -> None:
+def test_held_message_has_every_value() -> None:
     noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
     later = noon + timedelta(seconds=1)
     row = (1, 2, 3, "type", {"a": 4}, "body", b"bytes", noon, later, "error")
@@ -294,9 +290,7 @@ def test_a_message_in_a_workers_hands_has_every_value_of_the_plain_one() -> None
 
 
 @pytest.mark.promise("P02", "P04")
-def test_a_worker_whose_every_connection_breaks_goes_on_where_it_was(
-    database_url: str, queue: WorkerQueue
-) -> None:
+def test_worker_continues_after_lost_connections(database_url: str, queue: WorkerQueue) -> None:
     queue.fill(20)
     seen: list[int] = []
     with relay(database_url) as lossy:
@@ -313,7 +307,7 @@ def test_a_worker_whose_every_connection_breaks_goes_on_where_it_was(
 
 
 @pytest.mark.promise("P04")
-def test_a_worker_killed_in_the_middle_of_complete_hands_its_results_in_again(
+def test_worker_repeats_a_killed_complete(
     server: Server, connect: Connect, queue: WorkerQueue
 ) -> None:
     ids = queue.fill(2)
@@ -338,9 +332,7 @@ def test_a_worker_killed_in_the_middle_of_complete_hands_its_results_in_again(
     assert worker.stats.stale == 0
 
 
-def test_a_worker_fails_at_once_when_going_on_makes_no_sense(
-    database_url: str, queue: WorkerQueue
-) -> None:
+def test_worker_fails_at_once_if_it_cannot_work(database_url: str, queue: WorkerQueue) -> None:
     with pytest.raises(rowq.WorkerFailed, match="RQ701 queue_not_found") as raised:
         rowq.Worker(database_url, queue.name + "?", print).run()
     assert isinstance(raised.value.__cause__, rowq.QueueNotFound)
@@ -352,7 +344,7 @@ def test_a_worker_fails_at_once_when_going_on_makes_no_sense(
     assert queue.peek() == []
 
 
-def test_a_queue_dropped_under_a_worker_ends_it(queue: WorkerQueue) -> None:
+def test_dropped_queue_ends_the_worker(queue: WorkerQueue) -> None:
     dropped = threading.Event()
 
     def drop(_stats: rowq.WorkerStats) -> None:
@@ -378,7 +370,7 @@ def test_a_queue_dropped_under_a_worker_ends_it(queue: WorkerQueue) -> None:
     ],
     ids=str,
 )
-def test_a_worker_that_cannot_work_is_refused_when_it_is_made(options: dict[str, Any]) -> None:
+def test_invalid_worker_arguments_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(rowq.InvalidArgument):
         rowq.Worker("postgresql://host/db", "q", print, **options)
     with pytest.raises(rowq.EngineUnknown):

@@ -17,7 +17,7 @@ def adaptive() -> BatchSize:
     return BatchSize(None)
 
 
-def test_batch_grows_twofold_while_handlers_are_fast() -> None:
+def test_batch_doubles_while_handlers_are_fast() -> None:
     batch = adaptive()
     sizes = [batch.value]
     for _ in range(7):
@@ -29,7 +29,7 @@ def test_batch_grows_twofold_while_handlers_are_fast() -> None:
 @pytest.mark.parametrize(
     ("seconds", "size"), [(0.001, 50), (0.01, 10), (0.04, 2), (0.1, 1), (2.0, 1)]
 )
-def test_batch_takes_a_tenth_of_a_second(seconds: float, size: int) -> None:
+def test_batch_size_takes_a_tenth_of_a_second(seconds: float, size: int) -> None:
     batch = adaptive()
     for _ in range(10):
         batch.record(batch.value, batch.value * seconds)
@@ -44,7 +44,7 @@ def test_batch_shrinks_at_once_when_a_handler_is_slow() -> None:
     assert batch.value == 1
 
 
-def test_batch_of_a_claim_that_was_given_back_stays() -> None:
+def test_batch_of_a_released_claim_stays() -> None:
     batch = adaptive()
     batch.record(0, 3.0)
     assert batch.value == 1
@@ -53,9 +53,7 @@ def test_batch_of_a_claim_that_was_given_back_stays() -> None:
 @pytest.mark.parametrize(
     ("fixed", "together", "size"), [(7, False, 7), (7, True, 7), (None, True, 10)]
 )
-def test_batch_stays_where_its_size_was_given_or_is_handled_together(
-    fixed: int | None, together: bool, size: int
-) -> None:
+def test_fixed_or_concurrent_batch_size_stays(fixed: int | None, together: bool, size: int) -> None:
     batch = BatchSize(fixed, is_together=together)
     batch.record(1, 9.0)
     batch.record(size, 0.0)
@@ -80,7 +78,7 @@ def test_slow_messages_spread_over_idle_threads(
 
 
 @pytest.mark.parametrize("transactional", [False, True])
-def test_messages_behind_a_slow_one_go_to_another_worker(
+def test_messages_behind_a_slow_one_are_released(
     make_queue: MakeQueue, transactional: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batching, "_TARGET_SECONDS", 60.0)
@@ -110,7 +108,7 @@ def test_messages_behind_a_slow_one_go_to_another_worker(
     assert first.stats.stale == second.stats.stale == 0
 
 
-def test_what_cannot_be_given_back_is_released_when_the_claim_ends(
+def test_failed_early_release_is_repeated_at_the_end(
     make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batching, "_TARGET_SECONDS", 60.0)

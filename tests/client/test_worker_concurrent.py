@@ -23,7 +23,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 
 @pytest.mark.slow("waits for time limits")
-def test_the_messages_of_a_claim_are_handled_together_in_one_loop(queue: WorkerQueue) -> None:
+def test_concurrent_messages_share_one_loop(queue: WorkerQueue) -> None:
     """No handler goes on before all of them have begun."""
     queue.fill(20)
     begun: list[int] = []
@@ -43,7 +43,7 @@ def test_the_messages_of_a_claim_are_handled_together_in_one_loop(queue: WorkerQ
     assert (stats.processed, len(threads)) == (20, 1)
 
 
-def test_each_message_has_the_outcome_that_its_own_handler_decides(queue: WorkerQueue) -> None:
+def test_concurrent_messages_have_their_own_outcomes(queue: WorkerQueue) -> None:
     queue.alter_queue(max_attempts=2)
     queue.fill(6)
     failed_before: set[int] = set()
@@ -69,7 +69,7 @@ def test_each_message_has_the_outcome_that_its_own_handler_decides(queue: Worker
     assert [dead.last_error for dead in queue.list_dead()] == ["no"]
 
 
-def test_what_is_done_is_handed_in_while_others_go_on(queue: WorkerQueue) -> None:
+def test_concurrent_outcomes_are_reported_early(queue: WorkerQueue) -> None:
     queue.fill(3)
     go = threading.Event()
 
@@ -85,7 +85,7 @@ def test_what_is_done_is_handed_in_while_others_go_on(queue: WorkerQueue) -> Non
         wait_until(lambda: queue.counts()[2] == 0, "the third is, too")
 
 
-def test_a_worker_that_is_stopped_lets_all_that_has_begun_finish(queue: WorkerQueue) -> None:
+def test_stop_lets_concurrent_handlers_finish(queue: WorkerQueue) -> None:
     queue.fill(5)
     begun, go = [], threading.Event()
 
@@ -101,7 +101,7 @@ def test_a_worker_that_is_stopped_lets_all_that_has_begun_finish(queue: WorkerQu
     assert started.stats.processed == 5
 
 
-def test_an_interrupt_costs_its_own_message_an_attempt_and_the_others_nothing(
+def test_interrupt_costs_only_its_message_an_attempt(
     queue: WorkerQueue,
 ) -> None:
     """The others were at work, and are given back."""
@@ -124,7 +124,7 @@ def test_an_interrupt_costs_its_own_message_an_attempt_and_the_others_nothing(
     assert [message.attempt for message in queue.peek(max_messages=9)] == [0, 0]
 
 
-def test_a_handler_that_is_not_asynchronous_handles_one_after_the_other(queue: WorkerQueue) -> None:
+def test_plain_handler_is_not_concurrent(queue: WorkerQueue) -> None:
     queue.fill(3)
     handled: list[int] = []
     stats = queue.drain(lambda message: handled.append(message.data))
@@ -132,6 +132,6 @@ def test_a_handler_that_is_not_asynchronous_handles_one_after_the_other(queue: W
 
 
 @pytest.mark.parametrize("option", [{"transactional": True}, {"per": "batch"}])
-def test_what_does_not_go_together_is_refused(option: dict[str, Any]) -> None:
+def test_concurrent_with_other_options_is_refused(option: dict[str, Any]) -> None:
     with pytest.raises(rowq.InvalidArgument, match="concurrent"):
         rowq.Worker("postgresql://host/db", "q", print, concurrent=True, **option)

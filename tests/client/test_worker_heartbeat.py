@@ -68,7 +68,7 @@ def is_held_up(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
 
 
 @pytest.mark.promise("P02", "P04")
-def test_a_handler_that_locks_its_own_claim_does_not_hang_its_worker(
+def test_handler_that_locks_its_claim_does_not_hang(
     queue: WorkerQueue, hold_own_claim: Hold, is_held_up: Callable[[], bool]
 ) -> None:
     queue.fill(2)
@@ -85,9 +85,7 @@ def test_a_handler_that_locks_its_own_claim_does_not_hang_its_worker(
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P03")
-def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
-    queue: WorkerQueue, hold_own_claim: Hold
-) -> None:
+def test_stuck_claims_delay_no_other_heartbeat(queue: WorkerQueue, hold_own_claim: Hold) -> None:
     ids = queue.fill(4)
     stuck = threading.Barrier(4)
     done = threading.Event()
@@ -120,7 +118,7 @@ def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
 
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P03")
-def test_a_heartbeat_that_waits_keeps_no_handler_waiting(
+def test_waiting_heartbeat_delays_no_handler(
     queue: WorkerQueue, connect: Connect, is_held_up: Callable[[], bool]
 ) -> None:
     queue.fill(2)
@@ -143,7 +141,7 @@ def test_a_heartbeat_that_waits_keeps_no_handler_waiting(
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P03")
-def test_a_worker_that_stops_keeps_its_lease_however_long_the_database_was_away(
+def test_stopping_worker_keeps_its_lease_after_an_outage(
     database_url: str, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(context, "_GRACE_SECONDS", 0.2)
@@ -172,7 +170,7 @@ def test_a_worker_that_stops_keeps_its_lease_however_long_the_database_was_away(
 
 
 @pytest.mark.requires("genuine")
-def test_a_brief_call_gives_up_when_another_holds_the_claim_and_may_be_tried_again(
+def test_brief_call_raises_transient_error_if_locked(
     database_url: str, queue: WorkerQueue, connect: Connect
 ) -> None:
     queue.fill(1)
@@ -212,7 +210,7 @@ class Refusing:
 
 
 @pytest.mark.parametrize("handed_in", [False, True])
-def test_a_claim_that_is_handed_in_while_it_is_extended_is_not_taken_for_lost(
+def test_claim_reported_during_extension_is_not_lost(
     handed_in: bool,
 ) -> None:
     noon = datetime.now().astimezone()

@@ -38,7 +38,7 @@ class Crowd:
 
 
 @pytest.mark.promise("P28")
-def test_workers_together_keep_to_max_leased_and_drain_the_queue(make_queue: MakeQueue) -> None:
+def test_workers_respect_max_leased(make_queue: MakeQueue) -> None:
     queue = make_queue(max_leased=3)
     queue.fill(200)
     crowd = Crowd()
@@ -51,7 +51,7 @@ def test_workers_together_keep_to_max_leased_and_drain_the_queue(make_queue: Mak
 
 
 @pytest.mark.promise("P29")
-def test_a_worker_delivers_as_fast_as_the_rate_limit_lets_it_and_no_faster(
+def test_worker_delivers_at_the_rate_limit(
     make_queue: MakeQueue,
 ) -> None:
     queue = make_queue(rate_limit=5, rate_seconds=0.5)
@@ -77,9 +77,7 @@ def full(make_queue: MakeQueue) -> WorkerQueue:
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P28")
-def test_at_a_full_queue_a_process_asks_twenty_times_a_second_at_most(
-    full: WorkerQueue, calls: Calls
-) -> None:
+def test_process_polls_a_full_queue_20_times_a_second(full: WorkerQueue, calls: Calls) -> None:
     with running(full.worker(print, threads=8, batch_size=10)):
         wait_until(lambda: len(calls.asking) >= 14, "the pauses are long")
         began_at, before = time.monotonic(), len(calls.asking)
@@ -90,9 +88,7 @@ def test_at_a_full_queue_a_process_asks_twenty_times_a_second_at_most(
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P28")
-def test_while_its_own_messages_fill_the_queue_a_process_asks_as_seldom(
-    make_queue: MakeQueue, calls: Calls
-) -> None:
+def test_process_polls_rarely_if_it_fills_the_queue(make_queue: MakeQueue, calls: Calls) -> None:
     queue = make_queue(max_leased=2, lease_seconds=600)
     queue.fill(50)
     go = threading.Event()
@@ -107,7 +103,7 @@ def test_while_its_own_messages_fill_the_queue_a_process_asks_as_seldom(
 
 
 @pytest.mark.promise("P28")
-def test_room_that_others_make_is_used_within_a_moment(full: WorkerQueue) -> None:
+def test_freed_capacity_is_used_at_once(full: WorkerQueue) -> None:
     seen = threading.Event()
     with running(full.worker(lambda _message: seen.set(), batch_size=10)):
         assert not seen.wait(0.5)

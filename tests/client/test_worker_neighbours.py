@@ -48,7 +48,7 @@ def last_error(queue: WorkerQueue, message_id: int) -> str:
 
 
 @pytest.mark.promise("P10")
-def test_an_error_of_the_database_that_a_handler_swallows_is_its_own_fault_only(
+def test_swallowed_database_error_fails_only_its_message(
     connection: Connection, queue: WorkerQueue, effects: Effects
 ) -> None:
     ids = fill(queue, 6)
@@ -75,7 +75,7 @@ def test_an_error_of_the_database_that_a_handler_swallows_is_its_own_fault_only(
 
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_message_whose_connection_is_lost_once_is_tried_retry_at_no_cost(
+def test_message_with_one_lost_connection_costs_no_attempt(
     server: Server, queue: WorkerQueue, effects: Effects, count: int
 ) -> None:
     fill(queue, count)
@@ -95,7 +95,7 @@ def test_a_message_whose_connection_is_lost_once_is_tried_retry_at_no_cost(
 
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("swallows", [False, True])
-def test_a_message_that_loses_its_connection_each_time_is_given_up_after_three_tries(
+def test_message_is_retried_after_three_lost_connections(
     server: Server, queue: WorkerQueue, effects: Effects, swallows: bool
 ) -> None:
     ids = fill(queue, 3)
@@ -119,7 +119,7 @@ def test_a_message_that_loses_its_connection_each_time_is_given_up_after_three_t
 @pytest.mark.promise("P02", "P08")
 @pytest.mark.parametrize("call", ["complete", "retry_later", "fail_now", "release", "extend_lease"])
 @pytest.mark.parametrize("alone", [False, True], ids=["several", "alone"])
-def test_a_handler_may_not_finish_or_extend_its_own_claim_in_the_workers_transaction(
+def test_handler_cannot_finish_or_extend_its_claim(
     queue: WorkerQueue, effects: Effects, call: str, alone: bool
 ) -> None:
     ids = fill(queue, 1 if alone else 3)
@@ -137,7 +137,7 @@ def test_a_handler_may_not_finish_or_extend_its_own_claim_in_the_workers_transac
 
 @pytest.mark.promise("P02", "P10")
 @pytest.mark.parametrize("raises", [False, True], ids=["returns", "raises"])
-def test_what_a_batch_handler_has_written_is_kept_unless_it_raises(
+def test_batch_writes_are_kept_unless_it_raises(
     queue: WorkerQueue, effects: Effects, raises: bool
 ) -> None:
     ids = fill(queue, 3)
@@ -155,9 +155,7 @@ def test_what_a_batch_handler_has_written_is_kept_unless_it_raises(
 
 
 @pytest.mark.promise("P01")
-def test_a_handler_may_use_every_other_routine_in_the_workers_transaction(
-    queue: WorkerQueue, effects: Effects
-) -> None:
+def test_handler_can_call_other_routines(queue: WorkerQueue, effects: Effects) -> None:
     ids = fill(queue, 2)
     other = f"{queue.name[:90]}_other"
     queue.client.create_queue(other, max_attempts=1)
@@ -196,7 +194,7 @@ def plain_sql_completes(own: Connection, queue_name: str, message: rowq.Message)
 
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P02", "P08")
-def test_a_handler_that_completes_its_own_message_in_plain_sql_fails_alone(
+def test_handler_completing_by_sql_fails_alone(
     queue: WorkerQueue, effects: Effects, server: Server
 ) -> None:
     if server.engine not in {"postgres", "mysql"}:

@@ -74,7 +74,7 @@ class Broken(rowq.Fail):
 @pytest.mark.parametrize(
     "odd", [Permanent(7), Unreadable(), Broken()], ids=lambda returned: type(returned).__name__
 )
-def test_a_subclass_of_fail_counts_whatever_its_init_does(
+def test_subclass_of_fail_counts_with_any_init(
     queue: WorkerQueue, odd: rowq.Fail, transactional: bool
 ) -> None:
     ids = queue.fill(3)
@@ -88,7 +88,7 @@ def test_a_subclass_of_fail_counts_whatever_its_init_does(
     assert states(queue, ids) == [None, "dead", None]
 
 
-def test_a_subclass_of_retry_counts_whatever_its_init_does(queue: WorkerQueue) -> None:
+def test_subclass_of_retry_counts_with_any_init(queue: WorkerQueue) -> None:
     queue.fill(2)
 
     def handler(message: rowq.Message) -> None:
@@ -105,7 +105,7 @@ def test_a_subclass_of_retry_counts_whatever_its_init_does(queue: WorkerQueue) -
     [asyncio.CancelledError, Cancelled, GeneratorExit, SystemExit],
     ids=lambda error: error.__name__,
 )
-def test_an_exception_that_is_none_costs_its_message_an_attempt_and_nothing_else(
+def test_base_exception_costs_only_its_message(
     queue: WorkerQueue, raised: type[BaseException], transactional: bool
 ) -> None:
     ids = queue.fill(3)
@@ -121,9 +121,7 @@ def test_an_exception_that_is_none_costs_its_message_an_attempt_and_nothing_else
 
 
 @each_mode
-def test_a_keyboard_interrupt_ends_the_worker_and_costs_one_message_an_attempt(
-    queue: WorkerQueue, transactional: bool
-) -> None:
+def test_keyboard_interrupt_ends_the_worker(queue: WorkerQueue, transactional: bool) -> None:
     ids = queue.fill(3)
     queue.alter_queue(backoff_base_seconds=900)
 
@@ -139,9 +137,7 @@ def test_a_keyboard_interrupt_ends_the_worker_and_costs_one_message_an_attempt(
 
 
 @each_mode
-def test_a_decision_that_is_returned_counts_as_if_it_were_raised(
-    queue: WorkerQueue, transactional: bool
-) -> None:
+def test_returned_decision_counts_as_raised(queue: WorkerQueue, transactional: bool) -> None:
     ids = queue.fill(3)
 
     def handler(message: rowq.Message, *_: Any) -> Any:
@@ -155,7 +151,7 @@ def test_a_decision_that_is_returned_counts_as_if_it_were_raised(
 
 @each_mode
 @pytest.mark.parametrize("per", ["message", "batch"])
-def test_message_with_an_unreadable_body_is_dead_and_costs_the_others_nothing(
+def test_unreadable_body_makes_only_its_message_dead(
     queue: WorkerQueue, transactional: bool, per: str
 ) -> None:
     queue.alter_queue(max_attempts=3, backoff_base_seconds=0)
@@ -175,7 +171,7 @@ def test_message_with_an_unreadable_body_is_dead_and_costs_the_others_nothing(
     assert found[ids[3]] == f"the body of message {ids[3]} cannot be read: it is nested too deeply"
 
 
-def test_any_other_result_completes_the_message_and_is_warned_of_once(
+def test_other_result_completes_with_one_warning(
     queue: WorkerQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue.fill(5)
@@ -199,7 +195,7 @@ async def asynchronous_generator() -> AsyncIterator[int]:
     [rowq.Fail, ValueError("x"), generator, asynchronous_generator],
     ids=["class", "exception", "generator", "asynchronous generator"],
 )
-def test_a_result_that_shows_a_mistake_completes_nothing(
+def test_mistaken_result_completes_nothing(
     queue: WorkerQueue, result: Any, transactional: bool
 ) -> None:
     ids = queue.fill(1)
@@ -229,7 +225,7 @@ ODD_BATCHES: dict[str, Callable[[list[int]], Any]] = {
 
 @each_mode
 @pytest.mark.parametrize("odd", ODD_BATCHES)
-def test_a_batch_whose_result_names_no_outcomes_is_retried_as_a_whole(
+def test_batch_with_invalid_result_is_retried(
     queue: WorkerQueue, odd: str, transactional: bool
 ) -> None:
     queue.fill(3)
@@ -245,7 +241,7 @@ def test_a_batch_whose_result_names_no_outcomes_is_retried_as_a_whole(
     assert all("the handler returned" in error for error in errors(queue).values())
 
 
-def test_a_batch_may_name_its_messages_with_none(queue: WorkerQueue) -> None:
+def test_batch_result_may_contain_none(queue: WorkerQueue) -> None:
     queue.fill(3)
 
     def handler(messages: list[rowq.Message]) -> Any:
@@ -259,9 +255,7 @@ def test_a_batch_may_name_its_messages_with_none(queue: WorkerQueue) -> None:
 
 @each_mode
 @pytest.mark.parametrize("per", ["message", "batch"])
-def test_an_asynchronous_handler_is_awaited_in_one_loop(
-    queue: WorkerQueue, per: Any, transactional: bool
-) -> None:
+def test_async_handler_runs_in_one_loop(queue: WorkerQueue, per: Any, transactional: bool) -> None:
     ids = queue.fill(4)
     loops: list[asyncio.AbstractEventLoop] = []
 
@@ -321,14 +315,14 @@ def in_a_task(calls: list[int]) -> Callable[[rowq.Message], Any]:
     ],
     ids=["partial", "object", "decorated", "lambda", "task"],
 )
-def test_every_form_of_an_asynchronous_handler_is_awaited(queue: WorkerQueue, form: Any) -> None:
+def test_every_form_of_async_handler_is_awaited(queue: WorkerQueue, form: Any) -> None:
     queue.fill(3)
     calls: list[int] = []
     assert queue.drain(form(calls)).processed == 3
     assert calls == [0, 1, 2]
 
 
-def test_what_an_asynchronous_handler_leaves_running_is_cancelled_at_the_end(
+def test_remaining_tasks_are_cancelled_at_the_end(
     queue: WorkerQueue,
 ) -> None:
     queue.fill(1)
@@ -350,7 +344,7 @@ def test_what_an_asynchronous_handler_leaves_running_is_cancelled_at_the_end(
     assert ends == ["cancelled"]
 
 
-def test_a_handler_whose_own_task_is_cancelled_costs_one_message(queue: WorkerQueue) -> None:
+def test_cancelled_task_costs_one_message(queue: WorkerQueue) -> None:
     queue.fill(3)
 
     async def handler(message: rowq.Message) -> None:
@@ -363,7 +357,7 @@ def test_a_handler_whose_own_task_is_cancelled_costs_one_message(queue: WorkerQu
     assert (stats.processed, stats.retried, stats.failed) == (2, 1, 1)
 
 
-def test_an_asynchronous_handler_that_exits_costs_one_message_and_not_its_loop(
+def test_system_exit_in_async_handler_keeps_its_loop(
     queue: WorkerQueue,
 ) -> None:
     queue.fill(3)
@@ -392,12 +386,12 @@ class Generating:
     [generator, asynchronous_generator, Generating(), functools.partial(generator), 5, None],
     ids=["generator", "asynchronous generator", "object", "partial", "number", "none"],
 )
-def test_what_can_be_no_handler_is_refused_when_the_worker_is_made(handler: Any) -> None:
+def test_invalid_handler_is_refused(handler: Any) -> None:
     with pytest.raises(rowq.InvalidArgument, match="handler"):
         rowq.Worker("postgresql://host/db", "q", handler)
 
 
-def test_a_named_handler_that_is_a_generator_is_refused_when_it_is_found(
+def test_named_generator_is_refused(
     queue: WorkerQueue,
 ) -> None:
     queue.fill(1)
@@ -414,7 +408,7 @@ def test_a_named_handler_that_is_a_generator_is_refused_when_it_is_found(
     [rowq.Retry(5, "later"), rowq.Retry(), rowq.Fail("no"), rowq.Fail(), Permanent(7), Later(3)],
     ids=repr,
 )
-def test_a_decision_can_be_pickled(decision: rowq.Retry | rowq.Fail) -> None:
+def test_decision_can_be_pickled(decision: rowq.Retry | rowq.Fail) -> None:
     copy = pickle.loads(pickle.dumps(decision))  # noqa: S301 - our own bytes
     assert type(copy) is type(decision)
     assert (vars(copy), str(copy)) == (vars(decision), str(decision))

@@ -68,12 +68,12 @@ def idle(shared: Polling, count: int) -> Iterator[Idle]:
     assert not any(thread.is_alive() for thread in threads.threads)
 
 
-def test_the_end_wakes_every_thread_from_the_longest_pause() -> None:
+def test_end_wakes_every_thread() -> None:
     with idle(Polling(HOUR, HOUR), 20) as threads:
         assert threads.asked == []
 
 
-def test_a_thread_that_found_something_wakes_the_next_and_so_on_through_all() -> None:
+def test_thread_that_finds_messages_wakes_the_next() -> None:
     shared = Polling(HOUR, HOUR)
     with idle(shared, 5) as threads:
         shared.hurry()
@@ -83,7 +83,7 @@ def test_a_thread_that_found_something_wakes_the_next_and_so_on_through_all() ->
         assert sorted(threads.asked) == list(range(5))
 
 
-def test_no_thread_polls_while_another_does() -> None:
+def test_one_thread_polls_at_a_time() -> None:
     shared = Polling(0.001, 0.001)
     with idle(shared, 10) as threads:
         wait_until(lambda: len(threads.asked) == 1, "one asks")
@@ -91,7 +91,7 @@ def test_no_thread_polls_while_another_does() -> None:
         assert len(threads.asked) == 1
 
 
-def test_a_hint_that_comes_while_a_thread_polls_makes_it_poll_retry_at_once() -> None:
+def test_notification_during_a_poll_repeats_it() -> None:
     shared = Polling(HOUR, HOUR)
     turn = PollingTurn(shared)
     answers: list[bool] = []
@@ -109,7 +109,7 @@ def test_a_hint_that_comes_while_a_thread_polls_makes_it_poll_retry_at_once() ->
     assert answers == [True, True]
 
 
-def test_a_hint_that_comes_while_no_thread_is_idle_is_for_the_next_that_is() -> None:
+def test_notification_is_kept_for_the_next_idle_thread() -> None:
     shared = Polling(HOUR, HOUR)
     shared.hurry()
     turn = PollingTurn(shared)
@@ -119,14 +119,14 @@ def test_a_hint_that_comes_while_no_thread_is_idle_is_for_the_next_that_is() -> 
     assert not thread.is_alive()
 
 
-def test_a_thread_whose_poll_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_poll_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
     with idle(Polling(0.001, 0.001), 3) as threads:
         wait_until(lambda: len(threads.asked) == 3, "each asks while those before hang")
         assert sorted(threads.asked) == [0, 1, 2]
 
 
-def test_what_a_worker_is_told_of_needs_no_look_from_when_it_was_told() -> None:
+def test_listening_process_knows_when_all_is_polled() -> None:
     shared = Polling(HOUR, HOUR)
     before = time.monotonic()
     assert not shared.has_polled_all_since(before)
@@ -143,9 +143,7 @@ def test_what_a_worker_is_told_of_needs_no_look_from_when_it_was_told() -> None:
 
 
 @pytest.mark.parametrize(("is_told", "is_doubted"), [(True, True), (False, False)])
-def test_a_message_that_only_a_pause_has_led_to_is_doubtful_where_it_should_be_told_of(
-    is_told: bool, is_doubted: bool
-) -> None:
+def test_message_without_notification_raises_doubt(is_told: bool, is_doubted: bool) -> None:
     shared = Polling(0.001, 0.001)
     if is_told:
         shared.begin_listening(0.001)
@@ -162,7 +160,7 @@ def test_a_message_that_only_a_pause_has_led_to_is_doubtful_where_it_should_be_t
     assert shared.is_doubted is is_doubted
 
 
-def test_who_comes_too_late_again_and_again_lets_the_others_go_first() -> None:
+def test_fruitless_notifications_grow_the_delay() -> None:
     notification_delay = NotificationDelay()
     lengths = []
     for found in (False, True, False, False, False, False, False, False, False):
@@ -217,7 +215,7 @@ def working(worker: rowq.Worker) -> Iterator[Polling]:
         yield shared
 
 
-def test_twenty_idle_threads_ask_as_seldom_as_one(queue: WorkerQueue, calls: Calls) -> None:
+def test_twenty_idle_threads_poll_as_rarely_as_one(queue: WorkerQueue, calls: Calls) -> None:
     assert queue.peek() == []
     with working(queue.worker(print, threads=20, listen=False)):
         # The threads ask twenty times when they start, and then after pauses that grow to 0.05 s
@@ -231,9 +229,7 @@ def test_twenty_idle_threads_ask_as_seldom_as_one(queue: WorkerQueue, calls: Cal
     assert len(set(asking)) == 1
 
 
-def test_a_message_that_comes_to_an_idle_worker_is_begun_within_the_longest_pause(
-    queue: WorkerQueue, calls: Calls
-) -> None:
+def test_idle_worker_starts_within_the_longest_pause(queue: WorkerQueue, calls: Calls) -> None:
     begun = threading.Event()
     worker = queue.worker(lambda _message: begun.set(), threads=5, idle_max_seconds=0.25)
     with working(worker):
@@ -248,7 +244,7 @@ def test_a_message_that_comes_to_an_idle_worker_is_begun_within_the_longest_paus
 
 
 @pytest.mark.parametrize("batch_size", [1, 10])
-def test_a_burst_is_worked_on_by_every_thread(queue: WorkerQueue, batch_size: int) -> None:
+def test_burst_is_handled_by_every_thread(queue: WorkerQueue, batch_size: int) -> None:
     together = threading.Barrier(5)
     calls = itertools.count()
     seen: list[int] = []
@@ -272,9 +268,7 @@ def test_a_burst_is_worked_on_by_every_thread(queue: WorkerQueue, batch_size: in
     assert sorted(seen) == list(range(100))
 
 
-def test_a_thread_that_cannot_connect_again_leaves_the_polling_to_another(
-    queue: WorkerQueue, calls: Calls
-) -> None:
+def test_reconnecting_thread_passes_the_polling_on(queue: WorkerQueue, calls: Calls) -> None:
     broken: list[threading.Thread] = []
     seen: list[threading.Thread] = []
 
@@ -298,7 +292,7 @@ def test_a_thread_that_cannot_connect_again_leaves_the_polling_to_another(
     assert seen[0] not in broken
 
 
-def test_a_thread_whose_call_hangs_leaves_the_polling_to_another(
+def test_hanging_thread_passes_the_polling_on(
     queue: WorkerQueue, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
@@ -321,7 +315,7 @@ def test_a_thread_whose_call_hangs_leaves_the_polling_to_another(
     assert seen[0] not in hanging
 
 
-def test_a_thread_that_raises_ends_the_worker_and_every_idle_thread(queue: WorkerQueue) -> None:
+def test_failing_thread_ends_the_worker(queue: WorkerQueue) -> None:
     dropped = threading.Event()
 
     def on_progress(_stats: rowq.WorkerStats) -> None:
@@ -341,13 +335,13 @@ def test_a_thread_that_raises_ends_the_worker_and_every_idle_thread(queue: Worke
         worker.run()
 
 
-def test_draining_by_many_threads_ends_for_all_of_them_at_once(queue: WorkerQueue) -> None:
+def test_drain_ends_for_all_threads(queue: WorkerQueue) -> None:
     queue.fill(100)
     worker = queue.worker(lambda _message: None, threads=20, batch_size=3, drain=True)
     assert worker.run().processed == 100
 
 
-def test_a_queue_that_is_resumed_is_worked_on_again(queue: WorkerQueue) -> None:
+def test_resumed_queue_is_handled(queue: WorkerQueue) -> None:
     queue.pause_queue()
     queue.enqueue(1)
     worker = queue.worker(lambda _message: None, threads=3)
@@ -358,7 +352,7 @@ def test_a_queue_that_is_resumed_is_worked_on_again(queue: WorkerQueue) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql:", "mariadb:", "mysql:", "sqlserver:", "oracle:"])
-def test_an_idle_process_that_polls_looks_ten_to_twenty_times_a_second(url: str) -> None:
+def test_idle_process_polls_10_to_20_times_a_second(url: str) -> None:
     worker = rowq.Worker(f"{url}//user@host/database", "orders", print, threads=50, listen=False)
     pauses = worker._context.polling._pauses
     pauses.next()
@@ -367,6 +361,6 @@ def test_an_idle_process_that_polls_looks_ten_to_twenty_times_a_second(url: str)
     assert max(drawn) <= 0.1
 
 
-def test_only_postgres_lets_a_worker_listen() -> None:
+def test_listen_requires_postgres() -> None:
     with pytest.raises(rowq.InvalidArgument, match="listen requires PostgreSQL"):
         rowq.Worker("mariadb://user@host", "orders", print, listen=True)

@@ -85,7 +85,7 @@ def stats_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
-def test_the_first_signal_finishes_the_message_releases_the_rest_and_exits_with_0(
+def test_first_signal_finishes_and_releases(
     queue: WorkerQueue, start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
     ids = queue.fill(5)
@@ -100,9 +100,7 @@ def test_the_first_signal_finishes_the_message_releases_the_rest_and_exits_with_
 
 
 @pytest.mark.promise("P02", "P09")
-def test_the_second_signal_stops_at_once_and_nothing_is_lost(
-    queue: WorkerQueue, start: Start, tmp_path: Path
-) -> None:
+def test_second_signal_stops_at_once(queue: WorkerQueue, start: Start, tmp_path: Path) -> None:
     ids = queue.fill(3)
     worker = start("note_then_wait")
     wait_until(lambda: bool(all_handled(tmp_path)), "a message is being handled", 20)
@@ -116,9 +114,7 @@ def test_the_second_signal_stops_at_once_and_nothing_is_lost(
 
 @pytest.mark.chaos
 @pytest.mark.promise("P02", "P09")
-def test_a_worker_killed_in_the_middle_loses_nothing(
-    queue: WorkerQueue, start: Start, tmp_path: Path
-) -> None:
+def test_killed_worker_loses_nothing(queue: WorkerQueue, start: Start, tmp_path: Path) -> None:
     ids = queue.fill(30)
     killed = start("die_once", batch_size=10)
     assert killed.wait(30) == -signal.SIGKILL
@@ -128,7 +124,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
 
 
 @pytest.mark.promise("P02")
-def test_process_of_a_handler_that_hangs_is_replaced(
+def test_process_of_a_hanging_handler_is_replaced(
     queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
     ids = queue.fill(3)
@@ -142,9 +138,7 @@ def test_process_of_a_handler_that_hangs_is_replaced(
 
 
 @pytest.mark.chaos
-def test_a_dead_child_is_restarted_and_the_rest_goes_on(
-    queue: WorkerQueue, start: Start, tmp_path: Path
-) -> None:
+def test_dead_child_is_restarted(queue: WorkerQueue, start: Start, tmp_path: Path) -> None:
     ids = queue.fill(50)
     stats = stats_of(start("die_once", processes=2, drain=True, batch_size=5))
     assert stats["processed"] == 50
@@ -153,7 +147,7 @@ def test_a_dead_child_is_restarted_and_the_rest_goes_on(
 
 
 @pytest.mark.promise("P08")
-def test_a_handler_in_a_child_learns_in_a_stalled_network_that_its_lease_is_over(
+def test_child_handler_sees_lost_lease_in_a_stalled_network(
     database_url: str, queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
     queue.fill(1)
@@ -170,7 +164,7 @@ def test_a_handler_in_a_child_learns_in_a_stalled_network_that_its_lease_is_over
 
 
 @pytest.mark.chaos
-def test_a_parent_whose_children_keep_dying_gives_up(queue: WorkerQueue, start: Start) -> None:
+def test_parent_fails_if_children_keep_dying(queue: WorkerQueue, start: Start) -> None:
     queue.alter_queue(max_attempts=100)
     queue.fill(50)
     worker = start("die", processes=1, batch_size=1)
@@ -179,9 +173,7 @@ def test_a_parent_whose_children_keep_dying_gives_up(queue: WorkerQueue, start: 
     assert "ended 5 times in a row" in errors
 
 
-def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
-    queue: WorkerQueue, start: Start
-) -> None:
+def test_child_that_cannot_work_ends_the_parent(queue: WorkerQueue, start: Start) -> None:
     assert queue.client.version()
     worker = start("no_such_handler", processes=2)
     _, errors = worker.communicate(timeout=30)
@@ -189,9 +181,7 @@ def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
     assert "failed: cannot find handler" in errors
 
 
-def test_the_parent_says_what_has_killed_a_child_and_the_child_says_where(
-    queue: WorkerQueue, start: Start
-) -> None:
+def test_parent_logs_the_error_of_a_child(queue: WorkerQueue, start: Start) -> None:
     queue.fill(1)
     worker = start("interrupt", processes=2)
     _, errors = worker.communicate(timeout=40)
@@ -202,7 +192,7 @@ def test_the_parent_says_what_has_killed_a_child_and_the_child_says_where(
     assert left(queue) == (1, 0, 0)
 
 
-def test_a_child_logs_as_its_parent_does(queue: WorkerQueue, start: Start, tmp_path: Path) -> None:
+def test_child_uses_the_parents_logging(queue: WorkerQueue, start: Start, tmp_path: Path) -> None:
     queue.fill(2)
     worker = start("fail_once", processes=1, drain=True)
     output, errors = worker.communicate(timeout=40)
@@ -214,7 +204,7 @@ def test_a_child_logs_as_its_parent_does(queue: WorkerQueue, start: Start, tmp_p
 
 
 @pytest.mark.promise("P02")
-def test_a_child_that_dies_while_the_database_is_away_comes_back_with_it(
+def test_child_restarts_after_an_outage(
     database_url: str, queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
     ids = queue.fill(20)
@@ -234,7 +224,7 @@ def test_a_child_that_dies_while_the_database_is_away_comes_back_with_it(
     assert left(queue) == (0, 0, 0)
 
 
-def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_restart_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     context = multiprocessing.get_context("spawn")
     settings = rowq.Worker("postgresql://host/db", "q", print, processes=1)._settings
     child = WorkerProcess(context, settings)
@@ -253,7 +243,7 @@ def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch: pytest.Mo
     assert not child.done
 
 
-def test_a_child_is_asked_to_stop_once() -> None:
+def test_child_gets_one_stop_request() -> None:
     context = multiprocessing.get_context("spawn")
     settings = rowq.Worker("postgresql://host/db", "q", print, processes=1)._settings
     child = WorkerProcess(context, settings)
@@ -265,7 +255,7 @@ def test_a_child_is_asked_to_stop_once() -> None:
     assert not theirs.poll()
 
 
-def test_a_process_that_a_handler_forks_ends_by_its_first_signal(
+def test_forked_process_ends_by_its_first_signal(
     queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
     queue.alter_queue(lease_seconds=60)
@@ -275,7 +265,7 @@ def test_a_process_that_a_handler_forks_ends_by_its_first_signal(
 
 
 @pytest.mark.parametrize("to", ["parent", "group"])
-def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
+def test_signal_stops_every_child_gracefully(
     queue: WorkerQueue, start: Start, tmp_path: Path, to: str
 ) -> None:
     queue.alter_queue(lease_seconds=60)
@@ -295,7 +285,7 @@ def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
 
 
 @pytest.mark.chaos
-def test_children_of_a_killed_parent_finish_their_message_and_end(
+def test_children_of_a_killed_parent_finish_and_end(
     queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
     queue.alter_queue(lease_seconds=60)

@@ -52,7 +52,7 @@ def reported(queue: WorkerQueue) -> list[rowq.WorkerReport]:
     return found
 
 
-def test_an_idle_worker_is_listed_until_its_end(queue: WorkerQueue) -> None:
+def test_idle_worker_is_listed_until_its_end(queue: WorkerQueue) -> None:
     with running(queue.worker(print, threads=3)):
         wait_until(lambda: len(reported(queue)) == 1, "it is listed")
         (row,) = reported(queue)
@@ -63,9 +63,7 @@ def test_an_idle_worker_is_listed_until_its_end(queue: WorkerQueue) -> None:
     assert reported(queue) == []
 
 
-def test_an_idle_worker_reports_no_more_than_once_in_some_seconds(
-    queue: WorkerQueue, asked: list[str]
-) -> None:
+def test_idle_worker_reports_rarely(queue: WorkerQueue, asked: list[str]) -> None:
     with running(queue.worker(print)) as worker:
         wait_until(lambda: bool(asked), "it reports")
         polling = worker._context.polling
@@ -78,7 +76,7 @@ def test_an_idle_worker_reports_no_more_than_once_in_some_seconds(
 
 
 @pytest.mark.usefixtures("often")
-def test_a_worker_reports_what_it_has_done(queue: WorkerQueue) -> None:
+def test_worker_reports_its_counts(queue: WorkerQueue) -> None:
     def handler(message: rowq.Message) -> rowq.Fail | None:
         if message.data == 0:
             raise ValueError("another attempt")
@@ -95,7 +93,7 @@ def test_a_worker_reports_what_it_has_done(queue: WorkerQueue) -> None:
         wait_until(lambda: reported(queue)[0].completed_per_second == 0, "it is idle")
 
 
-def test_an_asynchronous_worker_reports_all_the_handlers_that_it_runs(queue: WorkerQueue) -> None:
+def test_async_worker_reports_parallel_handlers(queue: WorkerQueue) -> None:
     async def handler(_: rowq.Message) -> None: ...
 
     options: dict[str, Any] = {"concurrent": True, "threads": 2, "batch_size": 5}
@@ -105,7 +103,7 @@ def test_an_asynchronous_worker_reports_all_the_handlers_that_it_runs(queue: Wor
 
 
 @pytest.mark.slow("waits for time limits")
-def test_each_process_reports_for_itself(queue: WorkerQueue) -> None:
+def test_each_process_reports(queue: WorkerQueue) -> None:
     with running(queue.worker("tests.client.handlers:nothing", processes=2, worker_name="w")):
         wait_until(lambda: len(reported(queue)) == 2, "both are listed", 60)
         rows = reported(queue)
@@ -115,7 +113,7 @@ def test_each_process_reports_for_itself(queue: WorkerQueue) -> None:
 
 
 @pytest.mark.usefixtures("often")
-def test_a_worker_of_a_striped_queue_reports_to_each_part_what_it_did_there(
+def test_striped_worker_reports_per_stripe(
     connection: Connection, database_url: str, queue_name: str
 ) -> None:
     striped = rowq.Striped(queue_name, 3, rowq.Queue(connection))
@@ -132,7 +130,7 @@ def test_a_worker_of_a_striped_queue_reports_to_each_part_what_it_did_there(
     assert completed() == [[], [], []]
 
 
-def test_a_worker_that_gives_up_stays_listed_with_its_last_report(queue: WorkerQueue) -> None:
+def test_failed_worker_stays_listed(queue: WorkerQueue) -> None:
     handled: list[int] = []
     worker = queue.worker(lambda message: handled.append(message.message_id))
 
@@ -157,7 +155,7 @@ def _no_text(_: Any) -> None:
 
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("break_down", [_no_such_routine, _no_text])
-def test_a_report_that_fails_is_told_of_once_and_ends_no_worker(
+def test_failed_report_is_logged_once(
     queue: WorkerQueue,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -186,7 +184,7 @@ def test_a_report_that_fails_is_told_of_once_and_ends_no_worker(
     assert "\n" not in told[0]
 
 
-def test_a_report_into_an_outage_is_made_again(
+def test_report_during_an_outage_is_repeated(
     queue: WorkerQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     context = queue.worker(print)._context

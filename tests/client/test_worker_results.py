@@ -29,7 +29,7 @@ def results(queue: WorkerQueue, ids: list[int]) -> list[object]:
 @each_mode
 @pytest.mark.parametrize("batch_size", [1, 4])
 @pytest.mark.promise("P32")
-def test_a_result_is_kept_with_the_completion(
+def test_result_is_stored_with_the_completion(
     queue: WorkerQueue, transactional: bool, batch_size: int
 ) -> None:
     ids = queue.fill(9)
@@ -44,7 +44,7 @@ def test_a_result_is_kept_with_the_completion(
 
 
 @pytest.mark.promise("P32")
-def test_a_handler_of_a_batch_keeps_a_result_for_each(queue: WorkerQueue) -> None:
+def test_batch_handler_sets_a_result_per_message(queue: WorkerQueue) -> None:
     ids = queue.fill(5)
 
     def handle(messages: Sequence[rowq.worker.HeldMessage]) -> None:
@@ -57,7 +57,7 @@ def test_a_handler_of_a_batch_keeps_a_result_for_each(queue: WorkerQueue) -> Non
 
 @each_mode
 @pytest.mark.promise("P32")
-def test_only_the_attempt_that_completes_has_a_result(
+def test_only_the_completing_attempt_sets_the_result(
     queue: WorkerQueue, transactional: bool
 ) -> None:
     (message_id,) = queue.fill(1)
@@ -73,7 +73,7 @@ def test_only_the_attempt_that_completes_has_a_result(
 
 
 @each_mode
-def test_where_the_queue_keeps_none_the_message_is_completed_and_the_log_says_so(
+def test_result_is_logged_if_the_queue_keeps_none(
     queue: WorkerQueue, transactional: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue.alter_queue(result_seconds=0)
@@ -88,7 +88,7 @@ def test_where_the_queue_keeps_none_the_message_is_completed_and_the_log_says_so
     assert "result_seconds" in caplog.text
 
 
-def test_a_result_that_is_too_long_is_lost_alone(
+def test_too_long_result_is_dropped_alone(
     queue: WorkerQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     ids = queue.fill(5)
@@ -104,7 +104,7 @@ def test_a_result_that_is_too_long_is_lost_alone(
     assert f"the result of message {ids[2]} is lost" in caplog.text
 
 
-def test_what_is_no_json_value_is_refused_in_the_handler(queue: WorkerQueue) -> None:
+def test_result_that_is_not_json_is_refused(queue: WorkerQueue) -> None:
     (message_id,) = queue.fill(1)
 
     def handle(message: rowq.worker.HeldMessage) -> None:
@@ -115,7 +115,7 @@ def test_what_is_no_json_value_is_refused_in_the_handler(queue: WorkerQueue) -> 
     assert "JSON" in str(queue.get_result(message_id).last_error)
 
 
-def test_progress_goes_along_with_the_heartbeat(make_queue: MakeQueue) -> None:
+def test_progress_is_sent_by_the_heartbeat(make_queue: MakeQueue) -> None:
     queue = make_queue(lease_seconds=3, max_attempts=1)
     (message_id,) = queue.fill(1)
     seen: list[str | None] = []

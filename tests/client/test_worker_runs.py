@@ -34,7 +34,7 @@ def threads_of_workers() -> list[str]:
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.parametrize("processes", [0, 1])
-def test_a_second_run_works_as_the_first_one_did(queue: WorkerQueue, processes: int) -> None:
+def test_second_run_works(queue: WorkerQueue, processes: int) -> None:
     worker = queue.worker("tests.client.handlers:nothing", drain=True, processes=processes)
     for count in (2, 3):
         queue.fill(count)
@@ -42,7 +42,7 @@ def test_a_second_run_works_as_the_first_one_did(queue: WorkerQueue, processes: 
         assert worker.stats.processed == count
 
 
-def test_a_second_run_is_stopped_as_the_first_one_was(queue: WorkerQueue) -> None:
+def test_second_run_can_be_stopped(queue: WorkerQueue) -> None:
     worker = queue.worker(lambda _message: None)
     for _ in range(2):
         queue.fill(1)
@@ -52,7 +52,7 @@ def test_a_second_run_is_stopped_as_the_first_one_was(queue: WorkerQueue) -> Non
 
 
 @pytest.mark.parametrize("runs", [0, 1])
-def test_a_stop_before_a_run_ends_that_run_and_no_other(queue: WorkerQueue, runs: int) -> None:
+def test_stop_before_a_run_ends_only_that_run(queue: WorkerQueue, runs: int) -> None:
     worker = queue.worker(lambda _message: None, drain=True)
     for _ in range(runs):
         worker.run()
@@ -62,7 +62,7 @@ def test_a_stop_before_a_run_ends_that_run_and_no_other(queue: WorkerQueue, runs
     assert worker.run().processed == 1
 
 
-def test_a_stop_after_a_run_that_has_failed_ends_no_later_one(queue: WorkerQueue) -> None:
+def test_stop_after_a_failed_run_ends_no_later_run(queue: WorkerQueue) -> None:
     worker = queue.worker(lambda _message: None, drain=True)
     queue.drop_queue(force=True)
     for _ in range(2):
@@ -77,7 +77,7 @@ def test_a_stop_after_a_run_that_has_failed_ends_no_later_one(queue: WorkerQueue
     assert worker.run().processed == 0
 
 
-def test_a_run_after_one_that_has_failed_is_stopped_as_any_other(queue: WorkerQueue) -> None:
+def test_run_after_a_failed_run_can_be_stopped(queue: WorkerQueue) -> None:
     worker = queue.worker(lambda _message: None)
     queue.drop_queue(force=True)
     with pytest.raises(rowq.WorkerFailed, match="RQ701"):
@@ -88,7 +88,7 @@ def test_a_run_after_one_that_has_failed_is_stopped_as_any_other(queue: WorkerQu
         wait_until(lambda: worker.stats.processed == 1, "it works")
 
 
-def test_a_second_run_at_the_same_time_is_refused(queue: WorkerQueue) -> None:
+def test_parallel_run_is_refused(queue: WorkerQueue) -> None:
     queue.fill(1)
     worker = queue.worker(lambda _message: None)
     with running(worker):
@@ -103,7 +103,7 @@ def test_a_second_run_at_the_same_time_is_refused(queue: WorkerQueue) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
-def test_a_run_that_cannot_start_its_threads_leaves_none_behind(
+def test_run_without_threads_leaves_none_behind(
     queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     ids = queue.fill(10)
@@ -137,7 +137,7 @@ class Fault(BaseException):
     [(False, LiveClaim, "is_held", 2), (True, TransactionalWork, "_report", 0)],
     ids=["plain", "transactional"],
 )
-def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(
+def test_dying_thread_reports_and_releases(
     queue: WorkerQueue,
     monkeypatch: pytest.MonkeyPatch,
     transactional: bool,
@@ -191,7 +191,7 @@ def without_collector() -> Iterator[Count]:
 
 @each_mode
 @pytest.mark.parametrize("per", ["message", "batch"])
-def test_messages_are_gone_as_soon_as_they_are_handled(
+def test_handled_messages_are_freed(
     queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch, per: Any, transactional: bool
 ) -> None:
     # Stop the log here, because pytest keeps what is logged with its traceback and all that it
@@ -216,7 +216,7 @@ def test_messages_are_gone_as_soon_as_they_are_handled(
         assert alive(HeldMessage) == alive(LiveClaim) == 0
 
 
-def test_an_idle_worker_keeps_no_message(queue: WorkerQueue) -> None:
+def test_idle_worker_keeps_no_message(queue: WorkerQueue) -> None:
     queue.fill(3)
     worker = queue.worker(lambda _message: None)
     with without_collector() as alive, running(worker):
@@ -257,14 +257,14 @@ ARGUMENTS: dict[str, Any] = {"url": "postgresql://host/db", "queue_name": "q", "
     ],
     ids=lambda options: str(options)[:40],
 )
-def test_what_no_call_would_take_is_refused_when_the_worker_is_made(
+def test_out_of_range_worker_arguments_are_refused(
     options: dict[str, Any],
 ) -> None:
     with pytest.raises(rowq.InvalidArgument):
         rowq.Worker(**(ARGUMENTS | options))
 
 
-def test_what_every_call_takes_is_taken() -> None:
+def test_limits_of_worker_arguments_are_accepted() -> None:
     taken: list[dict[str, Any]] = [
         {"lease_seconds": 1, "batch_size": 1, "worker_name": ""},
         {"lease_seconds": 86400, "batch_size": 1000, "worker_name": "w" * 200},

@@ -42,9 +42,7 @@ def error_of(queue: WorkerQueue, message_id: int) -> str:
 
 
 @each_mode
-def test_plain_handler_is_ended_and_its_message_retried(
-    queue: WorkerQueue, transactional: bool
-) -> None:
+def test_timed_out_handler_is_ended_and_retried(queue: WorkerQueue, transactional: bool) -> None:
     ids = queue.fill(3)
 
     def handler(message: rowq.HeldMessage, *_: Any) -> None:
@@ -72,7 +70,7 @@ def interrupt_after(seconds: float) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_a_profiler_works_after_a_handler_was_ended(queue: WorkerQueue) -> None:
+def test_profiler_works_after_a_timeout(queue: WorkerQueue) -> None:
     """Under CPython 3.11 a call never returned once an exception had been taken back."""
     queue.fill(2)
     assert queue.drain(work_on).retried == 2
@@ -83,7 +81,7 @@ def test_a_profiler_works_after_a_handler_was_ended(queue: WorkerQueue) -> None:
     assert len(profile.getstats()) > 10
 
 
-def test_effects_of_a_transaction_that_took_too_long_are_undone(queue: WorkerQueue) -> None:
+def test_timed_out_transaction_is_rolled_back(queue: WorkerQueue) -> None:
     ids = queue.fill(2)
 
     def handler(message: rowq.HeldMessage, own: Any) -> None:
@@ -97,7 +95,7 @@ def test_effects_of_a_transaction_that_took_too_long_are_undone(queue: WorkerQue
     assert len(queue.list_delayed()) == 2
 
 
-def test_handler_may_decide_when_its_time_is_up(queue: WorkerQueue) -> None:
+def test_timed_out_handler_may_decide(queue: WorkerQueue) -> None:
     queue.fill(3)
 
     def handler(message: rowq.HeldMessage) -> Any:
@@ -111,7 +109,7 @@ def test_handler_may_decide_when_its_time_is_up(queue: WorkerQueue) -> None:
     assert (stats.processed, stats.failed, stats.retried) == (1, 1, 1)
 
 
-def test_exception_handler_does_not_hide_the_end(queue: WorkerQueue) -> None:
+def test_except_exception_does_not_hide_the_timeout(queue: WorkerQueue) -> None:
     queue.fill(1)
 
     def handler(_message: rowq.HeldMessage) -> None:
@@ -122,7 +120,7 @@ def test_exception_handler_does_not_hide_the_end(queue: WorkerQueue) -> None:
     assert queue.drain(handler).retried == 1
 
 
-def test_awaited_handler_is_cancelled(queue: WorkerQueue) -> None:
+def test_timed_out_task_is_cancelled(queue: WorkerQueue) -> None:
     ids = queue.fill(2)
     cancelled: list[int] = []
 
@@ -138,7 +136,7 @@ def test_awaited_handler_is_cancelled(queue: WorkerQueue) -> None:
     assert error_of(queue, ids[0]).endswith("HandlerTimedOut: the handler took longer than 0.5 s")
 
 
-def test_timeout_error_of_a_handler_is_its_own(queue: WorkerQueue) -> None:
+def test_timeout_error_of_a_handler_is_kept(queue: WorkerQueue) -> None:
     ids = queue.fill(1)
 
     async def handler(_message: rowq.HeldMessage) -> None:
@@ -149,7 +147,7 @@ def test_timeout_error_of_a_handler_is_its_own(queue: WorkerQueue) -> None:
     assert error_of(queue, ids[0]).endswith("TimeoutError")
 
 
-def test_each_of_concurrent_handlers_has_its_own_time(queue: WorkerQueue) -> None:
+def test_concurrent_handlers_have_their_own_timeout(queue: WorkerQueue) -> None:
     ids = queue.fill(5)
 
     async def handler(message: rowq.HeldMessage) -> None:
@@ -160,7 +158,7 @@ def test_each_of_concurrent_handlers_has_its_own_time(queue: WorkerQueue) -> Non
     assert "took longer than 0.5 s" in error_of(queue, ids[3])
 
 
-def test_batch_has_one_time_for_all_of_its_messages(queue: WorkerQueue) -> None:
+def test_batch_has_one_timeout(queue: WorkerQueue) -> None:
     queue.fill(3)
     assert queue.drain(work_on, per="batch").retried == 3
 
@@ -187,7 +185,7 @@ def hang(kind: str, go: threading.Event) -> Callable[..., Any]:
 
 @pytest.mark.usefixtures("hung_soon")
 @pytest.mark.parametrize("kind", ["plain", "blocks its loop"])
-def test_lease_of_a_handler_that_hangs_is_ended(queue: WorkerQueue, kind: str) -> None:
+def test_lease_of_a_hanging_handler_is_ended(queue: WorkerQueue, kind: str) -> None:
     ids = queue.fill(3)
     go = threading.Event()
     worker = queue.worker(hang(kind, go))
@@ -210,7 +208,7 @@ def test_lease_of_a_handler_that_hangs_is_ended(queue: WorkerQueue, kind: str) -
 
 
 @pytest.mark.usefixtures("hung_soon")
-def test_transaction_of_a_handler_that_hung_is_not_committed(queue: WorkerQueue) -> None:
+def test_transaction_of_a_hung_handler_is_not_committed(queue: WorkerQueue) -> None:
     (message_id,) = queue.fill(1)
     go = threading.Event()
 
@@ -231,7 +229,7 @@ def test_transaction_of_a_handler_that_hung_is_not_committed(queue: WorkerQueue)
 
 
 @pytest.mark.slow("waits for time limits")
-def test_exception_is_raised_nowhere_but_in_the_handler() -> None:
+def test_timeout_is_raised_only_in_the_handler() -> None:
     """The time of many calls is up just as they end."""
     noon = datetime.now().astimezone()
     worker = rowq.Worker("postgresql://host/db", "q", print, timeout_seconds=0.001)
@@ -263,6 +261,6 @@ def test_exception_is_raised_nowhere_but_in_the_handler() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), "1", True])
-def test_impossible_limit_is_refused(seconds: Any) -> None:
+def test_invalid_timeout_is_refused(seconds: Any) -> None:
     with pytest.raises(rowq.InvalidArgument, match="timeout_seconds must be greater than 0"):
         rowq.Worker("postgresql://host/db", "q", print, timeout_seconds=seconds)

@@ -38,7 +38,7 @@ def effects(connection: Connection, queue_name: str) -> list[int]:
 
 
 @pytest.mark.parametrize("per", ["message", "batch"])
-def test_effects_and_completion_are_committed_together(
+def test_writes_and_completion_commit_together(
     connection: Connection, queue: WorkerQueue, per: Any
 ) -> None:
     fill(queue, 25)
@@ -56,9 +56,7 @@ def test_effects_and_completion_are_committed_together(
 
 
 @pytest.mark.promise("P10")
-def test_a_handler_that_fails_loses_its_own_effects_only(
-    connection: Connection, queue: WorkerQueue
-) -> None:
+def test_failed_handler_loses_only_its_writes(connection: Connection, queue: WorkerQueue) -> None:
     queue.alter_queue(lease_seconds=60)
     fill(queue, 5)
 
@@ -75,9 +73,7 @@ def test_a_handler_that_fails_loses_its_own_effects_only(
 
 
 @pytest.mark.promise("P08")
-def test_the_effects_of_a_lost_claim_are_rolled_back(
-    connection: Connection, queue: WorkerQueue
-) -> None:
+def test_writes_of_a_lost_claim_are_rolled_back(connection: Connection, queue: WorkerQueue) -> None:
     ids = fill(queue, 3)
     taken: list[int] = []
 
@@ -93,7 +89,7 @@ def test_the_effects_of_a_lost_claim_are_rolled_back(
     assert effects(connection, queue.name) == [0, 1, 2]
 
 
-def test_a_message_that_breaks_its_transaction_spoils_no_other(
+def test_message_breaking_its_transaction_harms_no_other(
     server: Server, connection: Connection, queue: WorkerQueue
 ) -> None:
     """Number 2 kills the session that handles it, every time."""
@@ -115,7 +111,7 @@ def test_a_message_that_breaks_its_transaction_spoils_no_other(
 @pytest.mark.slow("kills a worker")
 @pytest.mark.chaos
 @pytest.mark.promise("P02", "P04")
-def test_a_worker_killed_inside_its_transaction_leaves_every_effect_exactly_once(
+def test_killed_transactional_worker_writes_exactly_once(
     database_url: str,
     connection: Connection,
     queue: WorkerQueue,
@@ -135,9 +131,7 @@ def test_a_worker_killed_inside_its_transaction_leaves_every_effect_exactly_once
     assert effects(connection, queue.name) == list(range(20))
 
 
-def test_stopping_commits_what_is_done_and_releases_the_rest(
-    connection: Connection, queue: WorkerQueue
-) -> None:
+def test_stop_commits_done_and_releases_rest(connection: Connection, queue: WorkerQueue) -> None:
     fill(queue, 5)
     workers: list[rowq.Worker] = []
 

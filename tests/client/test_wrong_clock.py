@@ -93,7 +93,7 @@ def worker(url: str, queue_name: str, clock: Clock) -> Iterator[subprocess.Popen
             process.kill()
 
 
-def test_the_clock_of_these_processes_is_another(run: Callable[..., str], clock: Clock) -> None:
+def test_processes_have_the_wrong_clock(run: Callable[..., str], clock: Clock) -> None:
     clock.set(-HOUR)
     code = "import time, datetime; print(time.time(), datetime.datetime.now().timestamp())"
     times = [float(word) for word in run(code).split()]
@@ -104,7 +104,7 @@ def test_the_clock_of_these_processes_is_another(run: Callable[..., str], clock:
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P03", "P04", "P08")
 @pytest.mark.parametrize("changes", [(-HOUR,), (HOUR, -HOUR)], ids=["behind", "set back"])
-def test_a_worker_keeps_its_lease_with_a_wrong_clock(
+def test_worker_keeps_its_lease_with_a_wrong_clock(
     database_url: str,
     queue: rowq.Queue,
     queue_name: str,
@@ -151,7 +151,7 @@ with rowq.connect(sys.argv[1]) as queue:
 
 
 @pytest.mark.promise("P11")
-def test_delays_and_leases_are_counted_by_the_servers_clock(
+def test_delays_and_leases_use_the_servers_clock(
     database_url: str, queue: rowq.Queue, queue_name: str, clock: Clock, run: Callable[..., str]
 ) -> None:
     clock.set(HOUR)

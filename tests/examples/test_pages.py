@@ -43,7 +43,7 @@ def directory(
 
 @pytest.mark.requires("psql")
 @pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_print_what_it_says(
+def test_page_commands_print_the_shown_output(
     page: str, server: Server, empty_database: str, directory: Path
 ) -> None:
     migrate(empty_database)

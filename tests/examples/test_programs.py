@@ -25,7 +25,7 @@ def orders(connection: Connection) -> Iterator[Connection]:
 
 @by_language
 @pytest.mark.promise("P01")
-def test_an_order_and_its_message_are_committed_and_rolled_back_together(
+def test_order_and_message_commit_together(
     programs: Programs, make_queue: MakeQueue, orders: Connection
 ) -> None:
     queue = make_queue()
@@ -47,7 +47,7 @@ def test_an_order_and_its_message_are_committed_and_rolled_back_together(
 
 @by_language
 @pytest.mark.promise("P02", "P03", "P04", "P09", "P10")
-def test_a_worker_beside_one_in_python_is_cut_off_killed_and_stopped_and_nothing_is_lost(
+def test_worker_beside_python_loses_nothing(
     programs: Programs,
     make_queue: MakeQueue,
     connection: Connection,

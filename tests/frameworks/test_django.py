@@ -40,9 +40,7 @@ def settings_of(server: Server, url: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow("makes a project")
-def test_a_project_installs_rowq_uses_it_and_removes_it(
-    server: Server, empty_database: str
-) -> None:
+def test_project_installs_uses_and_removes_rowq(server: Server, empty_database: str) -> None:
     """On MariaDB by PyMySQL in the place of mysqlclient, which is not built here."""
     database = settings_of(server, empty_database)
     done = subprocess.run(
@@ -69,13 +67,13 @@ def test_a_project_installs_rowq_uses_it_and_removes_it(
     }
 
 
-def test_there_is_a_migration_of_django_s_for_each_of_rowq_s() -> None:
+def test_django_has_a_migration_for_each_of_rowq() -> None:
     folder = ROOT / "python_client" / "rowq" / "contrib" / "django" / "migrations"
     numbers = sorted(int(path.name[:4]) for path in folder.glob("[0-9]*.py"))
     assert numbers == [one.number for one in release_for("postgres").migrations]
 
 
-def test_the_command_has_the_options_of_rowq_work() -> None:
+def test_command_has_the_options_of_rowq_work() -> None:
     command = typer.main.get_command(app)
     work: Any = command.commands["work"]  # type: ignore[attr-defined]
     parameters = [one for one in work.params if one.param_type_name == "option"]
@@ -106,7 +104,7 @@ class Given:
 Given.__module__ = "django.given"
 
 
-def test_a_url_keeps_what_settings_hold() -> None:
+def test_url_contains_the_settings() -> None:
     postgres = Given(
         "psycopg", dbname="shop", user="a@b", password="p/w?", host="/run", sslmode="require",
         cursor_factory=object(),

@@ -79,7 +79,7 @@ def sqlalchemy_url(url: str) -> str:
 
 
 @pytest.mark.parametrize("kind", POOLS)
-def test_a_request_s_message_is_there_before_its_response_and_not_after_an_error(
+def test_message_commits_before_response_unless_error(
     database_url: str, connection: Connection, made: str, kind: str
 ) -> None:
     make, application = POOLS[kind]
@@ -96,7 +96,7 @@ def test_a_request_s_message_is_there_before_its_response_and_not_after_an_error
         pool.close()
 
 
-def test_a_pool_that_the_lifespan_makes_is_found_by_each_request(
+def test_pool_of_the_lifespan_is_found(
     database_url: str, connection: Connection, made: str
 ) -> None:
     given = psycopg.conninfo.conninfo_to_dict(database_url)
@@ -118,7 +118,7 @@ def test_a_pool_that_the_lifespan_makes_is_found_by_each_request(
     assert ready(connection, made) == 2
 
 
-def test_what_lends_no_connections_is_refused(database_url: str, made: str) -> None:
+def test_unsupported_pool_is_refused(database_url: str, made: str) -> None:
     with pytest.raises(rowq.EngineUnknown, match=r"got builtins\.str"):
         rowq_queue(database_url)
 
@@ -133,7 +133,7 @@ def test_what_lends_no_connections_is_refused(database_url: str, made: str) -> N
         TestClient(app).post("/orders/1")
 
 
-def test_a_dependency_is_replaced_in_a_test(database_url: str) -> None:
+def test_dependency_can_be_overridden(database_url: str) -> None:
     memory = MemoryQueue()
     memory.create_queue("orders")
     dependency = rowq_queue(sqlalchemy.create_engine(sqlalchemy_url(database_url)))
@@ -143,7 +143,7 @@ def test_a_dependency_is_replaced_in_a_test(database_url: str) -> None:
     assert memory.peek("orders")[0].data == {"id": 1}
 
 
-def test_a_worker_lives_as_long_as_the_server(
+def test_worker_runs_while_the_server_runs(
     database_url: str, connection: Connection, made: str
 ) -> None:
     handled: list[Any] = []
@@ -158,7 +158,7 @@ def test_a_worker_lives_as_long_as_the_server(
     assert (handled, worker.stats.processed) == ([1], 1)
 
 
-def test_a_worker_that_gives_up_says_so_and_the_server_goes_on(
+def test_failed_worker_is_logged_and_server_continues(
     database_url: str, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = FastAPI(lifespan=worker_lifespan(rowq.Worker(database_url, queue_name, print)))
@@ -167,7 +167,7 @@ def test_a_worker_that_gives_up_says_so_and_the_server_goes_on(
     assert "worker failed: RQ701 queue_not_found" in caplog.text
 
 
-def test_a_worker_that_has_given_up_works_when_the_server_starts_again(
+def test_failed_worker_works_after_a_server_restart(
     database_url: str, connection: Connection, queue_name: str
 ) -> None:
     worker = rowq.Worker(database_url, queue_name, lambda _message: None, drain=True)
@@ -183,7 +183,7 @@ def test_a_worker_that_has_given_up_works_when_the_server_starts_again(
             wait_until(lambda: ready(connection, queue_name) == 0, "the message is handled")
 
 
-def test_a_server_that_ends_at_once_ends_its_workers(database_url: str, made: str) -> None:
+def test_server_that_ends_at_once_ends_its_workers(database_url: str, made: str) -> None:
     workers = [rowq.Worker(database_url, made, lambda _message: None) for _ in range(3)]
     for _ in range(5):
         with TestClient(FastAPI(lifespan=worker_lifespan(*workers))):

@@ -8,7 +8,7 @@ from tests.engines.mysql.accounts import open_account
 from tests.helpers.celery_accounts import check_consumer, check_producer
 
 
-def test_who_may_not_make_queues_uses_those_that_are_there(
+def test_account_without_create_uses_existing_queues(
     connection: Connection, database_url: str, queue_name: str
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)

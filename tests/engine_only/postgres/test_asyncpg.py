@@ -88,10 +88,10 @@ def test_asyncpg_methods_return_rows_of_python_types(
 def test_asyncpg_queue_does_what_a_psycopg_queue_does(queue: Any, made: str) -> None:
     """Run tests of rowq.Queue: bodies, headers, refused calls and their classes."""
     for test in (
-        test_queue.test_bodies_and_headers_come_out_as_they_went_in,
-        test_queue.test_headers_may_say_a_backslash_and_u0000,
-        test_queue.test_dequeue_wait_returns_what_dequeue_fast_does,
-        test_queue.test_refusals_are_raised_as_their_class_with_the_drivers_error_behind,
+        test_queue.test_bodies_and_headers_roundtrip,
+        test_queue.test_headers_may_contain_escaped_backslash_u0000,
+        test_queue.test_dequeue_wait_returns_messages_as_dequeue_fast,
+        test_queue.test_refusals_have_their_class_and_the_drivers_cause,
     ):
         name = f"{made} {test.__name__}"[:100]
         queue.create_queue(name)

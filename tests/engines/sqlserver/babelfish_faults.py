@@ -30,7 +30,7 @@ FAULTS = (
         (
             "contract/test_dequeue_wait.py::"
             "test_messages_come_as_rows_of_dequeue_fast_in_one_json_array",
-            "client/test_queue.py::test_dequeue_wait_returns_what_dequeue_fast_does",
+            "client/test_queue.py::test_dequeue_wait_returns_messages_as_dequeue_fast",
             "contract/test_headers.py::test_headers_at_the_limits_are_returned_by_every_routine",
             "contract/test_headers.py::"
             "test_numbers_at_the_limits_are_returned_by_every_routine[9999]",
@@ -74,9 +74,8 @@ FAULTS = (
     Fault(
         "no session recovery, which Microsoft's driver needs to reconnect",
         (
-            "client/test_connection_loss.py::"
-            "test_a_connection_that_died_while_idle_is_replaced_before_anything_is_sent",
-            "client/test_connection_loss.py::test_reconnecting_ends_after_the_given_time",
+            "client/test_connection_loss.py::test_dead_idle_connection_is_replaced_before_a_call",
+            "client/test_connection_loss.py::test_reconnect_ends_after_reconnect_seconds",
         ),
         always=False,
     ),
@@ -96,9 +95,9 @@ FAULTS = (
         (
             "contract/test_limits.py::test_no_more_than_rate_limit_begin_within_rate_seconds",
             "contract/test_enqueue.py::test_delayed_message_is_ready_after_its_delay",
-            "client/test_wrong_clock.py::test_a_worker_keeps_its_lease_with_a_wrong_clock",
-            "client/test_worker_polling.py::test_twenty_idle_threads_ask_as_seldom_as_one",
-            "client/test_worker_processes.py::test_a_parent_whose_children_keep_dying_gives_up",
+            "client/test_wrong_clock.py::test_worker_keeps_its_lease_with_a_wrong_clock",
+            "client/test_worker_polling.py::test_twenty_idle_threads_poll_as_rarely_as_one",
+            "client/test_worker_processes.py::test_parent_fails_if_children_keep_dying",
         ),
         always=False,
     ),

@@ -25,9 +25,7 @@ def attempts(queue: WorkerQueue) -> dict[int, int]:
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.parametrize("transactional", [False, True])
-def test_a_message_that_is_given_back_has_spent_no_attempt_and_the_others_are_done(
-    queue: WorkerQueue, transactional: bool
-) -> None:
+def test_released_message_spends_no_attempt(queue: WorkerQueue, transactional: bool) -> None:
     worker: rowq.Worker
 
     def handler(message: rowq.Message, *_: object) -> None:
@@ -42,7 +40,7 @@ def test_a_message_that_is_given_back_has_spent_no_attempt_and_the_others_are_do
     assert attempts(queue) == {1: 0}
 
 
-def test_a_handler_that_says_that_going_on_makes_no_sense_ends_the_worker_and_loses_nothing(
+def test_give_up_ends_the_worker_and_loses_nothing(
     queue: WorkerQueue,
 ) -> None:
     def handler(message: rowq.Message) -> None:
@@ -56,9 +54,7 @@ def test_a_handler_that_says_that_going_on_makes_no_sense_ends_the_worker_and_lo
     assert attempts(queue) == {1: 0, 2: 0}
 
 
-def test_a_worker_that_fails_inside_of_a_handler_costs_that_message_an_attempt_and_ends_no_other(
-    database_url: str, queue: WorkerQueue
-) -> None:
+def test_nested_worker_failure_costs_one_attempt(database_url: str, queue: WorkerQueue) -> None:
     def handler(message: rowq.Message) -> None:
         if message.data == 1:
             rowq.Worker(database_url, f"no {queue.name}"[:100], print).run()
@@ -69,7 +65,7 @@ def test_a_worker_that_fails_inside_of_a_handler_costs_that_message_an_attempt_a
     assert "WorkerFailed" in str(dead.last_error)
 
 
-def test_a_handler_can_wait_for_the_worker_to_be_stopped(queue: WorkerQueue) -> None:
+def test_handler_can_wait_for_the_stop(queue: WorkerQueue) -> None:
     told: list[bool] = []
     worker: rowq.Worker
 

@@ -9,7 +9,7 @@ from rowq.engines.calls import Readers, inputs_of, read_rows, readers_of, typed_
 INPUTS = (("queue_name", "text"), ("body", "text"))
 
 
-def test_an_argument_that_the_engine_lacks_is_refused_and_none_is_left_out() -> None:
+def test_missing_parameter_is_refused_unless_none() -> None:
     arguments = {"queue_name": "orders", "body": "x", "predecessor_ids": None}
     assert [value for _, _, value in typed_arguments("oracle", INPUTS, arguments)] == [
         "orders",
@@ -19,13 +19,13 @@ def test_an_argument_that_the_engine_lacks_is_refused_and_none_is_left_out() -> 
         list(typed_arguments("oracle", INPUTS, arguments | {"predecessor_ids": [1]}))
 
 
-def test_a_column_that_the_engine_lacks_is_none_at_its_place() -> None:
+def test_missing_column_is_none_at_its_position() -> None:
     assert read_rows([(1, 2)], Readers(((1, str),), (1, 3))) == [(1, None, "2", None)]
     assert read_rows([(1, 2)], Readers((), ())) == [(1, 2)]
 
 
 @pytest.mark.parametrize("engine", sorted(load_contract().types["text"]))
-def test_a_routine_that_the_engine_lacks_is_refused_by_its_name(engine: str) -> None:
+def test_missing_routine_is_refused_by_name(engine: str) -> None:
     for name, routine in load_contract().routines.items():
         if engine in (routine.engines or [engine]):
             assert inputs_of(engine, name) is not None
