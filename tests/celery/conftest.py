@@ -1,4 +1,4 @@
-"""A queue of rowq's with a client of Celery's, and workers of Celery's own as processes."""
+"""Fixtures: a rowq queue, a Celery client and Celery worker processes."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 60
 
 @dataclass
 class Shop:
-    """What a test sees of the application in shop.py: a client of it, its queue, and its workers.
+    """The application in shop.py: its client, queue and workers.
 
     rowq: the database's own view. directory: where tasks leave word, and wait for files.
     """
@@ -42,7 +42,7 @@ class Shop:
         return self.client.send_task(f"tests.celery.shop.{task}", args, **options)
 
     def result(self, sent: AsyncResult) -> Any:
-        """Wait for what a task returned, or raised."""
+        """Wait for a task; return or raise its result."""
         return sent.get(timeout=PATIENCE_SECONDS, interval=0.02)
 
     def work(self, *options: str, url: str | None = None) -> "subprocess.Popen[bytes]":
@@ -67,20 +67,20 @@ class Shop:
 
     @property
     def log(self) -> Path:
-        """What the workers have written."""
+        """The workers' log."""
         return self.directory / "worker.log"
 
     def done(self) -> list[str]:
-        """Return what tasks have said so far."""
+        """Return the lines written by tasks."""
         path = self.directory / "done"
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
     def wait_for(self, *words: str) -> None:
-        """Wait until tasks have said all of this."""
+        """Wait until tasks have written all these lines."""
         self.until(lambda: set(words) <= set(self.done()), f"{words} in {self.directory}")
 
     def until(self, condition: Any, what: str) -> None:
-        """Wait for something; a failure shows the workers' log."""
+        """Wait for a condition; a failure shows the workers' log."""
         try:
             wait_until(condition, what, PATIENCE_SECONDS)
         except AssertionError as error:
@@ -96,7 +96,7 @@ class Shop:
         return stats.ready, stats.delayed, stats.leased, stats.dead
 
     def claims(self) -> list[Claim]:
-        """Return who holds what."""
+        """Return the claims."""
         return self.rowq.list_claims(self.queue_name)
 
     def stop(self, worker: "subprocess.Popen[bytes]") -> int:
@@ -105,7 +105,7 @@ class Shop:
         return worker.wait(PATIENCE_SECONDS)
 
     def end(self) -> None:
-        """Kill what is left of the workers."""
+        """Kill the remaining workers."""
         for worker in self._workers:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(worker.pid, signal.SIGKILL)
@@ -114,7 +114,7 @@ class Shop:
 
 @pytest.fixture
 def shop(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Shop]:
-    """Return a shop with a queue whose leases are long, and which retries at once."""
+    """Return a shop whose queue has long leases and immediate retries."""
     (tmp_path / "results").mkdir()
     client = Celery(broker=f"rowq+{database_url}", backend=f"file://{tmp_path / 'results'}")
     client.conf.task_default_queue = queue_name

@@ -1,4 +1,4 @@
-"""An application of Celery's, as a worker of the tests loads it: celery -A tests.celery.shop.
+"""The Celery application of the tests: celery -A tests.celery.shop.
 
 A task that waits does so for a file in ROWQ_TEST_DIRECTORY, and each leaves a line in `done`.
 """
@@ -30,7 +30,7 @@ app.conf.update(
 
 
 def note(word: str) -> None:
-    """Add a line to the list of what was done; lines of a few bytes are written whole."""
+    """Append a line; short lines are written atomically."""
     with (DIRECTORY / "done").open("a", encoding="utf-8") as file:
         file.write(f"{word}\n")
 
@@ -61,7 +61,7 @@ def hold_early(word: str) -> None:
 
 
 def hold(word: str) -> None:
-    """Say that the task has begun, and wait until it may end."""
+    """Record the start of the task, and wait for the file that ends it."""
     note(f"{word} began")
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not (DIRECTORY / f"end {word}").exists():

@@ -1,4 +1,4 @@
-"""What the broker behind kombu's connection holds and gives back, without a database."""
+"""Leases of the broker, without a database."""
 
 import logging
 import time
@@ -14,7 +14,7 @@ DELIVERIES = [Delivery("orders", number, number) for number in range(1, 4)]
 
 
 class Calls:
-    """A queue object whose calls are noted, and raise what a test has said for their claims."""
+    """A queue object that records calls, and raises configured errors by claim."""
 
     def __init__(self, **errors: Exception) -> None:
         self.errors = {int(name.removeprefix("of_")): error for name, error in errors.items()}
@@ -32,7 +32,7 @@ class Calls:
 
 @pytest.fixture
 def broker() -> Broker:
-    """Return a broker that holds messages whose leases are to be extended, the last one first."""
+    """Return a broker with held messages whose leases are due, the last one first."""
     made = Broker("postgresql://nobody@127.0.0.1:1/none", Options())
     for number, delivery in enumerate(DELIVERIES):
         made._held[delivery] = _Lease(60, time.monotonic() - 30 - number)

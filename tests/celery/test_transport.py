@@ -1,4 +1,4 @@
-"""What kombu asks of its transport: rowq's calls, and what is not there is said."""
+"""The kombu transport: its calls, and unsupported features."""
 
 import importlib
 import os
@@ -32,7 +32,7 @@ def publish(connection: kombu.Connection, shop: Shop, *bodies: Any, **options: A
 
 
 def received(connection: kombu.Connection, shop: Shop) -> Any:
-    """Return the next message of the queue, None where none is ready."""
+    """Return the next message of the queue, or None."""
     return connection.default_channel.basic_get(shop.queue_name)
 
 

@@ -1,4 +1,4 @@
-"""A worker of Celery's whose broker is rowq."""
+"""Celery workers with rowq as their broker."""
 
 import signal
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow("Celery's own workers, killed and stopped")
 
 
 def test_tasks_run_retry_and_wait(shop: Shop) -> None:
-    """By prefork, whose children send retries, and whose parent acknowledges in another thread."""
+    """With prefork, children send retries, and the parent acknowledges in another thread."""
     late = shop.send("say", "much later", eta=datetime.now(UTC) + timedelta(hours=1))
     soon = shop.send("add", 3, 4, countdown=0.2)
     sums = [shop.send("add", number, number) for number in range(20)]
@@ -41,7 +41,7 @@ def test_tasks_run_retry_and_wait(shop: Shop) -> None:
 
 
 def test_leases_are_extended_and_stop_releases(shop: Shop) -> None:
-    """Celery holds two tasks back for their rate limit, while another one is at work."""
+    """Celery delays two tasks by their rate limit while another one runs."""
     shop.rowq.alter_queue(shop.queue_name, lease_seconds=10)
     worker = shop.work("-P", "threads", "-c", "2", "--prefetch-multiplier", "4")
     shop.send("hold_late", "at work")
@@ -62,7 +62,7 @@ def test_leases_are_extended_and_stop_releases(shop: Shop) -> None:
 
 
 def test_killed_worker_loses_no_late_ack_task(shop: Shop) -> None:
-    """One that is acknowledged early, which is Celery's default, is gone with its worker."""
+    """A task acknowledged early, Celery's default, is lost with its worker."""
     shop.rowq.alter_queue(shop.queue_name, lease_seconds=5)
     killed = shop.work("-P", "threads", "-c", "2")
     shop.send("hold_late", "late")

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the client."""
+"""Fixtures for the client's tests."""
 
 from tests.helpers.client_queue import made
 from tests.helpers.worker_queue import make_queue

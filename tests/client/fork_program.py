@@ -1,4 +1,4 @@
-"""Uses a queue of before a fork in parent and child: python -m tests.client.fork_program URL QUEUE.
+"""Use of a queue in parent and child after a fork: python -m tests.client.fork_program URL QUEUE.
 
 Each prints as JSON how often it has connected since the beginning. The child ends as programs
 do, so that everything it has is finalized.
@@ -17,7 +17,7 @@ CALLS = 20
 
 
 def main() -> None:
-    """Fork, let the child use the queue and end, and use it on."""
+    """Fork; use the queue in the child, then in the parent."""
     warnings.simplefilter("error")
     url, queue_name = sys.argv[1:]
     session, unused = OwnedSession(url), OwnedSession(url)
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _counted(session: OwnedSession) -> list[object]:
-    """Return a list that grows by one with each connection of the engine."""
+    """Return a list with one entry per connection of the engine."""
     made: list[object] = []
     connect = session.engine.connect
 

@@ -1,4 +1,4 @@
-"""Handlers that worker processes import; each process lists what it handled in a file of its own.
+"""Handlers for worker processes; each process writes its messages to its own file.
 
 ROWQ_TEST_DIRECTORY names the directory they write in.
 """
@@ -17,25 +17,24 @@ from tests.helpers.dialects import dialect_of
 
 
 def directory() -> Path:
-    """Return the directory that the test reads."""
     return Path(os.environ["ROWQ_TEST_DIRECTORY"])
 
 
 def note(message: rowq.Message) -> None:
-    """Write down that the message was handled, in one write that a crash cannot tear."""
+    """Record the message in a single write, which a crash cannot split."""
     with (directory() / f"handled-{os.getpid()}").open("ab", buffering=0) as file:
         file.write(f"{message.message_id}\n".encode())
 
 
 def note_then_wait(message: rowq.Message) -> None:
-    """Write it down and wait until the test says go."""
+    """Record the message and wait for the file `go`."""
     note(message)
     while not (directory() / "go").exists():
         threading.Event().wait(0.01)  # A faked clock breaks time.sleep.
 
 
 def leave_off_when_lost(message: Any) -> None:
-    """Write down that it is being handled; leave off as soon as the lease is over."""
+    """Record the message; end when the lease is lost."""
     note(message)
     while not message.lost:
         threading.Event().wait(0.01)
@@ -43,21 +42,21 @@ def leave_off_when_lost(message: Any) -> None:
 
 
 def hang_once(message: rowq.Message) -> None:
-    """Hang at the first message that any process gets, where no exception comes through."""
+    """Hang in C code at the first message of any process."""
     note(message)
     if first_to("hung"):
         threading.Event().wait()
 
 
 def die_once(message: rowq.Message) -> None:
-    """Kill the own process, without a word, at the first message that any process gets."""
+    """Kill this process at the first message of any process."""
     if first_to("died"):
         os.kill(os.getpid(), signal.SIGKILL)
     note(message)
 
 
 def die_when_told(message: rowq.Message) -> None:
-    """Write it down and wait until the test says die; then kill the first process that hears it."""
+    """Record the message and wait for the file `die`; then kill one process."""
     note(message)
     while not (directory() / "die").exists():
         threading.Event().wait(0.01)
@@ -66,24 +65,24 @@ def die_when_told(message: rowq.Message) -> None:
 
 
 def die(_message: rowq.Message) -> None:
-    """Kill the own process at every message."""
+    """Kill this process at every message."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def interrupt(_message: rowq.Message) -> None:
-    """End the worker, as nothing else that a handler raises does."""
+    """End the worker by KeyboardInterrupt."""
     raise KeyboardInterrupt("enough")
 
 
 def fail_once(message: rowq.Message) -> None:
-    """Fail at the first message that any process gets."""
+    """Fail at the first message of any process."""
     if first_to("failed"):
         raise ValueError("a fault of the handler's")
     note(message)
 
 
 def terminate_a_fork(message: rowq.Message) -> None:
-    """Fork a process that sleeps, terminate it, and write down the message when that ends it."""
+    """Fork a sleeping process, terminate it, and record the message when it ends."""
     process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
     process.start()
     process.terminate()
@@ -98,12 +97,12 @@ def nothing(_message: rowq.Message) -> None:
 
 
 def generate(message: rowq.Message) -> Iterator[int]:
-    """Yield, and so do nothing when called."""
+    """Be a generator, whose body never runs."""
     yield message.message_id
 
 
 def insert(message: rowq.Message, connection: Any) -> None:
-    """Write the message into the table `effect` through the worker's transaction."""
+    """Write the message to the table `effect` in the worker's transaction."""
     dialect_of(connection).execute(
         connection,
         "insert into effect (queue_name, place) values (%s, %s)",
@@ -112,7 +111,7 @@ def insert(message: rowq.Message, connection: Any) -> None:
 
 
 def insert_and_die_once(message: rowq.Message, connection: Any) -> None:
-    """Write it, then kill the own process at the third message that any process gets."""
+    """Write the message, then kill this process at the third message of any process."""
     insert(message, connection)
     if message.data["number"] == 2 and first_to("died"):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A relay in front of a server that does to connections what networks do."""
+"""A TCP relay that simulates network failures."""
 
 import contextlib
 import ctypes
@@ -21,16 +21,15 @@ from tests.engines.base import TO_RUN
 _PORTS = {"mysql": 3306, "oracle": 1521, "sqlserver": 1433}
 _SO_ATTACH_FILTER = 26
 _RETURN_NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
-"""A packet filter of one instruction, which lets no packet in."""
+"""A packet filter that drops every incoming packet."""
 
 
 def socket_option(port: int | None, name: str) -> int:
-    """Return an option, such as SO_KEEPALIVE, of this program's one connection with a port."""
+    """Return an option, such as SO_KEEPALIVE, of this process's connection to a port."""
     level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
     for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         with contextlib.suppress(OSError):
-            # Copy sockets only: a copy of anything else would keep open, say, the end of a pipe
-            # that somebody waits for.
+            # Copy sockets only: a copy of a pipe's end would keep it open.
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 continue
             with socket.socket(fileno=os.dup(descriptor)) as duplicate:
@@ -43,7 +42,7 @@ def socket_option(port: int | None, name: str) -> int:
 
 
 class Relay:
-    """Passes bytes on, until told to do something else.
+    """A relay that forwards bytes, or fails as told.
 
     url: of the same database, through this relay.
     accepted, refused, requests, lost: how many connections were made and refused so far, how often
@@ -67,28 +66,28 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose_next_reply(self) -> None:
-        """Carry the next request to the server, wait for its reply, and close without a word."""
+        """Forward the next request, wait for its reply, and close without forwarding it."""
         self.cut_next_reply(0)
 
     def cut_next_reply(self, after: int) -> None:
-        """Close in the middle of the next reply, when so many bytes of it have passed."""
+        """Close during the next reply, after this many bytes of it."""
         with self._lock:
             self._cut_after = after
 
     def refuse(self, *, connections: bool) -> None:
-        """Close new connections at once, or accept them again."""
+        """Refuse or accept new connections."""
         (self._refuse.set if connections else self._refuse.clear)()
 
     def stall(self) -> None:
-        """Let nothing pass, while everything stays open and whoever calls is answered."""
+        """Forward nothing, but keep connections open and accept new ones."""
         self._flowing.clear()
 
     def go_on(self) -> None:
-        """Let pass what waits, and everything after it."""
+        """Forward waiting and later bytes."""
         self._flowing.set()
 
     def vanish(self) -> None:
-        """Be silent to the clients of now, as a machine that is gone: no packet is acknowledged."""
+        """Acknowledge no packet of the current clients, as a machine that has vanished."""
         instruction = ctypes.create_string_buffer(_RETURN_NOTHING)
         program = struct.pack("HP", 1, ctypes.addressof(instruction))
         with self._lock:
@@ -99,14 +98,14 @@ class Relay:
                     pytest.skip(f"no packet filter for this account{TO_RUN}root")
 
     def cut(self) -> None:
-        """Close every connection that is open now."""
+        """Close all open connections."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
         for end in (end for pair in pairs for end in pair):
             _close(end)
 
     def calm(self) -> None:
-        """Pass everything on again."""
+        """Forward everything again."""
         self.delay_seconds = 0.0
         with self._lock:
             self._cut_after = None
@@ -131,7 +130,7 @@ class Relay:
                 self._pass_on(client)
 
     def _pass_on(self, client: socket.socket) -> None:
-        """Connect a client with the server; when that is away, close."""
+        """Connect a client to the server; close if that fails."""
         try:
             server = _connect(self._upstream)
         except OSError:
@@ -168,7 +167,7 @@ class Relay:
             time.sleep(self.delay_seconds)
 
     def _passes(self, size: int) -> int:
-        """Return how many bytes of a reply may pass."""
+        """Return how many bytes of a reply to forward."""
         with self._lock:
             if self._cut_after is None:
                 return size
@@ -182,7 +181,7 @@ class Relay:
 
 @contextlib.contextmanager
 def relay(url: str) -> Iterator[Relay]:
-    """Relay to the server of `url` inside the block."""
+    """Run a relay to the server of `url` during the block."""
     started = Relay(url)
     try:
         yield started
@@ -205,7 +204,7 @@ def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
 
 
 def _open_network(url: str, port: int) -> tuple[tuple[str, int], str, socket.socket]:
-    """Listen for the server of a URL that says host and port where a web address has them."""
+    """Listen for the server of a URL with host and port."""
     parts = urlsplit(url)
     listener = socket.create_server(("127.0.0.1", 0))
     user, _, _ = parts.netloc.rpartition("@")

@@ -1,4 +1,4 @@
-"""Raises an exception out of a signal's handler, as time limits and decorators do."""
+"""Exceptions raised by a signal handler, as for timeouts."""
 
 import os
 import signal
@@ -9,16 +9,16 @@ from types import FrameType
 
 
 class SoftLimit(Exception):  # noqa: N818 - as Celery calls its own
-    """An ordinary exception of somebody's."""
+    """An ordinary exception of the application."""
 
 
 class HardLimit(BaseException):
-    """One that no handler of ordinary exceptions sees."""
+    """A BaseException of the application."""
 
 
 @contextmanager
 def interrupted(after: float, error: BaseException) -> Iterator[None]:
-    """Raise `error` in the main thread after so many seconds, unless the block is over by then."""
+    """Raise `error` in the main thread after `seconds`, unless the block has ended."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise error

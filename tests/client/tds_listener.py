@@ -1,4 +1,4 @@
-"""Listens as a SQL Server, takes apart what a driver sends, and answers as it is told.
+"""A listener that speaks TDS, parses requests, and sends configured answers.
 
 The packets are those of the protocol's public description, [MS-TDS].
 """
@@ -20,10 +20,10 @@ from tests.engines.sqlserver import odbc
 
 _LOGIN, _GREETING = 0x10, 0x12
 _FIELDS = {"user": 40, "password": 44, "application": 48, "database": 68}
-# The server's first answer says version 16 and no encryption.
+# The server's first answer: version 16, no encryption.
 _HELLO = bytes.fromhex("00000b000601001100 01ff 100000000000 02")
 
-# These tokens end an answer, except DONE_MORE, after which more follows.
+# End tokens; after DONE_MORE more follows.
 DONE = b"\xfd" + bytes(12)
 DONE_MORE = b"\xfd\x01" + bytes(11)
 FAILED = b"\xfd\x02" + bytes(11)
@@ -31,7 +31,7 @@ FAILED_MORE = b"\xfd\x03" + bytes(11)
 
 
 class TdsListener:
-    """One address to connect to.
+    """A listening server.
 
     port: of 127.0.0.1. logins: what each login said: user, password, application and database.
     requests: what was sent after that, the headers of its packets taken off.
@@ -50,7 +50,7 @@ class TdsListener:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def url(self, driver: str, who: tuple[str, str] = ("u", "p"), database: str = "db") -> str:
-        """Return the URL of this listener; `who` are user and password."""
+        """Return the URL of this listener; `who` is user and password."""
         user, password = (quote(word, safe="") for word in who)
         return (
             f"sqlserver://{user}:{password}@127.0.0.1:{self.port}/{quote(database, safe='')}"
@@ -58,7 +58,7 @@ class TdsListener:
         )
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         self._socket.close()
 
     def _accept(self) -> None:
@@ -98,7 +98,7 @@ class _Readable(Protocol):
 
 
 def error(number: int, text: str, severity: int = 16) -> bytes:
-    """Return the words of an error; of severity 0, of something said beside."""
+    """Return an error token; severity 0 is a notice."""
     words = text.encode("utf-16-le")
     said = struct.pack("<H", len(words) // 2) + words
     where = _text("server") + _text("") + struct.pack("<i", 1)
@@ -107,13 +107,13 @@ def error(number: int, text: str, severity: int = 16) -> bytes:
 
 
 def row(value: int) -> bytes:
-    """Return the words of a result of one row with one integer."""
+    """Return the tokens of a result with one integer."""
     column = b"\x81\x01\x00" + bytes(4) + b"\x01\x00\x38" + _text("a")
     return column + b"\xd1" + struct.pack("<i", value)
 
 
 def _message(stream: _Readable) -> tuple[int, bytes] | None:
-    """Return kind and body of the next message, whose packets are put together."""
+    """Return kind and body of the next message."""
     whole = b""
     while header := stream.read(8):
         kind, status, length = struct.unpack(">BBH", header[:4])
@@ -124,7 +124,7 @@ def _message(stream: _Readable) -> tuple[int, bytes] | None:
 
 
 def _welcome() -> bytes:
-    """Return what follows a login: the database's name, a collation, a size, and who this is."""
+    """Return the answer to a login: database, collation, packet size, server name."""
     database = _token(0xE3, b"\x01" + _text("db") + _text(""))
     collation = _token(0xE3, b"\x07\x05" + bytes.fromhex("0904d00034") + b"\x00")
     size = _token(0xE3, b"\x04" + _text("4096") + _text("4096"))
@@ -150,7 +150,7 @@ def _field(body: bytes, at: int) -> str:
 
 
 def _drivers() -> dict[str, str]:
-    """Return the drivers that can be loaded here, by what a test's name says of them."""
+    """Return the loadable drivers by their names in test ids."""
     try:
         import pyodbc
     except ImportError:
@@ -168,8 +168,8 @@ def _missing(driver: str, way: str) -> ParameterSet:
     return pytest.param("", marks=skip, id=driver)
 
 
-# Tests run with every driver for SQL Server that is installed, with Microsoft's that "make install"
-# downloads, and with one that a tester names or gives the path of.
+# Every installed driver for SQL Server, Microsoft's from "make install", and one from
+# ROWQ_TEST_ODBC_DRIVER, a name or path.
 DRIVERS = [pytest.param(driver, id=shown) for shown, driver in _drivers().items()]
 if not any(is_freetds(shown) for shown in _drivers()):
     DRIVERS.append(_missing("FreeTDS", "apt-get install unixodbc tdsodbc"))

@@ -1,4 +1,4 @@
-"""A dequeue_wait whose client is gone leases nothing for long."""
+"""dequeue_wait of a client that is gone."""
 
 import subprocess
 import sys

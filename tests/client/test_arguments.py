@@ -1,4 +1,4 @@
-"""Arguments that the client refuses before it sends anything, and how it sends the others."""
+"""Checks and conversion of arguments before a call."""
 
 import json
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""An AsyncQueue stays right when its calls are cancelled, at any moment."""
+"""Cancelled calls of an AsyncQueue."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.requires("async"), pytest.mark.pitfall("postgres 22")]
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P01", "P02", "P03")
 def test_queue_stays_consistent_after_cancelled_calls(database_url: str, queue_name: str) -> None:
-    """A message that was told is stored; one that was not may be stored, in one place only."""
+    """A returned message is stored; others may be stored, but only once."""
     drawn = dice("moment of a cancellation")
     sent = times(100)
 

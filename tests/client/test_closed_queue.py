@@ -1,4 +1,4 @@
-"""A queue that was closed refuses, and opens nothing again."""
+"""Calls on a closed queue."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A lost connection: nothing is done twice, nothing is forgotten, and what can go on goes on."""
+"""Lost connections: no call has effect twice, no message is lost, safe calls are repeated."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What may be sent as a body: plain values in a batch, and what a caller's `default` makes JSON."""
+"""Bodies: plain values in a batch, and `default`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the errors of SQL Server and Oracle mean to an account that may not call a routine."""
+"""Errors of SQL Server and Oracle for a missing role."""
 
 from __future__ import annotations
 

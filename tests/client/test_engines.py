@@ -1,4 +1,4 @@
-"""Which engine serves a URL or a connection, and that no secret is shown."""
+"""Engines of URLs and connections; errors do not show secrets."""
 
 import asyncio
 import subprocess

@@ -44,7 +44,7 @@ def mysql_error(code: str) -> Exception:
 
 
 def words_of(number: str) -> str:
-    """Return what a routine says that refuses, else just something."""
+    """Return the text of a refusal, or some other text."""
     return f"{number} {REFUSALS[number].name}: said" if number in REFUSALS else "said"
 
 
@@ -79,7 +79,7 @@ MADE: dict[str, Callable[[str], Exception]] = {
 
 
 def table() -> Iterator[tuple[str, str, str]]:
-    """Yield what happened, the engine and a code, for every code of the page's table."""
+    """Yield class, engine and code for every code of the page's table."""
     text = PAGE.partition("<!-- errors -->\n")[2].partition("<!-- end of errors -->")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     heads, _, *body = rows
@@ -90,7 +90,7 @@ def table() -> Iterator[tuple[str, str, str]]:
 
 
 def classes_of(engine: Engine, error: Exception) -> set[str]:
-    """Return what an error is taken for."""
+    """Return the classes of an error."""
     answers = {
         "connection lost": engine.is_connection_lost(error),
         "wrong server": engine.is_wrong_server(error),
@@ -113,8 +113,8 @@ def test_table_has_every_class_for_every_engine() -> None:
 def test_error_has_the_class_of_the_page(happened: str, engine: str, code: str) -> None:
     error = MADE[engine](code)
     found = classes_of(engine_named(engine), error)
-    # A worker tries again after anything but a refusal or poison, and no error is two of the other
-    # classes.
+    # A worker retries everything except refusals and permanent errors; each error has one other
+    # class.
     expected = {"refused": {"refused"}, "permanent": set()}
     assert found == expected.get(happened, {"transient", happened})
     assert is_driver_error(error)
@@ -130,7 +130,7 @@ def test_page_lists_calls_that_are_not_repeated() -> None:
 
 
 def test_ended_session_is_a_lost_connection_on_postgres() -> None:
-    """An example is `terminating connection due to conflict with recovery`, which has 40001."""
+    """Example: `terminating connection due to conflict with recovery` has 40001."""
 
     class Fatal(psycopg.errors.SerializationFailure):
         class diag:  # noqa: N801 - psycopg's name
@@ -158,7 +158,7 @@ def test_driver_errors_are_lost_connections(error: Exception) -> None:
 
 
 def test_oserror_of_oracle_driver_is_a_lost_connection() -> None:
-    """python-oracledb wraps few of them; one without a number was raised by a program."""
+    """python-oracledb wraps few; an OSError without a number is the program's."""
     oracle = engine_named("oracle")
     assert oracle.is_connection_lost(TimeoutError(110, "Connection timed out"))
     assert not oracle.is_connection_lost(TimeoutError("a time limit of the caller's"))

@@ -1,4 +1,4 @@
-"""A queue of before a fork: each process speaks on a connection of its own."""
+"""Queues after a fork: each process uses its own connection."""
 
 import asyncio
 import json

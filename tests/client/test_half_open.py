@@ -1,4 +1,4 @@
-"""The client behind a network that stalls, drops what it is given, or breaks off within a reply.
+"""Calls over a network that stalls, drops packets, or truncates replies.
 
 Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhile is told so.
 """
@@ -24,19 +24,18 @@ needs_filters = pytest.mark.skipif(
     sys.platform != "linux", reason="silence is made by Linux's packet filters; to run it: Linux"
 )
 SELDOM: dict[str, Any] = {"maintain_seconds": 0, "idle_min_seconds": 60, "idle_max_seconds": 60}
-"""Options of a worker that calls for nothing but its messages and their leases."""
+"""Options of a worker without maintain and listen."""
 
 
 @pytest.fixture
 def between(database_url: str) -> Iterator[Relay]:
-    """Return a relay to the database."""
     with relay(database_url) as started:
         yield started
 
 
 @pytest.fixture
 def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    """Return the queue as seen past the relay, with three messages."""
+    """Return the queue, without the relay, with three messages."""
     queue = rowq.Queue(connection)
     queue.create_queue(queue_name, lease_seconds=60)
     queue.enqueue_batch(queue_name, [rowq.NewMessage(data=BODY)] * 3)
@@ -45,7 +44,7 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 @pytest.fixture
 def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return a URL through the relay whose connections end after a second or two of silence."""
+    """Return a URL through the relay with a silence timeout of 1 to 2 seconds."""
     if engine_for_url(between.url).name == "postgres":
         options = "keepalives_idle=1&keepalives_interval=1&keepalives_count=1&tcp_user_timeout=2000"
         return with_options(between.url, options)
@@ -58,7 +57,7 @@ def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def _sockets_are_ours(server: Server) -> None:
-    """Skip where the driver has a patience of its own."""
+    """Skip if the driver has its own timeouts."""
     if server.engine == "oracle":
         pytest.skip(
             "python-oracledb asks after a minute at the soonest"
@@ -67,7 +66,6 @@ def _sockets_are_ours(server: Server) -> None:
 
 
 def with_options(url: str, options: str) -> str:
-    """Return a URL with more parameters."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, options]))))
 
@@ -123,8 +121,7 @@ def test_waiting_client_detects_a_vanished_server(
         waiting.start()
         wait_until(lambda: between.requests > sent, "the call is on its way")
         between.vanish()
-        # The server may give one message to the session that nobody hears any more, until its lease
-        # runs out.
+        # The server may lease one message to the lost session.
         for number in range(2):
             other.enqueue(queue_name, number)
         waiting.join(60)
@@ -229,7 +226,7 @@ def test_worker_loses_its_lease_in_a_stalled_network(
 def test_handler_sees_lost_lease_in_a_stalled_network(
     between: Relay, queue: rowq.Queue, queue_name: str, *, transactional: bool, per: Any
 ) -> None:
-    """The heartbeat hangs; nobody took the messages, so what it left off could be completed."""
+    """The heartbeat hangs; no other worker leased the messages, so they can be completed."""
     seen: list[bool] = []
 
     def handle(given: Any, *_: Any) -> None:
@@ -260,11 +257,11 @@ def test_handler_sees_lost_lease_in_a_stalled_network(
 
 
 def _take_over(queue: rowq.Queue, connection: Connection, name: str) -> list[rowq.Message]:
-    """Let the worker's lease run out, and lease what it had."""
+    """Let the worker's lease expire, and lease its messages."""
     taken: list[rowq.Message] = []
 
     def has_all() -> bool:
-        # A heartbeat that was on its way already may come after the first look.
+        # A heartbeat that is already under way may arrive later.
         pass_seconds(connection, name, 30)
         queue.maintain(name)
         taken.extend(queue.dequeue_fast(name, 3, lease_seconds=600))

@@ -1,4 +1,4 @@
-"""A handler that cannot work is refused before anything is taken."""
+"""Checks of handlers before a worker starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def one(message: Any) -> None:
 
 
 def two(message: Any, connection: Any) -> None:
-    """Take a connection, too."""
+    """Take a message and a connection."""
 
 
 def none() -> None:
@@ -29,21 +29,21 @@ def none() -> None:
 
 
 async def two_async(message: Any, connection: Any) -> None:
-    """Take two, to be awaited."""
+    """Take a message and a connection, asynchronously."""
 
 
 class Shop:
-    """Has handlers as methods."""
+    """Handlers as methods."""
 
     def one(self, message: Any) -> None:
         """Take a message."""
 
     def __call__(self, message: Any, connection: Any) -> None:
-        """Take two."""
+        """Take a message and a connection."""
 
 
 def with_more(message: Any, *, strict: bool = False, **more: Any) -> None:
-    """Take a message, and what is not given."""
+    """Take a message and optional arguments."""
 
 
 @pytest.mark.parametrize("handler", [one, Shop().one, with_more, print, functools.partial(two, 1)])
@@ -81,7 +81,7 @@ def test_named_handler_of_other_arguments_is_refused() -> None:
 
 def test_handler_for_processes_must_be_importable() -> None:
     def local(message: Any) -> None:
-        """Stay inside of its function."""
+        """Be local to a function."""
 
     for handler in (local, lambda _: None, functools.partial(local)):
         with pytest.raises(rowq.InvalidArgument, match=r'importable.*"module:function"'):
@@ -94,7 +94,7 @@ def test_handler_for_processes_must_be_importable() -> None:
 def test_interactive_handler_is_refused_for_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It pickles, and no child would find it."""
+    """It can be pickled, but a child cannot import it."""
     interpreter = ModuleType("__main__")
     exec("def typed(message): pass", vars(interpreter))  # noqa: S102
     monkeypatch.setitem(sys.modules, "__main__", interpreter)

@@ -1,4 +1,4 @@
-"""An administrator or a time limit interrupts a call, while its session lives on."""
+"""Calls interrupted by an administrator or a timeout, whose session survives."""
 
 import threading
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""A queue stays right when an exception out of a signal's handler breaks off a call."""
+"""Calls interrupted by an exception of a signal handler."""
 
 import signal
 import sys
@@ -43,7 +43,7 @@ def test_next_call_works_after_an_interrupted_one(
     with pytest.raises(type(error)) as raised, interrupted(0.3, error):
         queue.dequeue_wait(queue_name, wait_seconds=20)
     assert raised.value is error
-    # pyodbc hears of a signal when the server has answered, which is at most five seconds later.
+    # pyodbc handles a signal after the server's answer, at most 5 seconds later.
     assert time.monotonic() - began < 10
     assert queue.enqueue(queue_name, 1).outcome == "enqueued"
     assert queue.version().schema_version >= 1
@@ -85,12 +85,12 @@ def test_interrupted_wait_takes_no_message(
 def test_call_never_gets_the_answer_of_an_interrupted_one(
     queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
-    """Break calls off at many moments; each message is told of as it was sent."""
+    """Interrupt calls at many times; each answer belongs to its call."""
     drawn = dice("moment of an interruption")
     told: dict[int, Any] = {}
     kinds = [SoftLimit, HardLimit, TimeoutError, OSError]
     for number in range(times(150)):
-        # Make a new error each time: one that is kept would keep the connection that it ended.
+        # A new error each time: a kept one would keep its connection alive.
         error = kinds[number % len(kinds)]("over")
         with suppress(type(error)), interrupted(drawn.uniform(0, 0.004), error):
             for repeat in range(3):

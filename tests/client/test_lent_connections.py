@@ -1,4 +1,4 @@
-"""A handler's connection refuses what would harm the worker, as far as no server is needed for it.
+"""Restrictions of a handler's connection, tested without a server.
 
 PostgreSQL and MariaDB show it themselves, in engine_only/*/test_worker_transaction.py.
 """
@@ -49,7 +49,7 @@ def test_comments_nest_if_the_engine_allows() -> None:
     assert first_words("/* a /* b */ commit */ select", comments_nest=True) == ["select"]
 
 
-# The tests from here on are about SQL Server.
+# SQL Server
 
 SAME, ANOTHER, DOOMED = 1, 0, -1
 OPENED = 7
@@ -71,7 +71,7 @@ def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterato
 
 
 def sent(listener: TdsListener) -> list[str]:
-    """Return all that was sent so far, as far as it is text."""
+    """Return the texts sent so far."""
     return [request.decode("utf-16-le", "replace") for request in listener.requests]
 
 
@@ -160,11 +160,11 @@ def test_ended_sqlserver_transaction_raises(
     assert connection.autocommit
 
 
-# The tests from here on are about Oracle.
+# Oracle
 
 
 class Oracle:
-    """A connection of oracledb's, as far as a worker's transaction uses it."""
+    """A fake oracledb connection."""
 
     def __init__(self) -> None:
         self.autocommit = True
@@ -189,7 +189,7 @@ class Oracle:
 
 
 class OracleCursor:
-    """Its cursor, outside a handler's hands."""
+    """Its cursor when it is not lent."""
 
     def __init__(self, connection: Oracle) -> None:
         self._connection = connection
@@ -217,7 +217,7 @@ class OracleCursor:
 
 @pytest.fixture
 def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
-    """Return a connection whose lent cursors do what a statement's comment says."""
+    """Return a connection whose cursors act by the comment of a statement."""
     own = Oracle()
 
     def execute(_cursor: Any, statement: str, *_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""An application that only calls routines needs a driver and nothing else."""
+"""Imports: an application that only calls routines needs only a driver."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ import rowq
 from tests.engines.base import Connection
 from tests.static.sources import ROOT
 
-# These are patterns of the drivers' files and of what they import.
+# Files of the drivers and their imports.
 DRIVERS = (
     *("psycopg", "psycopg_binary", "psycopg_binary.libs", "typing_extensions.py"),
     *("pymysql", "pyodbc*.so", "pyodbc*.pyd"),
@@ -46,7 +46,7 @@ Python = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
-    """Return a function that runs Python where there are rowq and drivers, and nothing else."""
+    """Return a function that runs Python with only rowq and drivers installed."""
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder, with_pip=False)
     (packages,) = folder.glob("lib/python*/site-packages")

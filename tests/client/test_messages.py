@@ -1,4 +1,4 @@
-"""Bodies: JSON goes in and out by default, bytes stay bytes, text stays text."""
+"""Bodies: JSON by default, bytes and text unchanged."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ UNREADABLE = {
     "[" * 1_000_000 + "]" * 1_000_000: "it is nested too deeply",
     "9" * 5000: "Exceeds the limit",
 }
-"""Bodies that Python does not read, and why."""
+"""Bodies that Python cannot read, and the reasons."""
 
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=UNREADABLE.values())

@@ -1,4 +1,4 @@
-"""What an engine does not have yet is refused by its name, and read as null."""
+"""Routines, parameters and columns that an engine lacks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""PyMySQL gets what mysql:// and mariadb:// URLs say."""
+"""PyMySQL arguments of mysql:// and mariadb:// URLs."""
 
 import ssl
 from pathlib import Path

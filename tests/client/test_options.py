@@ -1,4 +1,4 @@
-"""Options and settings by name: what is left out, what is not known, and what help shows."""
+"""Options and settings by name: defaults, unknown names, signatures."""
 
 import asyncio
 import inspect
@@ -13,7 +13,7 @@ from rowq.contrib.testing import MemoryQueue
 from rowq.options import MessageOptions, QueueSettings, with_defaults
 
 WRONG: dict[str, Callable[[MemoryQueue], Any]] = {
-    # mypy knows each name: without the comments it would refuse these calls.
+    # mypy would refuse these calls.
     "create_queue": lambda queue: queue.create_queue("q", priority=1),  # type: ignore[call-arg]
     "alter_queue": lambda queue: queue.alter_queue("q", queue_nam="p"),  # type: ignore[call-arg]
     "enqueue": lambda queue: queue.enqueue("q", {}, body="text"),  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""How python-oracledb connects, against a listener that accepts and says nothing."""
+"""Connecting with python-oracledb to a silent listener."""
 
 import socket
 import sys
@@ -16,7 +16,7 @@ from tests.client.signals import interrupted
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """Return a listener whose connections are accepted by the system, and by nobody else."""
+    """Return a listener that never accepts a connection itself."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield server
 

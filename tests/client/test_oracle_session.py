@@ -1,4 +1,4 @@
-"""A session of rowq's own uses connections of python-oracledb, which are made here."""
+"""An OwnedSession with fake connections of python-oracledb."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +16,7 @@ URL = "oracle://me@host/service"
 
 
 class Made:
-    """A connection with what rowq asks of one."""
+    """A fake connection."""
 
     autocommit = True
 
@@ -28,7 +28,7 @@ class Made:
         return self.closed_with is None
 
     def ping(self) -> None:
-        """Answer."""
+        """Do nothing."""
 
     def close(self) -> None:
         self.closed_with = self.call_timeout
@@ -36,7 +36,7 @@ class Made:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Made]:
-    """Return the connections that were made so far."""
+    """Return the connections opened so far."""
     connections: list[Made] = []
 
     def connect(_url: str) -> Made:
@@ -49,7 +49,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Made]:
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that says how the next calls end: in these errors, then in rows."""
+    """Return a function that sets the errors of the next calls."""
 
     def answer_with(*errors: BaseException) -> None:
         left = list(errors)

@@ -1,4 +1,4 @@
-"""python-oracledb gets what oracle:// URLs say."""
+"""python-oracledb arguments of oracle:// URLs."""
 
 import oracledb
 import pytest

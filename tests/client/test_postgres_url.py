@@ -1,4 +1,4 @@
-"""A URL of PostgreSQL may say more than libpq understands."""
+"""prepare_threshold in postgresql:// URLs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ import rowq
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Any]:
-    """Return what the driver is asked for; no connection is made."""
+    """Return the driver's arguments; do not connect."""
     parameters: dict[str, Any] = {}
 
     def connect(**given: Any) -> None:

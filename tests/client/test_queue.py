@@ -1,4 +1,4 @@
-"""Queue and AsyncQueue on a caller's own connection."""
+"""Queue and AsyncQueue on the caller's connection."""
 
 import asyncio
 import dataclasses
@@ -27,7 +27,7 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 
 def check_types(result: Any) -> None:
-    """Fail unless each field holds exactly the annotated type, and times are in UTC."""
+    """Check that each field has its annotated type, and times are in UTC."""
     for field, hint in typing.get_type_hints(type(result)).items():
         value = getattr(result, field)
         allowed = {typing.get_origin(part) or part for part in typing.get_args(hint)} or {hint}
@@ -38,7 +38,7 @@ def check_types(result: Any) -> None:
 
 
 def test_values_have_python_types(queue: rowq.Queue, queue_name: str) -> None:
-    """Through one life of messages, each method's result is looked at."""
+    """Check each method's result during the life of messages."""
     results: list[Any] = [queue.alter_queue(queue_name, max_attempts=2), queue.version()]
     later = datetime.now(UTC) + timedelta(hours=1)
     results += [
@@ -73,7 +73,7 @@ def test_values_have_python_types(queue: rowq.Queue, queue_name: str) -> None:
 
 
 def test_methods_return_python_types(connection: Connection, queue_name: str) -> None:
-    """Every routine of the contract, with a queue that has something for it to return."""
+    """Call every routine of the contract on a queue with rows to return."""
     for routine in load_contract().of(engine_for_connection(connection).name).values():
         if routine.is_own:
             continue

@@ -1,4 +1,4 @@
-"""What a refused call does to its caller's open transaction."""
+"""The caller's transaction after a refused call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.helpers.client_queue import ready
 def test_savepoint_keeps_the_transaction_after_a_refusal(
     connect: Callable[..., Connection], connection: Connection, made: str, begun_before: bool
 ) -> None:
-    """Also where the refused call is the first one of the transaction."""
+    """Also if the refused call is the first of the transaction."""
     session = connect(autocommit=False)
     queue = rowq.Queue(session, savepoint=True)
     if begun_before:
@@ -54,7 +54,7 @@ def test_savepoint_has_no_effect_in_autocommit(connection: Connection, made: str
 def test_refusal_without_savepoint_aborts_only_postgres(
     server: Server, connect: Callable[..., Connection], made: str
 ) -> None:
-    """As the client's page and each engine's page say."""
+    """As documented for each engine."""
     session = connect(autocommit=False)
     queue = rowq.Queue(session)
     with pytest.raises(rowq.QueueNotFound):

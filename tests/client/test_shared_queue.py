@@ -1,4 +1,4 @@
-"""Several threads or tasks share one queue: that is slow, and right."""
+"""Queues shared by threads or tasks."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ def test_threads_sharing_a_queue_continue_after_a_loss(
         assert isinstance(session, OwnedSession)
 
         def number() -> int:
-            """Return the server's number of the session while no thread makes a call on it."""
+            """Return the server's session id while no thread calls."""
             with session._lock:
                 return server.session_id(session._idle_connection())
 

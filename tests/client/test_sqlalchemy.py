@@ -1,4 +1,4 @@
-"""rowq.Queue on what SQLAlchemy has put around a driver's connection."""
+"""rowq.Queue on objects of SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def engine(server: Server, database_url: str) -> Iterator[sqlalchemy.Engine]:
 def test_session_messages_exist_after_each_commit(
     engine: sqlalchemy.Engine, connection: Connection, made: str
 ) -> None:
-    """The session takes a connection anew for each transaction, and the queue follows it."""
+    """The session uses another connection for each transaction, and the queue follows."""
     with Session(engine) as session:
         queue = rowq.Queue(session)
         for number in (1, 2):
@@ -78,7 +78,7 @@ def test_scoped_session_is_used_like_a_session(
 def test_connection_messages_share_its_transaction(
     engine: sqlalchemy.Engine, connection: Connection, made: str, commits: bool
 ) -> None:
-    """Also where rowq's call is the first thing in the transaction."""
+    """Also if rowq's call is the first of the transaction."""
     with engine.connect() as shared:
         rowq.Queue(shared).enqueue(made, 1)
         shared.commit() if commits else shared.rollback()

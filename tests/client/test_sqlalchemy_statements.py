@@ -1,4 +1,4 @@
-"""rowq.contrib.sqlalchemy: messages by statements, with drivers of which rowq knows nothing."""
+"""rowq.contrib.sqlalchemy with drivers that rowq does not support."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ASYNC_DRIVERS = {
 
 
 def url_for(driver: str, url: str) -> sqlalchemy.URL:
-    """Return the URL of a database in SQLAlchemy's words."""
+    """Return the SQLAlchemy URL of a database."""
     if driver.startswith("postgresql"):
         given = psycopg.conninfo.conninfo_to_dict(url)
         return sqlalchemy.URL.create(
@@ -69,7 +69,7 @@ def url_for(driver: str, url: str) -> sqlalchemy.URL:
 
 @pytest.fixture
 def sync_engines(database_url: str) -> list[sqlalchemy.Engine]:
-    """Return an engine of SQLAlchemy's for each driver of a database."""
+    """Return a SQLAlchemy engine for each driver of a database."""
     return [
         sqlalchemy.create_engine(url_for(driver, database_url), poolclass=NullPool)
         for driver in known(DRIVERS, database_url)
@@ -78,7 +78,7 @@ def sync_engines(database_url: str) -> list[sqlalchemy.Engine]:
 
 @pytest.fixture
 def async_engines(database_url: str) -> list[AsyncEngine]:
-    """Return an engine of SQLAlchemy's asyncio for each driver of a database."""
+    """Return an asyncio engine for each driver of a database."""
     return [
         create_async_engine(url_for(driver, database_url), poolclass=NullPool)
         for driver in known(ASYNC_DRIVERS, database_url)
@@ -86,7 +86,7 @@ def async_engines(database_url: str) -> list[AsyncEngine]:
 
 
 def known(drivers: dict[str, tuple[str, ...]], url: str) -> tuple[str, ...]:
-    """Return the drivers for a database; skips where its calls are no statements."""
+    """Return the drivers for a database; skip if its calls are not single statements."""
     found = drivers.get(engine_for_url(url).name)
     if found is None:
         pytest.skip("it is for PostgreSQL, MariaDB and MySQL; to run it: --engine postgres18")
@@ -94,7 +94,7 @@ def known(drivers: dict[str, tuple[str, ...]], url: str) -> tuple[str, ...]:
 
 
 def check(connection: Connection, queue_name: str) -> None:
-    """Check, and take away, what was handed over by `given` and a batch."""
+    """Check and remove the messages of `given` and of a batch."""
     queue = rowq.Queue(connection)
     first, second, third, fourth = queue.dequeue_fast(queue_name, 9)
     assert (first.data, first.headers, first.message_type) == (

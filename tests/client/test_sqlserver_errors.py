@@ -1,4 +1,4 @@
-"""pyodbc's errors are understood, in the words that both drivers give them."""
+"""Errors of pyodbc, with the texts of both drivers."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ REFUSED = "RQ701 queue_not_found: no queue is named 'x'"
 
 
 def error(text: str, kind: str = "ProgrammingError") -> Exception:
-    """Return an error as pyodbc raises it: SQLSTATE, and all that was said."""
+    """Return an error as pyodbc raises it: SQLSTATE and text."""
     made: Exception = getattr(pyodbc, kind)(text[1:6], text)
     return made
 
@@ -78,12 +78,12 @@ def test_refusal_text_is_complete_with_quotes(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        # These words come under another number than their own.
+        # A wrong number for this text.
         f"[42000] {ORIGINS[0]}{REFUSED} (50000) (SQLExecute)",
-        # Another error quotes these words; they are not sent under their number.
+        # Another error quotes this text.
         f"[22018] {ORIGINS[0]}Conversion failed when converting '{REFUSED}' (245) (SQLExecute)",
         f"[42000] {ORIGINS[0]}Could not find stored procedure 'rowq.Peek'. (2812) (SQLExecute)",
-        # This error is ours, but the migrations raise it and not a routine.
+        # An error of a migration, not of a routine.
         f"[42000] {ORIGINS[0]}RQ802 foreign_schema: x (52802) (SQLExecDirectW)",
     ],
 )
@@ -181,9 +181,9 @@ def listener() -> Iterator[TdsListener]:
 
 @pytest.fixture(params=DRIVERS)
 def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[Any]:
-    """Return a connection by each driver, to what answers as a test says."""
+    """Return a connection to the listener for each driver."""
     opened = ENGINE.connect(listener.url(request.param))
-    # Make one call first, because pyodbc asks for the types at the first argument of all.
+    # pyodbc queries the types at the first argument.
     _call(opened)
     yield opened
     ENGINE.close(opened)
@@ -285,7 +285,7 @@ NOT_MENDED = f"{MICROSOFTS}The connection is broken and recovery is not possible
 
 @pytest.fixture(params=DRIVERS)
 def session(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[OwnedSession]:
-    """Return a session by each driver that has made one call, and does not wait long."""
+    """Return a session for each driver that has made one call."""
     opened = OwnedSession(listener.url(request.param), sleep=lambda _seconds: None)
     _purge(opened)
     yield opened
@@ -293,13 +293,13 @@ def session(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[O
 
 
 def _purge(session: OwnedSession) -> list[Any]:
-    """Make a call that must not be repeated once it was sent."""
+    """Make a call that must not be repeated once sent."""
     arguments = dict.fromkeys(name for name, _ in call_of("purge_queue").parameters)
     return session.call("purge_queue", arguments | {"queue_name": "orders"})
 
 
 def _fail_once(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
-    """Let the next call fail as Microsoft's driver says it, before anything is sent."""
+    """Let the next call fail as in Microsoft's driver, before sending."""
     failures = [failure]
     call = ENGINE.call
 
@@ -309,7 +309,7 @@ def _fail_once(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
         return call(connection, routine, arguments)
 
     monkeypatch.setattr(ENGINE, "call", failing)
-    # Microsoft's driver is trusted to look for itself; FreeTDS would be asked to.
+    # Only FreeTDS connections are checked by a call.
     monkeypatch.setattr(ENGINE, "is_usable", lambda _connection: True)
 
 
@@ -339,7 +339,7 @@ def test_call_that_may_have_been_sent_is_not_repeated(
 
 @pytest.fixture
 def _trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not ask whether a connection is up: the listener would have to answer."""
+    """Skip the check of connections, which the listener does not answer."""
     monkeypatch.setattr(ENGINE, "is_usable", lambda _connection: True)
 
 
@@ -445,7 +445,7 @@ def test_signal_exception_while_blocking_unblocks(
 
     def interrupted_mask(how: int, numbers: Any) -> Any:
         old = mask(how, numbers)
-        # Python runs a handler inside of this call, when the mask is set already.
+        # Python runs a handler inside this call, with the mask already set.
         if how == signal.SIG_BLOCK and numbers:
             raise KeyboardInterrupt
         return old

@@ -1,4 +1,4 @@
-"""The ODBC driver gets what sqlserver:// URLs say, and the server gets it from the driver."""
+"""ODBC connection strings of sqlserver:// URLs, and what the driver sends."""
 
 import re
 import sys
@@ -27,7 +27,7 @@ HOSTILE = [
     *("a;b", "a}b", "{a", "{", "a;", "a}", "}", "p=w", " lead", "trail ", "a{b}c", '"q"', "'"),
     *("[x]", "%41", "#?/@:", "\\", "$(x)", "a\nb", "\u00fc\u20ac\U0001f4a5", ";ENCRYPT=no"),
 ]
-# FreeTDS before 1.4 reads these passwords as others.
+# Passwords that FreeTDS before 1.4 misreads.
 BRACES = ["a;b}c", "{a}b", "};", "a;}", "};PWD=x;UID=y"]
 
 
@@ -124,7 +124,7 @@ def test_missing_odbc_driver_names_the_packages() -> None:
 
 
 def read_back(text: str) -> dict[str, str]:
-    """Read a connection string as ODBC says: braces end where one stands alone."""
+    """Parse a connection string by the rules of ODBC: a single brace ends a value."""
     pairs = re.findall(r"(\w+)=(\{(?:[^}]|\}\})*\}|[^;]*);", text)
     return {
         name: value[1:-1].replace("}}", "}") if value.startswith("{") else value

@@ -1,4 +1,4 @@
-"""A striped queue on one database, and on several of which one cannot be reached."""
+"""Striped queues on one database, and with an unreachable second server."""
 
 import asyncio
 import inspect
@@ -19,7 +19,6 @@ STRIPES = 4
 
 @pytest.fixture
 def striped(connection: Connection, queue_name: str) -> rowq.Striped:
-    """Return a new striped queue on the test's connection."""
     striped = rowq.Striped(queue_name, STRIPES, rowq.Queue(connection))
     striped.create_queue(backoff_base_seconds=0)
     return striped
@@ -27,7 +26,7 @@ def striped(connection: Connection, queue_name: str) -> rowq.Striped:
 
 @pytest.fixture
 def half_away(database_url: str, queue_name: str) -> dict[str, str]:
-    """Return the URLs of a striped queue of which only the server "here" can be reached."""
+    """Return the URLs of two servers, of which only "here" is reachable."""
     with rowq.connect_striped(queue_name, STRIPES, {"here": database_url}) as orders:
         orders.create_queue()
     scheme = database_url.partition("://")[0]

@@ -1,4 +1,4 @@
-"""What a striped queue does with servers that do not answer, without a database."""
+"""Striped queues with unreachable servers, without a database."""
 
 import json
 import os
@@ -15,7 +15,7 @@ STRIPES = 3
 
 
 class Stub:
-    """A queue object of a server that answers, or does not; its calls are counted."""
+    """A fake queue object that answers or not, and counts calls."""
 
     def __init__(self, *, is_backing_off: bool = False) -> None:
         self.is_backing_off = is_backing_off
@@ -48,7 +48,7 @@ class Stub:
 
 @pytest.fixture
 def stubs() -> dict[str, Any]:
-    """Return the queue objects of two servers, of which one is away."""
+    """Return queue objects of two servers, one of them unreachable."""
     return {"away": Stub(is_backing_off=True), "here": Stub()}
 
 

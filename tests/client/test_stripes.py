@@ -1,4 +1,4 @@
-"""The stripes of a striped queue: their names and numbers, where keys go, and who asks which."""
+"""Stripes: names, numbers, keys, and the order of polling."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ FORMULAS = {
     ),
     "mysql": "conv(left(sha2(convert({key} using utf8mb4), 256), 8), 16, 10) % {stripes}",
 }
-"""The same number in SQL, by engine, as docs/python/striped.md has it."""
+"""The stripe of a key in SQL, by engine, as in docs/python/striped.md."""
 
 
 def test_stripe_numbers_are_stable_if_stripes_are_added() -> None:

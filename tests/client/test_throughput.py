@@ -1,4 +1,4 @@
-"""How many messages a second come into a queue, leave it, and fail: by looks and by reports."""
+"""Inflow, outflow and failures per second, from samples and reports."""
 
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -15,19 +15,19 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def stats(**counts: int) -> QueueStats:
-    """Return a queue's stats; what is not given is nothing."""
+    """Return a queue's stats with these counts."""
     nothing: dict[str, Any] = {field.name: None for field in fields(QueueStats)}
     nothing |= dict.fromkeys(("ready", "delayed", "leased", "dead"), 0)
     return QueueStats(**(nothing | {"queue_name": "q"} | counts))
 
 
 def worker(completed: float, failed: float = 0.0, seen: float = 5.0) -> WorkerReport:
-    """Return a worker that completes so many messages a second, and was seen so long ago."""
+    """Return a worker's report with its rate and age."""
     return WorkerReport("q", "id", "w", "h", "v", 1, NOW, NOW, seen, 0, 0, completed, failed)
 
 
 def rates(*looks: Look, max_count: int = 1000) -> Rates:
-    """Return the rates after looks, each with its moment."""
+    """Return the rates after samples with times."""
     throughput: Throughput[str] = Throughput(max_count)
     for at, found, workers in looks:
         throughput.note(at, {"q": found}, {"q": workers})

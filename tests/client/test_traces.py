@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry over producers, queues and workers."""
+"""OpenTelemetry traces of producers, queues and workers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SENT_BY_HAND = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class Recorded:
-    """The spans that were recorded, and a tracer of the application's own."""
+    """The recorded spans, and the application's tracer."""
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
@@ -43,7 +43,7 @@ class Recorded:
         self.tracer: trace.Tracer = self.provider.get_tracer("test")
 
     def of(self, operation: str) -> list[ReadableSpan]:
-        """Return the spans of an operation, such as process, in the order of their ends."""
+        """Return the spans of an operation, such as process, by end."""
         spans = self.exporter.get_finished_spans()
         return [span for span in spans if span.name.split()[0] == operation]
 
@@ -256,7 +256,7 @@ def test_async_queue_is_traced(
 
 
 def test_call_costs_nothing_without_traces(make_queue: MakeQueue) -> None:
-    """Counted by Python itself: no function is called for traces, in any module."""
+    """Python's profiler counts no call for traces in any module."""
     queue = make_queue()
     assert tracing.active is None
     with Profile() as profile:

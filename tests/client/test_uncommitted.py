@@ -1,4 +1,4 @@
-"""A connection that is closed before what was enqueued on it is committed: a warning says so."""
+"""Warnings for connections that are closed before their messages are committed."""
 
 import asyncio
 import gc
@@ -41,7 +41,7 @@ def made(connection: Connection, queue_name: str) -> str:
 
 @pytest.fixture
 def own(connect: Connect, database_url: str) -> Connection:
-    """Return a connection of the driver's on which transactions are open until they are ended."""
+    """Return a driver's connection without autocommit."""
     if engine_for_url(database_url).name == "sqlserver":
         pytest.skip("pyodbc shows no close; to run it: --engine postgres18")
     return connect(autocommit=False)
@@ -98,7 +98,7 @@ def test_close_of_a_lost_connection_raises_nothing(
 def test_close_after_the_transaction_does_not_warn(own: Connection, made: str, end: str) -> None:
     rowq.Queue(own).enqueue(made, 1)
     getattr(own, end)()
-    # The transaction that is open now has nothing to do with it.
+    # The current transaction is another one.
     rowq.Queue(own).version()
     with no_warning():
         own.close()
@@ -133,7 +133,6 @@ def on_psycopg(url: str, use: Callable[[psycopg.Connection], object]) -> None:
 
 @pytest.fixture
 def postgres_url(database_url: str) -> str:
-    """Return the URL of a PostgreSQL."""
     if engine_for_url(database_url).name != "postgres":
         pytest.skip("this is for PostgreSQL; to run it: --engine postgres18")
     return database_url
@@ -223,7 +222,6 @@ def test_async_connection_warns(postgres_url: str, made: str) -> None:
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[Any]:
-    """Return an engine of SQLAlchemy's."""
     scheme, rest = database_url.split("://", 1)
     drivers = {
         "postgresql": "postgresql+psycopg",

@@ -1,4 +1,4 @@
-"""Headers that Python cannot read, past enqueue's limits, cost their own message only."""
+"""Headers that Python cannot read, beyond the limits of enqueue."""
 
 import asyncio
 import copy
@@ -24,7 +24,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 
 def fill(queue: WorkerQueue, connection: Connection, hard: str) -> list[int]:
-    """Enqueue three messages with headers, the second with hard ones, and return their ids."""
+    """Enqueue three messages, the second with unreadable headers; return their ids."""
     news = [rowq.NewMessage(data=n, headers={"n": [n, '"[{\\']}) for n in range(3)]
     ids = [sent.message_id for sent in queue.enqueue_batch(news)]
     put_headers(connection, ids[1], hard)
@@ -32,7 +32,7 @@ def fill(queue: WorkerQueue, connection: Connection, hard: str) -> list[int]:
 
 
 def check(rows: Sequence[rowq.Message | rowq.PeekedMessage], hard: str) -> None:
-    """Check what came out of a queue that was filled."""
+    """Check the messages of a filled queue."""
     assert [row.data for row in rows] == [0, 1, 2]
     first, unreadable, last = (row.headers for row in rows)
     assert (first, last) == ({"n": [0, '"[{\\']}, {"n": [2, '"[{\\']})

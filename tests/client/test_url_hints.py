@@ -1,4 +1,4 @@
-"""A URL that cannot work is told how to be written, and no part of its password is shown."""
+"""Hints for wrong URLs, without their passwords."""
 
 from __future__ import annotations
 

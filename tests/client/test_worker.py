@@ -1,4 +1,4 @@
-"""A worker inside one process."""
+"""A worker in one process."""
 
 import dataclasses
 import pickle

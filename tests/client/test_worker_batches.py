@@ -1,4 +1,4 @@
-"""A worker takes many messages at a time only while its handler is fast."""
+"""Batch sizes of a worker."""
 
 import threading
 
@@ -69,7 +69,7 @@ def test_slow_messages_spread_over_idle_threads(
     queue = make_queue()
     keys = [f"customer {n % customers}" if customers else None for n in range(12)]
     queue.enqueue_batch([rowq.NewMessage(data=n, group_key=key) for n, key in enumerate(keys)])
-    # It is passed only while three threads have a message each.
+    # Passed only if three threads have one message each.
     three_at_a_time = threading.Barrier(3)
     assert (
         queue.drain(lambda _message: three_at_a_time.wait(60), threads=3, batch_size=None).processed
@@ -88,7 +88,7 @@ def test_messages_behind_a_slow_one_are_released(
     seen: list[int] = []
 
     def handler(message: rowq.HeldMessage, *_connection: object) -> None:
-        # Its claim is the first one of 32 messages or more.
+        # The first claim of at least 32 messages.
         if message.data == 64:
             slow_has_begun.set()
             assert others_are_done.wait(60)

@@ -1,4 +1,4 @@
-"""A worker whose asynchronous handlers run together, those of one claim in one event loop."""
+"""Workers with concurrent=True."""
 
 import asyncio
 import contextvars
@@ -17,14 +17,13 @@ CURRENT = contextvars.ContextVar[int]("CURRENT")
 
 @pytest.fixture
 def queue(make_queue: MakeQueue) -> WorkerQueue:
-    """Return a queue whose workers are concurrent ones."""
     options = {"concurrent": True, "idle_max_seconds": 0.05}
     return make_queue(options, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
 
 
 @pytest.mark.slow("waits for time limits")
 def test_concurrent_messages_share_one_loop(queue: WorkerQueue) -> None:
-    """No handler goes on before all of them have begun."""
+    """No handler continues before all have started."""
     queue.fill(20)
     begun: list[int] = []
     everybody = asyncio.Event()
@@ -104,7 +103,7 @@ def test_stop_lets_concurrent_handlers_finish(queue: WorkerQueue) -> None:
 def test_interrupt_costs_only_its_message_an_attempt(
     queue: WorkerQueue,
 ) -> None:
-    """The others were at work, and are given back."""
+    """The other messages are released."""
     queue.fill(3)
     at_work: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The heartbeat keeps every claim, whatever the others' handlers and the network do to it."""
+"""The heartbeat under locks, slow handlers and outages."""
 
 import threading
 import time
@@ -39,12 +39,12 @@ STATEMENTS = {
     "postgres": "select * from rowq.extend_lease(%s, %s)",
     "mysql": "call rowq.extend_lease(%s, %s, null, null)",
 }
-"""Plain SQL that locks a claim until the transaction ends, and that nobody can refuse."""
+"""SQL that locks a claim until the transaction ends, and that rowq cannot refuse."""
 
 
 @pytest.fixture
 def hold_own_claim(server: Server, queue_name: str) -> Callable[[Connection, rowq.Message], None]:
-    """Return what a handler may do to hold up its claim's heartbeat."""
+    """Return a function that blocks a claim's heartbeat."""
     if server.engine not in STATEMENTS:
         pytest.skip(
             f"no statement that locks a claim is written for {server.engine}"
@@ -62,7 +62,7 @@ Hold = Callable[[Connection, rowq.Message], None]
 
 @pytest.fixture
 def is_held_up(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
-    """Return what says whether the heartbeat has met a claim that another session holds."""
+    """Return a function: whether the heartbeat has found a locked claim."""
     caplog.set_level("WARNING", "rowq.worker")
     return lambda: "cannot extend claim" in caplog.text
 
@@ -199,7 +199,7 @@ def test_brief_call_raises_transient_error_if_locked(
 
 
 class Refusing:
-    """A queue that refuses to extend, after something has happened meanwhile."""
+    """A queue whose extend_lease raises after an action."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
         self._meanwhile = meanwhile

@@ -1,4 +1,4 @@
-"""Workers at a queue with limits keep to them, use all of the room, and ask at a calm pace."""
+"""Workers of a queue with limits."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def calls(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 class Crowd:
-    """A handler that counts how many messages are in work at a time."""
+    """A handler that counts parallel calls."""
 
     def __init__(self) -> None:
         self.most = self.now = self.done = 0
@@ -61,14 +61,14 @@ def test_worker_delivers_at_the_rate_limit(
     with running(worker):
         wait_until(lambda: len(begun) >= 25, "25 messages", seconds=60)
     seconds = begun[24] - begun[0]
-    # Four windows have passed at least; a poll at the longest pause comes after each.
+    # At least four windows have passed, each followed by a poll.
     assert seconds >= 1.9
     assert seconds < 10
 
 
 @pytest.fixture
 def full(make_queue: MakeQueue) -> WorkerQueue:
-    """Return a queue with messages and without room, because somebody else holds all of it."""
+    """Return a queue whose capacity another worker uses."""
     queue = make_queue(max_leased=2, lease_seconds=600)
     queue.fill(50)
     assert len(queue.dequeue_fast(2)) == 2

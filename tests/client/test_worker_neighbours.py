@@ -1,4 +1,4 @@
-"""One message's handler in a transactional worker does no harm to the others of its claim."""
+"""Isolation of the messages of a claim in a transactional worker."""
 
 import contextlib
 from collections import Counter
@@ -26,7 +26,7 @@ def queue(connection: Connection, make_queue: MakeQueue) -> WorkerQueue:
 
 @pytest.fixture
 def effects(connection: Connection, queue_name: str) -> Effects:
-    """Return a function that counts the effects of each message."""
+    """Return a function that counts the writes of each message."""
 
     def count() -> Counter[int]:
         query = "select place from effect where queue_name = %s"
@@ -179,7 +179,7 @@ def test_handler_can_call_other_routines(queue: WorkerQueue, effects: Effects) -
 
 
 def plain_sql_completes(own: Connection, queue_name: str, message: rowq.Message) -> None:
-    """Complete a message beside rowq's client, where nobody can refuse it."""
+    """Complete a message by SQL, which rowq cannot refuse."""
     name = engine_for_connection(own).name
     if name == "postgres":
         statement = "select * from rowq.complete(%s, %s, array[%s]::bigint[])"

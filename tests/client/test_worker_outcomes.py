@@ -1,4 +1,4 @@
-"""A handler's end decides on its message: it returns, raises, awaits, or does something odd."""
+"""Outcomes of handlers: returned values, exceptions, awaitables."""
 
 import asyncio
 import functools
@@ -31,18 +31,18 @@ def errors(queue: WorkerQueue) -> dict[int, str]:
 
 
 class Cancelled(BaseException):
-    """An error that no `except Exception` catches, as gevent.Timeout and trio.Cancelled."""
+    """A BaseException, such as gevent.Timeout and trio.Cancelled."""
 
 
 class Permanent(rowq.Fail):
-    """A decision whose __init__ does not call its base's."""
+    """A decision whose __init__ does not call its base class."""
 
     def __init__(self, code: int) -> None:
         self.code = code
 
 
 class Later(rowq.Retry):
-    """An error as Permanent, but its delay is no number."""
+    """A decision with an invalid delay."""
 
     delay_seconds: Any = "soon"
 
@@ -51,13 +51,13 @@ class Later(rowq.Retry):
 
 
 class Unreadable(rowq.Fail):
-    """A decision that cannot be stored as it is."""
+    """A decision with an error that is not a str."""
 
     error: Any = ("a tuple with \0 and \ud800",)
 
 
 class Broken(rowq.Fail):
-    """A decision that cannot even be read."""
+    """A decision whose attributes raise."""
 
     def __init__(self) -> None:
         pass
@@ -65,9 +65,6 @@ class Broken(rowq.Fail):
     @property
     def error(self) -> str:  # type: ignore[override]
         raise RuntimeError("nobody can read me")
-
-
-# The tests from here on are about what a handler returns or raises.
 
 
 @each_mode
@@ -250,9 +247,6 @@ def test_batch_result_may_contain_none(queue: WorkerQueue) -> None:
     assert queue.drain(handler, per="batch").processed == 3
 
 
-# The tests from here on are about handlers that are awaited.
-
-
 @each_mode
 @pytest.mark.parametrize("per", ["message", "batch"])
 def test_async_handler_runs_in_one_loop(queue: WorkerQueue, per: Any, transactional: bool) -> None:
@@ -280,7 +274,7 @@ async def named(calls: list[int], message: rowq.Message) -> None:
 
 
 class AsynchronousObject:
-    """An object whose call is asynchronous."""
+    """A callable object with an asynchronous __call__."""
 
     def __init__(self, calls: list[int]) -> None:
         self._calls = calls
@@ -371,11 +365,8 @@ def test_system_exit_in_async_handler_keeps_its_loop(
     assert (stats.processed, stats.retried, stats.failed) == (2, 1, 1)
 
 
-# The tests from here on are about handlers that are refused.
-
-
 class Generating:
-    """An object whose call is a generator function."""
+    """A callable object with a generator __call__."""
 
     def __call__(self, _message: rowq.Message) -> Iterator[int]:
         yield 1
@@ -398,9 +389,6 @@ def test_named_generator_is_refused(
     with pytest.raises(rowq.WorkerFailed, match="generator"):
         queue.drain("tests.client.handlers:generate")
     assert queue.queue_stats()[0].ready == 1
-
-
-# The tests from here on are about Retry and Fail in other processes.
 
 
 @pytest.mark.parametrize(

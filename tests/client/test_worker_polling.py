@@ -1,4 +1,4 @@
-"""One idle thread of a worker asks the database, and wakes the others."""
+"""Polling by the idle threads of a worker."""
 
 import itertools
 import threading
@@ -20,11 +20,11 @@ from tests.helpers.workers import running
 
 HOUR = 3600.0
 RARELY = {"idle_min_seconds": HOUR, "idle_max_seconds": HOUR}
-"""Options of a worker whose idle threads would poll once an hour."""
+"""Options of a worker that polls once an hour."""
 
 
 class Idle:
-    """Threads that wait for their turn once, tell whose it is, and pass it on after `go`."""
+    """Threads that wait for one turn, record it, and pass it on after `go`."""
 
     def __init__(self, shared: Polling, count: int) -> None:
         self.asked: list[int] = []
@@ -173,7 +173,7 @@ def test_fruitless_notifications_grow_the_delay() -> None:
 
 
 class Calls:
-    """Counts what workers dequeue through an engine, and by which thread; may stand in its way."""
+    """Counter of an engine's dequeues by thread, which may block them."""
 
     def __init__(self, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = engine_for_url(database_url)
@@ -208,7 +208,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 @contextmanager
 def working(worker: rowq.Worker) -> Iterator[Polling]:
-    """Run the worker in a thread, from the moment when all its threads are idle."""
+    """Run the worker in a thread; start when all its threads are idle."""
     shared = worker._context.polling
     with running(worker):
         all_idle(shared, worker._context.settings.threads)
@@ -218,8 +218,7 @@ def working(worker: rowq.Worker) -> Iterator[Polling]:
 def test_twenty_idle_threads_poll_as_rarely_as_one(queue: WorkerQueue, calls: Calls) -> None:
     assert queue.peek() == []
     with working(queue.worker(print, threads=20, listen=False)):
-        # The threads ask twenty times when they start, and then after pauses that grow to 0.05 s
-        # and more.
+        # The threads poll 20 times at the start, then after pauses that grow to 0.05 s.
         wait_until(lambda: len(calls.asking) >= 24, "the pauses are long")
         began_at, before = time.monotonic(), len(calls.asking)
         wait_until(lambda: len(calls.asking) >= before + 16, "it goes on asking")
@@ -238,7 +237,7 @@ def test_idle_worker_starts_within_the_longest_pause(queue: WorkerQueue, calls: 
         committed_at, before = time.monotonic(), len(calls.asking)
         assert begun.wait(30)
         asked, seconds = len(calls.asking) - before, time.monotonic() - committed_at
-    # The next question finds the message, perhaps after one that was on its way already.
+    # The next poll finds the message, or the one after it.
     assert asked <= 3
     assert seconds < 2
 

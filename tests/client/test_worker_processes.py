@@ -1,4 +1,4 @@
-"""Workers as processes: signals, kills, and a parent that restarts its children."""
+"""Worker processes: signals, kills, restarts."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 @pytest.fixture
 def start(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts a worker program in a process group of its own."""
+    """Return a function that starts a worker program in its own process group."""
     processes: list[subprocess.Popen[str]] = []
 
     def start_worker(
@@ -61,7 +61,7 @@ def start(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]
 
 
 def handled(directory: Path) -> dict[int, list[int]]:
-    """Return the messages that each process has handled, by process id."""
+    """Return the handled messages by process id."""
     return {
         int(path.name.removeprefix("handled-")): [int(line) for line in path.open()]
         for path in directory.glob("handled-*")
@@ -278,7 +278,7 @@ def test_signal_stops_every_child_gracefully(
         os.killpg(worker.pid, signal.SIGTERM)
     (tmp_path / "go").touch()
     stats = stats_of(worker)
-    # A child may take what another has given back before the signal reaches it.
+    # A child may lease what another has released before it gets the signal.
     assert stats["processed"] + stats["released"] >= 10
     assert left(queue) == (10 - stats["processed"], 0, 0)
     assert len(all_handled(tmp_path)) == stats["processed"]
@@ -303,7 +303,7 @@ def test_children_of_a_killed_parent_finish_and_end(
 
 
 def is_alive(process_id: int) -> bool:
-    """Whether the process runs; one that has ended and waits for its parent does not."""
+    """Return whether the process runs and is not a zombie."""
     try:
         status = Path(f"/proc/{process_id}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Outcomes for handlers of rowq's own only: give this back, and no more can be done."""
+"""Decisions of rowq's own handlers: Release and GiveUp."""
 
 import threading
 
@@ -19,7 +19,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 
 def attempts(queue: WorkerQueue) -> dict[int, int]:
-    """Return the attempts of what is ready, by body."""
+    """Return the attempts of ready messages by body."""
     return {message.data: message.attempt for message in queue.peek(max_messages=10)}
 
 

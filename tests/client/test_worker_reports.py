@@ -1,4 +1,4 @@
-"""What a worker reports of itself: it is known while it is idle, and no report does harm."""
+"""Reports of a worker."""
 
 import logging
 import os
@@ -28,13 +28,12 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers report several times a second."""
     monkeypatch.setattr(heartbeat, "_REPORT_SECONDS", 0.2)
 
 
 @pytest.fixture
 def asked(database_url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the ids under which workers of this process have reported."""
+    """Return the worker ids of this process's reports."""
     engine, ids = engine_for_url(database_url), list[str]()
     call_briefly = engine.call_briefly
 
@@ -89,7 +88,7 @@ def test_worker_reports_its_counts(queue: WorkerQueue) -> None:
             return [(row.worker_name, row.completed, row.failed) for row in reported(queue)]
 
         wait_until(lambda: counts() == [("busy", 8, 2)], "it has reported all")
-        # By its last two reports, between which nothing was done.
+        # No message was handled between its last two reports.
         wait_until(lambda: reported(queue)[0].completed_per_second == 0, "it is idle")
 
 
@@ -145,7 +144,7 @@ def test_failed_worker_stays_listed(queue: WorkerQueue) -> None:
 
 
 def _no_such_routine(connection: Any) -> None:
-    """Raise what the server says of something that is not there."""
+    """Raise the server's error for a missing object."""
     dialect_of(connection).execute(connection, "select 1 from rowq.no_such_table", [])
 
 
@@ -162,7 +161,7 @@ def test_failed_report_is_logged_once(
     caplog: pytest.LogCaptureFixture,
     break_down: Break,
 ) -> None:
-    """As where the account lacks the right, or the schema is older than the client."""
+    """As if the account lacks the role, or the schema is older than the client."""
     engine = engine_for_url(database_url)
     call_briefly, sent = engine.call_briefly, list[str]()
 

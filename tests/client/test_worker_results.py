@@ -1,4 +1,4 @@
-"""A worker's handlers keep results, and say how far they are."""
+"""Results and progress set by handlers."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 
 def results(queue: WorkerQueue, ids: list[int]) -> list[object]:
-    """Return the result of each message, all of which are completed."""
+    """Return the results of completed messages."""
     found = [queue.get_result(message_id) for message_id in ids]
     assert {result.state for result in found} == {"completed"}
     return [result.result for result in found]

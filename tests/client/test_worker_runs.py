@@ -1,4 +1,4 @@
-"""Runs of a worker: one after the other, how each ends, and what it leaves behind."""
+"""Runs of a worker: repeated runs, their ends, and freed memory."""
 
 import gc
 import logging
@@ -27,9 +27,6 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 def threads_of_workers() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("rowq-")]
-
-
-# The tests from here on are about one run after the other.
 
 
 @pytest.mark.slow("waits for time limits")
@@ -99,9 +96,6 @@ def test_parallel_run_is_refused(queue: WorkerQueue) -> None:
         wait_until(lambda: worker.stats.processed == 2, "it works on")
 
 
-# The tests from here on are about how a run ends.
-
-
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_run_without_threads_leaves_none_behind(
     queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch, number: int
@@ -128,7 +122,7 @@ def test_run_without_threads_leaves_none_behind(
 
 
 class Fault(BaseException):
-    """An error that comes out of rowq itself."""
+    """An error of rowq itself."""
 
 
 @pytest.mark.promise("P02")
@@ -165,22 +159,19 @@ def test_dying_thread_reports_and_releases(
     assert [message.attempt for message in queue.peek(max_messages=5)] == [0] * stats.ready
 
 
-# The tests from here on are about what a run keeps.
-
-
 Count = Callable[[type], int]
 
 
 @contextmanager
 def without_collector() -> Iterator[Count]:
-    """Keep the collector away; yield what counts objects that were made meanwhile."""
+    """Disable the garbage collector; yield a function that counts new objects."""
 
     def alive(kind: type) -> int:
         return sum(type(thing) is kind for thing in gc.get_objects())
 
     gc.collect()
     gc.disable()
-    # What is there already is not listed any more: a process with all the tests has millions.
+    # Hide existing objects: a process with all tests has millions.
     gc.freeze()
     try:
         yield alive
@@ -194,8 +185,7 @@ def without_collector() -> Iterator[Count]:
 def test_handled_messages_are_freed(
     queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch, per: Any, transactional: bool
 ) -> None:
-    # Stop the log here, because pytest keeps what is logged with its traceback and all that it
-    # leads to.
+    # pytest keeps log records with their tracebacks.
     monkeypatch.setattr(log, "propagate", False)
     monkeypatch.setattr(logging, "lastResort", None)
     queue.fill(12)
@@ -223,8 +213,6 @@ def test_idle_worker_keeps_no_message(queue: WorkerQueue) -> None:
         wait_until(lambda: worker.stats.processed == 3, "all are handled")
         wait_until(lambda: alive(HeldMessage) == 0, "they are gone")
 
-
-# The tests from here on are about arguments that a worker refuses.
 
 ARGUMENTS: dict[str, Any] = {"url": "postgresql://host/db", "queue_name": "q", "handler": print}
 

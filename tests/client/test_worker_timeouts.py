@@ -1,4 +1,4 @@
-"""A handler that takes longer than timeout_seconds is ended, and its message tried again."""
+"""Handlers that exceed timeout_seconds."""
 
 import asyncio
 import contextlib
@@ -27,12 +27,12 @@ each_mode = pytest.mark.parametrize("transactional", [False, True])
 
 @pytest.fixture
 def queue(make_queue: MakeQueue) -> WorkerQueue:
-    """Return a queue whose workers allow a handler half a second, and whose retries wait."""
+    """Return a queue with a timeout of 0.5 s and delayed retries."""
     return make_queue({"timeout_seconds": 0.5}, lease_seconds=60, backoff_base_seconds=900)
 
 
 def work_on(*_: Any) -> None:
-    """Work for ever, in Python's own code."""
+    """Loop forever in Python code."""
     while True:
         time.sleep(0.01)
 
@@ -58,7 +58,7 @@ def test_timed_out_handler_is_ended_and_retried(queue: WorkerQueue, transactiona
 
 
 def interrupt_after(seconds: float) -> None:
-    """End a call which the exception has reached, or not yet."""
+    """End a call before or after the exception is raised."""
     call = timeouts.Call([], 0)
     with contextlib.suppress(rowq.HandlerTimedOut):
         call.allow()
@@ -71,7 +71,7 @@ def interrupt_after(seconds: float) -> None:
 
 @pytest.mark.timeout(60)
 def test_profiler_works_after_a_timeout(queue: WorkerQueue) -> None:
-    """Under CPython 3.11 a call never returned once an exception had been taken back."""
+    """In CPython 3.11 a call never returned after its exception was withdrawn."""
     queue.fill(2)
     assert queue.drain(work_on).retried == 2
     interrupt_after(0.0)
@@ -165,16 +165,15 @@ def test_batch_has_one_timeout(queue: WorkerQueue) -> None:
 
 @pytest.fixture
 def hung_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a handler for hung half a second after its time."""
     monkeypatch.setattr(timeouts, "_HUNG_SECONDS", 0.5)
 
 
 def hang(kind: str, go: threading.Event) -> Callable[..., Any]:
-    """Return a handler that hangs with the message 1 until `go` is set."""
+    """Return a handler that hangs with message 1 until `go` is set."""
 
     def handler(message: rowq.HeldMessage, *_: Any) -> None:
         if message.data == 1:
-            # A lock is waited for in C.
+            # Waits in C code.
             go.wait()
 
     async def blocking(message: rowq.HeldMessage) -> None:
@@ -195,7 +194,7 @@ def test_lease_of_a_hanging_handler_is_ended(queue: WorkerQueue, kind: str) -> N
         worker.run()
     assert isinstance(failed.value.__cause__, HandlerHung)
     assert str(ids[1]) in str(failed.value)
-    # The first one is done, and the last one was released; nobody has to wait for the lease.
+    # The first is completed and the last released; neither waits for the lease.
     assert queue.counts() == (1, 1, 0, 0)
     assert "has not ended 0.5 s after its timeout" in error_of(queue, ids[1])
     assert (worker.stats.processed, worker.stats.retried, worker.stats.released) == (1, 1, 1)
@@ -230,7 +229,7 @@ def test_transaction_of_a_hung_handler_is_not_committed(queue: WorkerQueue) -> N
 
 @pytest.mark.slow("waits for time limits")
 def test_timeout_is_raised_only_in_the_handler() -> None:
-    """The time of many calls is up just as they end."""
+    """Many calls time out just as they end."""
     noon = datetime.now().astimezone()
     worker = rowq.Worker("postgresql://host/db", "q", print, timeout_seconds=0.001)
     row = (1, 2, 3, None, None, "", None, noon, noon, None)

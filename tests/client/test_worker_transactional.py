@@ -1,4 +1,4 @@
-"""A transactional worker: a handler's writes happen exactly once, or not at all."""
+"""Transactional workers: writes happen exactly once."""
 
 import os
 import signal
@@ -92,7 +92,7 @@ def test_writes_of_a_lost_claim_are_rolled_back(connection: Connection, queue: W
 def test_message_breaking_its_transaction_harms_no_other(
     server: Server, connection: Connection, queue: WorkerQueue
 ) -> None:
-    """Number 2 kills the session that handles it, every time."""
+    """Message 2 kills its session every time."""
     ids = fill(queue, 5)
 
     def handler(message: rowq.Message, own: Connection) -> None:

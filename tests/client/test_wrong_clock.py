@@ -1,4 +1,4 @@
-"""The client's clock may be wrong, or be set while a worker works: nothing depends on it.
+"""Workers with a wrong clock, or one that is set while they run.
 
 libfaketime gives a worker process another time of day; the server and the tests keep theirs.
 """
@@ -28,21 +28,21 @@ pytestmark = pytest.mark.skipif(
 
 
 class Clock:
-    """The time of day of a process, which can be set while it runs."""
+    """The wall clock of a process, which can be set while it runs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.set(0)
 
     def set(self, seconds: int) -> None:
-        """Let it differ from the true time by so much."""
+        """Set its difference from the true time."""
         draft = self._path.with_suffix(".new")
         draft.write_text(f"{seconds:+d}\n")
         draft.rename(self._path)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of a process with this clock; intervals are measured as ever."""
+        """The environment of a process with this clock; monotonic time is correct."""
         return {
             **os.environ,
             "LD_PRELOAD": str(LIBRARY),
@@ -67,7 +67,7 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 @pytest.fixture
 def run(clock: Clock) -> Callable[..., str]:
-    """Return a function that runs Python code with that clock, and returns what it prints."""
+    """Return a function that runs Python code with that clock, and returns its output."""
 
     def run_code(code: str, *arguments: str) -> str:
         command = [sys.executable, "-c", code, *arguments]
@@ -80,7 +80,7 @@ def run(clock: Clock) -> Callable[..., str]:
 
 @contextmanager
 def worker(url: str, queue_name: str, clock: Clock) -> Iterator[subprocess.Popen[str]]:
-    """Run a worker with that clock, whose handler waits for the file `go`."""
+    """Run a worker with that clock; its handler waits for the file `go`."""
     options = json.dumps({"drain": True, "batch_size": 1})
     handler = "tests.client.handlers:note_then_wait"
     command = [sys.executable, "-m", "tests.client.worker_program", url, queue_name, handler]
@@ -127,7 +127,7 @@ def test_worker_keeps_its_lease_with_a_wrong_clock(
 
 
 def outlive_the_lease(queue: rowq.Queue, queue_name: str, message_id: int) -> None:
-    """Keep house until the lease of now is over; the first attempt must still hold the message."""
+    """Call maintain until the current lease has passed; the first attempt must hold the message."""
 
     def until() -> datetime:
         queue.maintain(queue_name)

@@ -1,4 +1,4 @@
-"""Runs a worker: python -m tests.client.worker_program URL QUEUE HANDLER OPTIONS, which is JSON.
+"""A worker: python -m tests.client.worker_program URL QUEUE HANDLER OPTIONS, which is JSON.
 
 Prints its stats as JSON when it ends by itself or by the first signal.
 """

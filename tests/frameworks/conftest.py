@@ -1,4 +1,4 @@
-"""Fixtures of the tests of frameworks."""
+"""Fixtures for the tests of frameworks."""
 
 from tests.helpers.client_queue import made
 

@@ -1,4 +1,4 @@
-"""A project of Django's in one file, whose life a test reads: rowq installed, used and removed.
+"""A Django project in one file: it installs, uses and removes rowq.
 
 It is called with the settings of its database as JSON, and prints what it sees as JSON.
 """
@@ -16,7 +16,7 @@ HANDLED: list[Any] = []
 
 
 def handle(message: Any) -> None:
-    """Keep the data of a message, and ask the database through Django."""
+    """Record a message, and query the database through Django."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -25,7 +25,7 @@ def handle(message: Any) -> None:
 
 
 def life() -> dict[str, Any]:
-    """Return what happened, by what was done."""
+    """Return the results by step."""
     from django.db import connection, transaction
 
     import rowq
@@ -63,10 +63,10 @@ def life() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Set the project up and live."""
+    """Set up the project and run its steps."""
     database = json.loads(sys.argv[1])
     if database["ENGINE"].endswith("mysql"):
-        # Django asks for mysqlclient, which is made from C; PyMySQL stands in for it.
+        # PyMySQL replaces mysqlclient, which requires a compiler.
         import pymysql
 
         pymysql.install_as_MySQLdb()
@@ -74,7 +74,7 @@ def main() -> None:
         DATABASES={"default": database}, INSTALLED_APPS=["rowq.contrib.django"], USE_TZ=True
     )
     django.setup()
-    # The handler is found in a module of this name.
+    # The handler is imported from this module.
     sys.modules["django_program"] = sys.modules["__main__"]
     json.dump(life() | {"handled": HANDLED}, sys.stdout)
 

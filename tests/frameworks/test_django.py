@@ -1,4 +1,4 @@
-"""rowq.django in a project: its migration, enqueue in atomic, and manage.py rowq_work."""
+"""rowq.contrib.django: its migration, enqueue in atomic, and manage.py rowq_work."""
 
 import json
 import subprocess
@@ -19,12 +19,12 @@ from tests.static.sources import ROOT
 
 PROGRAM = Path(__file__).with_name("django_program.py")
 BACKENDS = {"postgres": "postgresql", "mysql": "mysql"}
-# What `rowq work` has for commands only, and what manage.py says in its own way.
+# Options of `rowq work` for commands only, and options that manage.py has by itself.
 OF_COMMANDS = {"--exec", "--shell", "--json"}
 
 
 def settings_of(server: Server, url: str) -> dict[str, Any]:
-    """Return what a project's settings say of the database at a URL."""
+    """Return Django's settings for the database of a URL."""
     if server.engine not in BACKENDS:
         pytest.skip(f"Django has no backend for {server.engine} here{TO_RUN}--engine postgres18")
     parts = urlsplit(url)
@@ -41,7 +41,7 @@ def settings_of(server: Server, url: str) -> dict[str, Any]:
 
 @pytest.mark.slow("makes a project")
 def test_project_installs_uses_and_removes_rowq(server: Server, empty_database: str) -> None:
-    """On MariaDB by PyMySQL in the place of mysqlclient, which is not built here."""
+    """On MariaDB with PyMySQL instead of mysqlclient."""
     database = settings_of(server, empty_database)
     done = subprocess.run(
         [sys.executable, str(PROGRAM), json.dumps(database)],
@@ -84,7 +84,7 @@ def test_command_has_the_options_of_rowq_work() -> None:
 
 
 class Given:
-    """A connection of Django's as far as url_of looks at it."""
+    """A fake Django connection for url_of."""
 
     class Database:
         """The driver."""
@@ -97,7 +97,7 @@ class Given:
         """Connect."""
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Return what Django gives psycopg."""
+        """Return Django's parameters for psycopg."""
         return self.settings_dict
 
 

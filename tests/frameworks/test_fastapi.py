@@ -1,4 +1,4 @@
-"""rowq.fastapi: a queue in the transaction of a request, and a worker of the server's lifespan."""
+"""rowq.contrib.fastapi: a queue per request, and workers in the server."""
 
 import logging
 import time
@@ -177,7 +177,7 @@ def test_failed_worker_works_after_a_server_restart(
     queue = rowq.Queue(connection)
     queue.create_queue(queue_name)
     for number in range(2):
-        # The second time, the run before has ended by itself, too.
+        # Before the second start, the first run has ended by its failure.
         queue.enqueue(queue_name, number)
         with TestClient(app):
             wait_until(lambda: ready(connection, queue_name) == 0, "the message is handled")
