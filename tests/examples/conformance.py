@@ -1,6 +1,6 @@
-"""Lets a worker in another language work beside one in Python, breaks it, and judges the history.
+"""A worker in another language beside a Python worker, with faults, and a check of the history.
 
-The history is what rowq has kept of every attempt (history_days), so neither worker is believed.
+The history is rowq's own (history_days), independent of both workers.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {
     "history_days": 1,
 }
 _SLOW_SECONDS = 1.5 * LEASE_SECONDS
-_PYTHON = "the worker in Python"
+_PYTHON = "the Python worker"
 _LARGEST_BATCH = 10
 _ACTIONS = {
     "completed": "complete",
@@ -42,7 +42,7 @@ _OTHERS = {
     "mysql": "select id, connection_id() from information_schema.processlist"
     " where id <> connection_id() and db = database()",
 }
-"""By engine, the sessions of the database besides one's own, each with the number of that one."""
+"""By engine, the other sessions of the database, each with the own session's number."""
 _ATTEMPTS = """
     select h.message_id, h.attempt, h.claim_id, h.worker_name, h.leased_at, h.ended_at, h.outcome
     from rowq.history h
@@ -51,13 +51,12 @@ _ATTEMPTS = """
     """
 """The attempts of a queue. Rows of a message 0 bound it on MariaDB and MySQL."""
 _CALL_SECONDS = {"postgres": 0.0, "mysql": 0.5}
-"""How long before its lease began a dequeue may say that it did: MariaDB's clock stands still while
-a procedure runs."""
+"""How much earlier than the lease a dequeue may appear: MariaDB's clock stops during a procedure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that has ended, as rowq has kept it; times are seconds since 1970."""
+    """An ended attempt in the history; times are Unix seconds."""
 
     message_id: int
     attempt: int
@@ -72,10 +71,10 @@ class Attempt:
 class Conformance:
     """A run of one language.
 
-    orders: the order of each message. handled: messages that the worker in Python has handled, and
-    allowed: how many it may have, so that the other one has something to do, however slow it is.
-    done: what the other one has said, with the attempts. breaks: how often it was cut off, so that
-    it may have completed messages without saying so. since: claims up to this one are lost to it.
+    orders: the order of each message. handled: messages that the Python worker has handled.
+    allowed: how many it may handle, to leave some for a slow worker.
+    done: messages and attempts printed by the other worker. breaks: interruptions, after which it
+    may not have printed completions. since: claims up to this id are lost.
     """
 
     queue: WorkerQueue
@@ -91,7 +90,7 @@ class Conformance:
     since: int = 0
 
     def perform(self) -> None:
-        """Run, in about eight seconds: raises AssertionError for what is not as it must be."""
+        """Run for about eight seconds, and check the history."""
         share = MESSAGES // 3
         self._abandon_one()
         with self._worker() as worker:
@@ -112,8 +111,8 @@ class Conformance:
                     self._wait_until_all_is_done()
                     self._stop(at_last)
         attempts = self._attempts()
-        self._judge(attempts)
-        self._judge_what_was_said(attempts)
+        self._check_history(attempts)
+        self._check_output(attempts)
         ends = {(one.message_id, one.attempt): one for one in attempts}
         assert ends[slow, 1].outcome == "completed"
         assert ends[slow, 1].ended_at - ends[slow, 1].leased_at >= _SLOW_SECONDS
@@ -124,7 +123,7 @@ class Conformance:
         return OutsideWorker(self.programs, self.queue.name, self.directory / "worker.log")
 
     def _python_worker(self) -> rowq.Worker:
-        """Return a worker that leaves the other one something to do."""
+        """Return a worker that leaves messages for the other one."""
 
         def handle(message: rowq.HeldMessage) -> rowq.Retry | None:
             message.is_stopping(within_seconds=0.005)
@@ -139,12 +138,12 @@ class Conformance:
         return self.queue.worker(handle, worker_name=_PYTHON, batch_size=5)
 
     def _abandon_one(self) -> None:
-        """Leave a message to whoever calls maintain: its lease runs out."""
+        """Let the lease of a message expire, for maintain."""
         self._enqueue({"fail": 0})
         assert self.queue.dequeue_fast(worker_name="a worker that is gone", lease_seconds=1)
 
     def _let_it_work_alone(self, worker: OutsideWorker) -> tuple[int, int]:
-        """Have it do what needs heartbeats and a second attempt; return these two messages."""
+        """Let it handle a slow and a failing message; return both."""
         slow, failing, *_ = self._enqueue(
             {"fail": 0, "seconds": _SLOW_SECONDS}, {"fail": 1}, *[{"fail": 0}] * 8
         )
@@ -155,32 +154,32 @@ class Conformance:
         worker.wait_until_done(len(worker.done) + 3 * _LARGEST_BATCH // 2)
 
     def _fill(self, count: int) -> None:
-        """Enqueue messages of which the worker in Python may do half."""
+        """Enqueue messages; the Python worker may handle half of them."""
         self._enqueue(*({"fail": int(number % 10 == 0)} for number in range(count)))
         self.allowed = len(self.handled) + count // 2
 
     def _enqueue(self, *bodies: dict[str, Any]) -> list[int]:
         first = len(self.orders) + 1
-        messages = [{"order": first + place, **body} for place, body in enumerate(bodies)]
+        messages = [{"order": first + index, **body} for index, body in enumerate(bodies)]
         sent = self.queue.enqueue_batch([rowq.NewMessage(data=message) for message in messages])
         ids = [message.message_id for message in sent]
         self.orders |= dict(zip(ids, range(first, first + len(ids)), strict=True))
         return ids
 
     def _cut_connections(self) -> None:
-        """End every session of the database but the test's own."""
+        """End all other sessions of the database."""
         statement = _OTHERS[engine_for_connection(self.connection).name]
         sessions = dialect_of(self.connection).execute(self.connection, statement).fetchall()
         assert len(sessions) >= 2
         own = self.server.session_id(self.connection)
         for session, own_number in sessions:
             self.server.kill_session(own + session - own_number)
-        self._note_break()
+        self._record_break()
 
     def _kill_while_it_holds(self, worker: OutsideWorker) -> int:
-        """Kill the worker when it holds messages; return how many these are.
+        """Kill the worker while it holds messages; return their number.
 
-        One of them may be completed yet: that call is on its way.
+        One of them may still be completed by a running call.
         """
 
         def holds() -> bool:
@@ -194,21 +193,21 @@ class Conformance:
         held = self._held()
         worker.kill()
         self.done += worker.done
-        self._note_break()
+        self._record_break()
         return held
 
     def _stop(self, worker: OutsideWorker) -> None:
-        """Stop the worker, which gives back what it holds."""
+        """Stop the worker, which releases its messages."""
         worker.stop()
         self.done += worker.done
         assert self._held() == 0
 
     def _held(self) -> int:
-        """Return how many messages the worker in the other language holds."""
+        """Return how many messages the other worker holds."""
         claims = self.queue.list_claims(after_claim_id=self.since)
         return sum(claim.message_count for claim in claims if claim.worker_name != _PYTHON)
 
-    def _note_break(self) -> None:
+    def _record_break(self) -> None:
         self.breaks += 1
         claims = self.queue.list_claims()
         self.since = max([self.since, *(claim.claim_id for claim in claims)])
@@ -231,8 +230,8 @@ class Conformance:
             for message_id, attempt, claim_id, worker_name, leased_at, ended_at, outcome in cursor
         ]
 
-    def _judge(self, attempts: list[Attempt]) -> None:
-        """Give the history to the checker of the concurrency tests."""
+    def _check_history(self, attempts: list[Attempt]) -> None:
+        """Check the history with the checker of the concurrency tests."""
         late = _CALL_SECONDS[engine_for_connection(self.connection).name]
         history = [Event(0, 0, "test", "enqueue", None, tuple((one, 5) for one in self.orders))]
         for one in attempts:
@@ -257,8 +256,8 @@ class Conformance:
         faults = check(history)
         assert not faults, f"{len(faults)} faults in {self.directory}: {faults[:10]}"
 
-    def _judge_what_was_said(self, attempts: list[Attempt]) -> None:
-        """Compare what the workers have said with what rowq has kept."""
+    def _check_output(self, attempts: list[Attempt]) -> None:
+        """Compare the workers' output with the history."""
         completed = [one for one in attempts if one.outcome == "completed"]
         assert Counter(one.message_id for one in completed) == Counter(list(self.orders))
         assert len(self.done) == len(set(self.done))
@@ -275,6 +274,6 @@ class Conformance:
         assert by_python
 
 
-def _seconds(moment: datetime) -> float:
-    """Return a moment of the database as seconds; one without a zone is UTC."""
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+def _seconds(time: datetime) -> float:
+    """Return a time of the database in Unix seconds; without a zone it is UTC."""
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the examples, and which of these run where."""
+"""Fixtures for the examples' tests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ __all__ = ["make_queue"]
 
 @pytest.fixture
 def programs(name: str, server: Server, database_url: str, tmp_path: Path) -> Iterator[Programs]:
-    """Yield the programs of the language of this name, ready to be started."""
+    """Yield the programs of a language, ready to run."""
     ready = language(name).programs(server, database_url, tmp_path)
     yield ready
     ready.close()
@@ -24,7 +24,7 @@ def programs(name: str, server: Server, database_url: str, tmp_path: Path) -> It
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the pairs of a language and a server that there is no example for."""
+    """Remove pairs of language and server without an example."""
     items[:] = [item for item in items if _is_written(config, item)]
 
 

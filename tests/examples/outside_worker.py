@@ -1,4 +1,4 @@
-"""A worker in another language: a process whose lines are read while it works."""
+"""A worker process in another language, whose output is read while it runs."""
 
 import contextlib
 import os
@@ -13,15 +13,15 @@ from tests.engines.base import wait_until
 from tests.examples.programs import Programs
 
 LEASE_SECONDS = 2
-_PATIENCE = 60
-"""The seconds that a worker may take for what it does, on a machine that is busy with much else."""
+_TIMEOUT = 60
+"""Timeout in seconds for a worker on a busy machine."""
 _DONE = re.compile(r"done (\S+) (\d+) (\d+)")
 
 
 class OutsideWorker:
-    """A worker process; it is killed at the end of the block unless it has ended before.
+    """A worker process, killed at the end of the block.
 
-    done: the messages that it says it has completed, each with the attempt, in their order.
+    done: the printed messages and attempts, in order.
     """
 
     def __init__(self, programs: Programs, queue_name: str, log: Path) -> None:
@@ -54,41 +54,41 @@ class OutsideWorker:
         self._end()
 
     def wait_until_done(self, count: int) -> None:
-        """Wait until it has completed so many messages."""
+        """Wait until it has completed `count` messages."""
 
         def is_enough() -> bool:
             assert self._process.poll() is None, "the worker has ended"
             return len(self.done) >= count
 
         try:
-            wait_until(is_enough, f"the worker completes {count} messages", _PATIENCE)
+            wait_until(is_enough, f"the worker completes {count} messages", _TIMEOUT)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self._log.read_text()}") from None
 
     def pause(self) -> None:
-        """Stop it in the middle of what it does."""
+        """Suspend it."""
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Kill it, and nothing that it has started: that must not go on without it."""
+        """Kill it without its child processes, which must end by themselves."""
         self._process.kill()
         self._end()
 
     def stop(self) -> None:
-        """Tell it to end, as a service manager does; it must end well."""
+        """Terminate it, as a service manager does; it must exit with 0."""
         self._process.terminate()
-        code = self._process.wait(_PATIENCE)
+        code = self._process.wait(_TIMEOUT)
         self._end()
         assert code == 0, f"exit status {code}\n{self._log.read_text()}"
 
     def _end(self) -> None:
         self._process.wait()
-        self._reader.join(_PATIENCE)
-        assert not self._reader.is_alive(), "something that it has started still writes"
+        self._reader.join(_TIMEOUT)
+        assert not self._reader.is_alive(), "a child process still writes"
 
     def _read(self) -> None:
         assert self._process.stdout is not None

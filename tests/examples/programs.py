@@ -22,12 +22,12 @@ EXAMPLES = ROOT / "docs" / "examples"
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """How the programs of a language are started.
+    """Commands of a language's programs.
 
-    worker: the command, to which the name of a queue is added. enqueue: the same, to which the
-    name of a queue and the number of an order are added. environment: what is added to that of the
-    tests, the way to the database above all. directory: where they are started.
-    close: called when they have ended.
+    worker: the command; a queue name is appended. enqueue: the command; a queue name and an order
+    number are appended. environment: additional variables, such as the URL. directory: the working
+    directory.
+    close: called after their end.
     """
 
     worker: Sequence[str]
@@ -43,14 +43,14 @@ class Language(Protocol):
     ENGINES: Sequence[str]
 
     def programs(self, server: Server, url: str, target: Path) -> Programs:
-        """Compile or copy the programs to the directory target, and say how they are started.
+        """Compile or copy the programs to `target`, and return their commands.
 
-        Skips the test where what they need is missing.
+        Skips the test if a requirement is missing.
         """
 
 
 def language(name: str) -> Language:
-    """Return what is said of a language."""
+    """Return the module of a language."""
     return cast(Language, importlib.import_module(f"tests.examples.languages.{name}"))
 
 
@@ -60,9 +60,9 @@ def languages() -> list[str]:
 
 
 def need(program: str, packages: str) -> str:
-    """Return the path of a program; skip the test where there is none.
+    """Return the path of a program; skip the test if it is missing.
 
-    packages: what to tell apt-get to install.
+    packages: for apt-get install.
     """
     found = shutil.which(program)
     if found is None:

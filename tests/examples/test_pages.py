@@ -1,4 +1,4 @@
-"""Every command on the pages of the examples prints what they show."""
+"""Commands on the examples' pages."""
 
 import shutil
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ def directory(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Path]:
-    """Yield where the commands of a page are run, when what they start is ready."""
+    """Yield the directory for the commands of a page, with compiled programs."""
     if page not in languages():
-        # Alembic's revisions of rowq are made by the page's commands, also in a checkout.
+        # The page's commands create Alembic's revisions of rowq.
         made = shutil.ignore_patterns("__pycache__", ".pytest_cache", "rowq")
         yield shutil.copytree(EXAMPLES / page, tmp_path / page, ignore=made)
         return

@@ -1,4 +1,4 @@
-"""Each example hands over in its own transaction, and its worker loses nothing, whatever breaks."""
+"""Each example enqueues in its own transaction, and its worker loses no message."""
 
 import os
 import subprocess

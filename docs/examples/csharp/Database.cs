@@ -3,7 +3,7 @@ using System.Collections.Generic;
 using System.Threading.Tasks;
 using Npgsql;
 
-/// <summary>A connection of Npgsql's pool, and how a statement is run on it.</summary>
+/// <summary>A pooled connection, and its statements.</summary>
 static class Database
 {
     public static async Task<NpgsqlConnection> Open()
@@ -21,7 +21,7 @@ static class Database
         }
     }
 
-    /// <summary>Run a statement with $1, $2... for its values, and return its rows.</summary>
+    /// <summary>Run a statement with values for $1, $2... and return its rows.</summary>
     public static async Task<List<Dictionary<string, object>>> Call(
         NpgsqlConnection connection, string statement, params object[] values)
     {
@@ -44,7 +44,7 @@ static class Database
         }
     }
 
-    /// <summary>Whether rowq has refused a call, by a number that begins so.</summary>
+    /// <summary>Whether rowq refused a call, with a number that begins so.</summary>
     public static bool IsRefused(NpgsqlException error, string number)
     {
         return error is PostgresException refusal && refusal.SqlState.StartsWith(number);

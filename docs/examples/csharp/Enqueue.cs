@@ -1,4 +1,4 @@
-// Hands over a message together with its order: dotnet run enqueue QUEUE_NAME ORDER_NUMBER
+// Enqueues a message with its order: dotnet run enqueue QUEUE_NAME ORDER_NUMBER
 using System;
 using System.Text.Json;
 using System.Threading.Tasks;
@@ -24,10 +24,10 @@ static class Enqueue
         }
     }
 
-    /// <summary>Store an order and its message: both are there after the commit, or neither is.</summary>
+    /// <summary>Store an order and enqueue its message in one transaction.</summary>
     static async Task Place(NpgsqlConnection connection, string queue, int number, decimal total)
     {
-        using (var transaction = connection.BeginTransaction()) // Rolled back unless it is committed.
+        using (var transaction = connection.BeginTransaction()) // Rolled back unless committed.
         {
             await Database.Call(connection, "insert into orders values ($1, $2)", number, total);
             var body = JsonSerializer.Serialize(new { order = number, fail = 0 });

@@ -6,7 +6,7 @@ using System.Threading.Tasks;
 
 static class Handler
 {
-    /// <summary>What the worker is there for. An exception means another attempt.</summary>
+    /// <summary>Handle a message. An exception means a retry.</summary>
     public static async Task Handle(Dictionary<string, object> message, CancellationToken claimed)
     {
         using (var document = JsonDocument.Parse((string)message["body"]))

@@ -3,12 +3,12 @@ using System.Threading;
 using System.Threading.Tasks;
 using Npgsql;
 
-/// <summary>Extends the lease of a claim three times in a lease, until it is disposed of.</summary>
+/// <summary>Extends the lease of a claim three times per lease until disposed.</summary>
 sealed class Heartbeat : IDisposable
 {
     readonly CancellationTokenSource end = new CancellationTokenSource();
 
-    /// <summary>Ends when the lease could not be extended: others may have the messages.</summary>
+    /// <summary>Ends if the lease could not be extended: other workers may have the messages.</summary>
     public CancellationToken Claimed => end.Token;
 
     public Heartbeat(string queue, long claim, int leaseSeconds)

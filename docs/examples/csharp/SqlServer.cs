@@ -1,4 +1,4 @@
-// rowq on SQL Server: dotnet run sqlserver QUEUE_NAME ORDER_NUMBER. Compiled by the tests, not run.
+// rowq on SQL Server: dotnet run sqlserver QUEUE_NAME ORDER_NUMBER. Not tested on SQL Server.
 using System;
 using System.Data;
 using System.Threading.Tasks;
@@ -6,7 +6,7 @@ using Microsoft.Data.SqlClient;
 
 static class SqlServer
 {
-    /// <summary>Hand a message over with its order, then take one message and complete it.</summary>
+    /// <summary>Enqueue a message with its order, then dequeue a message and complete it.</summary>
     public static async Task Run(string queue, int number)
     {
         using (var connection = new SqlConnection(Environment.GetEnvironmentVariable("CONNECTION_STRING")))
@@ -27,7 +27,7 @@ static class SqlServer
                     enqueue.Parameters.AddWithValue("@body", $"{{\"order\": {number}, \"fail\": 0}}");
                     await enqueue.ExecuteNonQueryAsync();
                 }
-                transaction.Commit(); // Both are there from now on, or neither.
+                transaction.Commit(); // Commits the order and its message together.
             }
             using (var dequeue = Routine("rowq.DequeueFast", connection))
             {
@@ -62,7 +62,7 @@ static class SqlServer
             }
             catch (SqlException error) when (error.Number == 52721)
             {
-                // RQ721: the claim has run out, and the message is somebody else's.
+                // RQ721: the lease expired, and another worker has the message.
             }
         }
     }

@@ -1,4 +1,4 @@
-// A worker of rowq, as docs/examples/README.md describes it: dotnet run worker QUEUE_NAME
+// A rowq worker, see docs/examples/README.md: dotnet run worker QUEUE_NAME
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
@@ -10,7 +10,7 @@ using Row = System.Collections.Generic.Dictionary<string, object>;
 
 sealed class Worker
 {
-    // step 1: say who you are, how many messages you want at a time, and for how long.
+    // step 1: set the worker's name, the batch size and the length of the lease.
     readonly string name = $"{Environment.MachineName} {Process.GetCurrentProcess().Id}";
     readonly int batchSize = 10;
     readonly int leaseSeconds = int.Parse(Environment.GetEnvironmentVariable("LEASE_SECONDS") ?? "30");
@@ -25,7 +25,7 @@ sealed class Worker
 
     public async Task Run()
     {
-        // step 2: a signal asks the loops to end; it ends nothing by itself.
+        // step 2: a signal sets a flag that ends the loops.
         Action<PosixSignalContext> end = signal =>
         {
             signal.Cancel = true;
@@ -33,16 +33,16 @@ sealed class Worker
         };
         using (PosixSignalRegistration.Create(PosixSignal.SIGTERM, end))
         using (PosixSignalRegistration.Create(PosixSignal.SIGINT, end))
-            await Task.WhenAll(Task.Run(() => Connected(KeepHouse)), Task.Run(() => Connected(Work)));
+            await Task.WhenAll(Task.Run(() => Connected(Maintain)), Task.Run(() => Connected(Work)));
     }
 
-    /// <summary>Wait so long, or until a signal.</summary>
+    /// <summary>Wait, or return at a signal.</summary>
     Task Pause(int milliseconds)
     {
         return Task.WhenAny(Task.Delay(milliseconds, stop.Token));
     }
 
-    // step 3: when a connection is lost, open another one, after a pause that grows.
+    // step 3: if the connection is lost, open a new one after a growing pause.
     async Task Connected(Func<NpgsqlConnection, Task> loop)
     {
         for (var pause = 100; !stop.IsCancellationRequested; pause = Math.Min(2 * pause, 5000))
@@ -55,7 +55,7 @@ sealed class Worker
                     await loop(connection);
                 }
             }
-            // No queue of this name, say, is not caught: it does not help to wait.
+            // Other errors, such as an unknown queue, are not caught: waiting does not help.
             catch (NpgsqlException error) when (!Database.IsRefused(error, "RQ7"))
             {
                 Console.Error.WriteLine($"{error.Message}; next try in {pause} ms");
@@ -64,8 +64,8 @@ sealed class Worker
         }
     }
 
-    // step 4: call maintain once a second, on a connection that no message can hold up.
-    async Task KeepHouse(NpgsqlConnection connection)
+    // step 4: call maintain once a second, on its own connection.
+    async Task Maintain(NpgsqlConnection connection)
     {
         while (!stop.IsCancellationRequested)
         {
@@ -78,12 +78,12 @@ sealed class Worker
     {
         for (var idle = 50; !stop.IsCancellationRequested; idle = Math.Min(2 * idle, 1000))
         {
-            // step 5: lease a batch; the call is a transaction of its own.
+            // step 5: lease a batch; the call is its own transaction.
             var messages = await Database.Call(connection,
                 "select claim_id, message_id, attempt, body from rowq.dequeue_fast($1, $2, $3, $4)",
                 queue, batchSize, name, leaseSeconds);
 
-            // step 6: while there is nothing, ask less and less often.
+            // step 6: poll an empty queue with growing pauses.
             if (messages.Count == 0)
             {
                 await Pause(idle);
@@ -96,24 +96,24 @@ sealed class Worker
             }
             catch (NpgsqlException error) when (Database.IsRefused(error, "RQ721"))
             {
-                // The claim has run out: its messages are somebody else's.
+                // The lease expired, and another worker has the messages.
             }
         }
     }
 
-    /// <summary>Handle the messages of one claim, one after the other.</summary>
+    /// <summary>Handle the messages of one claim in turn.</summary>
     async Task WorkOn(NpgsqlConnection connection, long claim, Queue<Row> messages)
     {
-        // step 7: extend the lease long before its end, for as long as the claim is at work.
+        // step 7: extend the lease while the messages of the claim are handled.
         using (var heartbeat = new Heartbeat(queue, claim, leaseSeconds))
         {
-            // step 8: begin nothing after a signal, nor what is perhaps not yours any more.
+            // step 8: start no message after a signal, or after the claim is lost.
             while (messages.Count > 0 && !stop.IsCancellationRequested)
             {
                 if (heartbeat.Claimed.IsCancellationRequested)
                     return;
 
-                // step 9: do the work. It may have been done before, by a worker that was killed then.
+                // step 9: handle the message idempotently: a killed worker may have done it before.
                 var message = messages.Dequeue();
                 var id = message["message_id"];
                 try
@@ -122,21 +122,21 @@ sealed class Worker
                 }
                 catch (Exception error)
                 {
-                    // step 10: what failed gets another attempt, after a delay that grows.
+                    // step 10: retry a failed message after a growing delay.
                     await Database.Call(connection,
                         "select from rowq.retry_later($1, $2, array[$3::bigint], p_error => $4)",
                         queue, claim, id, error.Message);
                     continue;
                 }
 
-                // step 11: what is done is completed, by the claim that still has it.
+                // step 11: complete the message with its claim id.
                 var done = await Database.Call(connection,
                     "select outcome from rowq.complete($1, $2, array[$3::bigint])", queue, claim, id);
                 if ((string)done[0]["outcome"] == "completed")
                     Console.WriteLine($"done {queue} {id} {message["attempt"]}");
             }
 
-            // step 12: give back what you have not begun; no attempt is spent.
+            // step 12: release messages that are not started; no attempt is spent.
             if (messages.Count > 0)
                 await Database.Call(connection, "select from rowq.release($1, $2)", queue, claim);
         }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// background is for calls that a signal does not break off.
+// background is for calls that a signal does not cancel.
 var background = context.Background()
 
 type message struct {
@@ -36,7 +36,7 @@ func (w *worker) dequeue(conn *sql.Conn) ([]message, error) {
 	return messages, rows.Err()
 }
 
-// extendLease sends heartbeats until the claim's context ends, and ends it when one fails.
+// extendLease sends heartbeats until the claim's context ends, and ends it if one fails.
 func (w *worker) extendLease(claimed context.Context, end func(), claim int64) {
 	defer end()
 	third := time.Duration(w.leaseSeconds) * time.Second / 3
@@ -71,13 +71,13 @@ func (w *worker) release(conn *sql.Conn, messages []message) error {
 	return err
 }
 
-// isRefused tells whether rowq has refused a call, by a number that begins so.
+// isRefused reports whether rowq refused a call, with a number that begins so.
 func isRefused(err error, number string) bool {
 	var refusal interface{ SQLState() string }
 	return errors.As(err, &refusal) && strings.HasPrefix(refusal.SQLState(), number)
 }
 
-// sleep waits so long, or until the context ends, and tells whether it has not ended.
+// sleep waits for a duration or the context's end, and reports whether the context lives.
 func sleep(ctx context.Context, duration time.Duration) bool {
 	select {
 	case <-ctx.Done():

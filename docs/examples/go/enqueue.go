@@ -1,4 +1,4 @@
-// Hands over a message together with its order: go run enqueue.go QUEUE_NAME ORDER_NUMBER
+// Enqueues a message with its order: go run enqueue.go QUEUE_NAME ORDER_NUMBER
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 
 var errTotal = errors.New("a total below zero")
 
-// place stores an order and its message: both are there after the commit, or neither is.
+// place stores an order and enqueues its message in one transaction.
 func place(db *sql.DB, queue string, number int, total float64) error {
 	tx, err := db.Begin()
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // It does nothing after the commit.
+	defer tx.Rollback() // Has no effect after the commit.
 
 	if _, err := tx.Exec("insert into orders values ($1, $2)", number, total); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// A worker of rowq, as docs/examples/README.md describes it: go run worker.go calls.go QUEUE_NAME
+// A rowq worker, see docs/examples/README.md: go run worker.go calls.go QUEUE_NAME
 package main
 
 import (
@@ -24,7 +24,7 @@ type worker struct {
 	leaseSeconds int
 }
 
-// handle is what the worker is there for. An error means another attempt.
+// handle handles a message. An error means a retry.
 func handle(claimed context.Context, m message) error {
 	var content struct {
 		Order, Fail int
@@ -48,21 +48,21 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// step 1: say who you are, how many messages you want at a time, and for how long.
+	// step 1: set the worker's name, the batch size and the length of the lease.
 	host, _ := os.Hostname()
 	name := fmt.Sprint(host, " ", os.Getpid())
 	w := worker{db: db, queue: os.Args[1], name: name, batchSize: 10, leaseSeconds: 30}
 	if seconds, err := strconv.Atoi(os.Getenv("LEASE_SECONDS")); err == nil {
 		w.leaseSeconds = seconds
 	}
-	// step 2: a signal asks the loops to end; it ends nothing by itself.
+	// step 2: a signal sets a flag that ends the loops.
 	stop, cancel := signal.NotifyContext(background, syscall.SIGTERM, os.Interrupt)
 	defer cancel()
-	go w.connected(stop, w.keepHouse)
+	go w.connected(stop, w.maintain)
 	w.connected(stop, w.work)
 }
 
-// step 3: when a connection is lost, open another one, after a pause that grows.
+// step 3: if the connection is lost, open a new one after a growing pause.
 func (w *worker) connected(stop context.Context, loop func(context.Context, *sql.Conn) error) {
 	for pause := 100 * time.Millisecond; stop.Err() == nil; {
 		conn, err := w.db.Conn(background)
@@ -72,7 +72,7 @@ func (w *worker) connected(stop context.Context, loop func(context.Context, *sql
 			conn.Close()
 		}
 		if isRefused(err, "RQ7") {
-			log.Fatal(err) // No queue of this name, say: it does not help to wait.
+			log.Fatal(err) // For example an unknown queue: waiting does not help.
 		}
 		if err != nil {
 			log.Printf("%v; next try in %v", err, pause)
@@ -82,8 +82,8 @@ func (w *worker) connected(stop context.Context, loop func(context.Context, *sql
 	}
 }
 
-// step 4: call maintain once a second, on a connection that no message can hold up.
-func (w *worker) keepHouse(stop context.Context, conn *sql.Conn) (err error) {
+// step 4: call maintain once a second, on its own connection.
+func (w *worker) maintain(stop context.Context, conn *sql.Conn) (err error) {
 	for err == nil && stop.Err() == nil {
 		_, err = conn.ExecContext(background, "select from rowq.maintain($1)", w.queue)
 		sleep(stop, time.Second)
@@ -93,19 +93,19 @@ func (w *worker) keepHouse(stop context.Context, conn *sql.Conn) (err error) {
 
 func (w *worker) work(stop context.Context, conn *sql.Conn) error {
 	for idle := 50 * time.Millisecond; stop.Err() == nil; {
-		// step 5: lease a batch; the call is a transaction of its own.
+		// step 5: lease a batch; the call is its own transaction.
 		messages, err := w.dequeue(conn)
 		if err != nil {
 			return err
 		}
-		// step 6: while there is nothing, ask less and less often.
+		// step 6: poll an empty queue with growing pauses.
 		if len(messages) == 0 {
 			sleep(stop, idle)
 			idle = min(2*idle, time.Second)
 			continue
 		}
 		idle = 50 * time.Millisecond
-		// RQ721 says that the claim has run out: its messages are somebody else's.
+		// RQ721: the lease expired, and another worker has the messages.
 		if err := w.workOn(stop, conn, messages); err != nil && !isRefused(err, "RQ721") {
 			return err
 		}
@@ -113,28 +113,28 @@ func (w *worker) work(stop context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// workOn handles the messages of one claim, one after the other.
+// workOn handles the messages of one claim in turn.
 func (w *worker) workOn(stop context.Context, conn *sql.Conn, messages []message) error {
-	// step 7: extend the lease long before its end, for as long as the claim is at work.
+	// step 7: extend the lease while the messages of the claim are handled.
 	claimed, end := context.WithCancel(background)
 	defer end()
 	go w.extendLease(claimed, end, messages[0].claim)
 
-	// step 8: begin nothing after a signal, nor what is perhaps not yours any more.
+	// step 8: start no message after a signal, or after the claim is lost.
 	for ; len(messages) > 0 && stop.Err() == nil; messages = messages[1:] {
 		if claimed.Err() != nil {
 			return nil
 		}
-		// step 9: do the work. It may have been done before, by a worker that was killed then.
+		// step 9: handle the message idempotently: a killed worker may have done it before.
 		m := messages[0]
 		if failure := handle(claimed, m); failure != nil {
-			// step 10: what failed gets another attempt, after a delay that grows.
+			// step 10: retry a failed message after a growing delay.
 			if err := w.retryLater(conn, m, failure); err != nil {
 				return err
 			}
 			continue
 		}
-		// step 11: what is done is completed, by the claim that still has it.
+		// step 11: complete the message with its claim id.
 		outcome, err := w.complete(conn, m)
 		if err != nil {
 			return err
@@ -143,6 +143,6 @@ func (w *worker) workOn(stop context.Context, conn *sql.Conn, messages []message
 			fmt.Println("done", w.queue, m.id, m.attempt)
 		}
 	}
-	// step 12: give back what you have not begun; no attempt is spent.
+	// step 12: release messages that are not started; no attempt is spent.
 	return w.release(conn, messages)
 }

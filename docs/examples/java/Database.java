@@ -1,19 +1,19 @@
 import java.sql.*;
 import java.util.Properties;
 
-/** A connection to PostgreSQL or MariaDB, and how rowq is called there. */
+/** A connection to PostgreSQL or MariaDB, and its calls of rowq. */
 final class Database implements AutoCloseable {
     final Connection connection;
     final boolean isPostgres;
 
     Database(String url) throws SQLException {
         Properties options = new Properties();
-        options.setProperty("stringtype", "unspecified"); // PostgreSQL's, so that "{1}" can be an array.
+        options.setProperty("stringtype", "unspecified"); // On PostgreSQL "{1}" can then be an array.
         connection = DriverManager.getConnection(url, options);
         isPostgres = url.startsWith("jdbc:postgresql:");
     }
 
-    /** Call a routine by place, with null for a default. Close the result, which closes the call. */
+    /** Call a routine by position, with null for defaults. Closing the result closes the call. */
     ResultSet call(String routine, Object... arguments) throws SQLException {
         String marks = "?, ".repeat(arguments.length - 1) + "?";
         PreparedStatement statement = connection.prepareStatement(
@@ -25,12 +25,12 @@ final class Database implements AutoCloseable {
         return statement.executeQuery();
     }
 
-    /** Write an array of one id: as an array of PostgreSQL, elsewhere as one of JSON. */
+    /** Return an array of one id: for PostgreSQL an array, else JSON. */
     String ids(long id) {
         return (isPostgres ? "{%d}" : "[%d]").formatted(id);
     }
 
-    /** Tell whether rowq has refused a call, with such a number: "721" is RQ721, on MariaDB 45721. */
+    /** Return whether rowq refused a call with a number: "721" is RQ721, on MariaDB 45721. */
     static boolean isRefused(SQLException error, String number) {
         return error.getSQLState() != null && error.getSQLState().matches("(RQ|45)" + number);
     }

@@ -1,4 +1,4 @@
-// Hands over a message together with its order: java Enqueue QUEUE_NAME ORDER_NUMBER
+// Enqueues a message with its order: java Enqueue QUEUE_NAME ORDER_NUMBER
 import java.math.BigDecimal;
 import java.sql.*;
 
@@ -16,7 +16,7 @@ public class Enqueue {
         }
     }
 
-    /** Store an order and its message: both are there after the commit, or neither is. */
+    /** Store an order and enqueue its message in one transaction. */
     static void place(Database database, String queue, int number, BigDecimal total)
             throws SQLException {
         Connection connection = database.connection;
@@ -39,11 +39,11 @@ public class Enqueue {
             }
             connection.commit();
         } finally {
-            connection.rollback(); // It does nothing after the commit.
+            connection.rollback(); // Has no effect after the commit.
         }
     }
 
-    /** PostgreSQL lets a caller name arguments and leave out others; MariaDB wants all, by place. */
+    /** PostgreSQL allows named arguments; MariaDB requires all by position. */
     static String enqueueCall(Database database) {
         return database.isPostgres
                 ? "select * from rowq.enqueue(p_queue_name => ?, p_body => ?::text)"

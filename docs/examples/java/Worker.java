@@ -1,4 +1,4 @@
-// A worker of rowq, as docs/examples/README.md describes it: java Worker QUEUE_NAME
+// A rowq worker, see docs/examples/README.md: java Worker QUEUE_NAME
 import java.lang.management.ManagementFactory;
 import java.sql.*;
 import java.util.*;
@@ -6,7 +6,7 @@ import java.util.concurrent.*;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 public class Worker {
-    // step 1: say who you are, how many messages you want at a time, and for how long.
+    // step 1: set the worker's name, the batch size and the length of the lease.
     final String name = ManagementFactory.getRuntimeMXBean().getName();
     final int batchSize = 10;
     final int leaseSeconds = Integer.parseInt(System.getenv().getOrDefault("LEASE_SECONDS", "30"));
@@ -23,7 +23,7 @@ public class Worker {
         this.queue = queue;
     }
 
-    /** What the worker is there for. An exception means another attempt. */
+    /** Handle a message. An exception means a retry. */
     void handle(Message message) throws Exception {
         Thread.sleep((long) (1000 * message.number("seconds")));
         if (message.number("fail") == 1 && message.attempt() == 1) {
@@ -33,15 +33,15 @@ public class Worker {
 
     public static void main(String[] arguments) {
         Worker worker = new Worker(arguments[0]);
-        // step 2: a signal asks the loops to end; it ends nothing by itself.
+        // step 2: a signal sets a flag that ends the loops.
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             worker.stop.countDown();
-            new CompletableFuture<>().join(); // What ends the process is below.
+            new CompletableFuture<>().join(); // The process ends below.
         }));
         int status = 0;
         try {
             worker.beside.submit(() -> {
-                worker.connected(worker::keepHouse);
+                worker.connected(worker::maintain);
                 return null;
             });
             worker.connected(worker::work);
@@ -49,10 +49,10 @@ public class Worker {
             error.printStackTrace();
             status = 1;
         }
-        Runtime.getRuntime().halt(status); // After a signal it would be 143.
+        Runtime.getRuntime().halt(status); // Otherwise the status after a signal is 143.
     }
 
-    // step 3: when a connection is lost, open another one, after a pause that grows.
+    // step 3: if the connection is lost, open a new one after a growing pause.
     void connected(Loop loop) throws Exception {
         long pause = 100;
         while (!isStopping()) {
@@ -60,7 +60,7 @@ public class Worker {
                 pause = 100;
                 loop.run(database);
             } catch (SQLException error) {
-                // No queue of this name, say: it does not help to wait.
+                // For example an unknown queue: waiting does not help.
                 if (Database.isRefused(error, "7..")) throw error;
                 System.err.printf("%s; next try in %d ms%n", error.getMessage(), pause);
                 stop.await(pause, TimeUnit.MILLISECONDS);
@@ -69,8 +69,8 @@ public class Worker {
         }
     }
 
-    // step 4: call maintain once a second, on a connection that no message can hold up.
-    void keepHouse(Database database) throws Exception {
+    // step 4: call maintain once a second, on its own connection.
+    void maintain(Database database) throws Exception {
         do {
             database.call("maintain", queue, 1000).close();
         } while (!stop.await(1, TimeUnit.SECONDS));
@@ -79,7 +79,7 @@ public class Worker {
     void work(Database database) throws Exception {
         long idle = 50;
         while (!isStopping()) {
-            // step 5: lease a batch; the call is a transaction of its own.
+            // step 5: lease a batch; the call is its own transaction.
             Queue<Message> messages = new ArrayDeque<>();
             try (ResultSet row = database.call("dequeue_fast", queue, batchSize, name, leaseSeconds)) {
                 while (row.next()) {
@@ -87,7 +87,7 @@ public class Worker {
                             row.getInt("attempt"), row.getString("body")));
                 }
             }
-            // step 6: while there is nothing, ask less and less often.
+            // step 6: poll an empty queue with growing pauses.
             if (messages.isEmpty()) {
                 stop.await(idle, TimeUnit.MILLISECONDS);
                 idle = Math.min(2 * idle, 1000);
@@ -97,15 +97,15 @@ public class Worker {
             try {
                 workOn(database, messages.peek().claim(), messages);
             } catch (SQLException error) {
-                // The claim has run out: its messages are somebody else's.
+                // The lease expired, and another worker has the messages.
                 if (!Database.isRefused(error, "721")) throw error;
             }
         }
     }
 
-    /** Handle the messages of one claim, one after the other. */
+    /** Handle the messages of one claim in turn. */
     void workOn(Database database, long claim, Queue<Message> messages) throws SQLException {
-        // step 7: extend the lease long before its end, for as long as the claim is at work.
+        // step 7: extend the lease while the messages of the claim are handled.
         AtomicBoolean isLost = new AtomicBoolean();
         long third = 1000L * leaseSeconds / 3;
         Future<?> heartbeat = beside.scheduleAtFixedRate(() -> {
@@ -116,28 +116,28 @@ public class Worker {
             }
         }, third, third, TimeUnit.MILLISECONDS);
         try {
-            // step 8: begin nothing after a signal, nor what is perhaps not yours any more.
+            // step 8: start no message after a signal, or after the claim is lost.
             while (!messages.isEmpty() && !isStopping()) {
                 if (isLost.get()) return;
 
-                // step 9: do the work. It may have been done before, by a worker that was killed then.
+                // step 9: handle the message idempotently: a killed worker may have done it before.
                 Message message = messages.remove();
                 String ids = database.ids(message.id());
                 try {
                     handle(message);
                 } catch (Exception error) {
-                    // step 10: what failed gets another attempt, after a delay that grows.
+                    // step 10: retry a failed message after a growing delay.
                     database.call("retry_later", queue, claim, ids, null, error.toString()).close();
                     continue;
                 }
-                // step 11: what is done is completed, by the claim that still has it.
+                // step 11: complete the message with its claim id.
                 try (ResultSet row = database.call("complete", queue, claim, ids, null)) {
                     if (row.next() && row.getString("outcome").equals("completed")) {
                         System.out.printf("done %s %d %d%n", queue, message.id(), message.attempt());
                     }
                 }
             }
-            // step 12: give back what you have not begun; no attempt is spent.
+            // step 12: release messages that are not started; no attempt is spent.
             if (!messages.isEmpty()) database.call("release", queue, claim, null).close();
         } finally {
             heartbeat.cancel(false);

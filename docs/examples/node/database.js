@@ -1,4 +1,4 @@
-// What the programs need of a database, whichever it is: the scheme of the URL says whose file to use.
+// The database interface; the URL's scheme selects the driver's file.
 const drivers = {
     mariadb: "./mysql.js",
     mysql: "./mysql.js",
@@ -17,7 +17,7 @@ export async function connect(url) {
     if (!driver) throw new Error(`DATABASE_URL must begin with one of ${Object.keys(drivers)}`);
     const connection = await (await import(driver)).connect(url);
 
-    // A heartbeat may come while another call is on its way: one call after the other.
+    // A heartbeat may come during another call: run calls in turn.
     let last = Promise.resolve();
     const inTurn = (call) => (last = last.then(call, call));
     return {
@@ -37,7 +37,7 @@ export async function connect(url) {
     };
 }
 
-/** Tell whether rowq has refused a call, with this number if one is given. */
+/** Return whether rowq refused a call, with this number if one is passed. */
 export function isRefused(error, number = "RQ7\\d\\d") {
     return new RegExp(`${number} \\w+: `).test(error.message);
 }

@@ -1,4 +1,4 @@
-// Hands over a message together with its order: node enqueue.js QUEUE_NAME ORDER_NUMBER
+// Enqueues a message with its order: node enqueue.js QUEUE_NAME ORDER_NUMBER
 import { connect } from "./database.js";
 
 const [queue_name, order_number] = process.argv.slice(2);
@@ -6,7 +6,7 @@ if (!order_number) throw new Error("usage: node enqueue.js QUEUE_NAME ORDER_NUMB
 
 const database = await connect(process.env.DATABASE_URL);
 
-/** Store an order and its message: both are there after the commit, or neither is. */
+/** Store an order and enqueue its message in one transaction. */
 async function place(number, total) {
     await database.transaction(async () => {
         await database.execute("insert into orders values (?, ?)", [number, total]);
@@ -17,7 +17,7 @@ async function place(number, total) {
     });
 }
 
-// The table may be there already; not every engine can be asked to make it unless it is.
+// The table may exist; not every engine has "create table if not exists".
 const columns = "order_number integer primary key, total decimal(12, 2)";
 await database.execute(`create table orders (${columns})`).catch(() => {});
 try {

@@ -1,7 +1,7 @@
-// rowq on MariaDB and MySQL, by the driver mysql2.
+// rowq on MariaDB and MySQL with the driver mysql2.
 import mysql from "mysql2/promise";
 
-// A call there gives every parameter, in its place; null is the default.
+// A call passes all parameters by position; null is the default.
 const parameters = {
     // parameters: generated from sql/contract.toml by make generate
     complete: "queue_name claim_id message_ids results",
@@ -23,8 +23,8 @@ export async function connect(url) {
         supportBigNumbers: true,
         bigNumberStrings: true, // Ids stay strings, because a number would lose digits.
     });
-    // The loss of an idle connection is told to a listener, or else ends the process. The next call
-    // tells it, too.
+    // Without a listener, a lost idle connection ends the process. The next call raises the
+    // error.
     connection.on("error", () => {});
 
     return {

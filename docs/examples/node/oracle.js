@@ -1,7 +1,7 @@
-// rowq on Oracle, by the driver oracledb. (Written for it, not run there.)
+// rowq on Oracle with the driver oracledb. Not tested on Oracle.
 import oracledb from "oracledb";
 
-// Ids stay strings, because a number would lose digits; a body comes as text and not as a stream.
+// Ids stay strings, because a number would lose digits; a body is fetched as text.
 function fetchTypeHandler({ name, dbType }) {
     if (name.endsWith("_ID") || dbType === oracledb.DB_TYPE_CLOB) return { type: oracledb.STRING };
     return dbType === oracledb.DB_TYPE_BLOB ? { type: oracledb.BUFFER } : undefined;
@@ -16,7 +16,7 @@ export async function connect(url) {
         connectString: host + pathname,
     });
 
-    // A call is a transaction of its own unless the caller has begun one.
+    // A call is its own transaction, unless the caller has begun one.
     let isOpen = false;
     const commitUnlessOpen = () => (isOpen ? undefined : connection.commit());
     return {

@@ -1,10 +1,10 @@
-// rowq on PostgreSQL, by the driver pg.
+// rowq on PostgreSQL with the driver pg.
 import pg from "pg";
 
 export async function connect(url) {
     const client = new pg.Client({ connectionString: url });
-    // The loss of an idle connection is told to a listener, or else ends the process. The next call
-    // tells it, too.
+    // Without a listener, a lost idle connection ends the process. The next call raises the
+    // error.
     client.on("error", () => {});
     await client.connect();
 
@@ -15,7 +15,7 @@ export async function connect(url) {
     };
     return {
         execute,
-        // Ids come as strings and go as strings, because a number would lose digits.
+        // Ids are strings in both directions, because a number would lose digits.
         call: (routine, given) => {
             const names = Object.keys(given).map((name) => `p_${name} => ?`);
             return execute(`select * from rowq.${routine}(${names})`, Object.values(given));

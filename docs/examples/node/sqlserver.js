@@ -1,4 +1,4 @@
-// rowq on SQL Server and Azure SQL, by the driver tedious. (Written for them, not run there.)
+// rowq on SQL Server and Azure SQL with the driver tedious. Not tested on SQL Server.
 import { Connection, Request, TYPES } from "tedious";
 
 export async function connect(url) {
@@ -21,8 +21,8 @@ export async function connect(url) {
             rowCollectionOnRequestCompletion: true,
         },
     });
-    // The loss of an idle connection is told to a listener, or else ends the process. The next call
-    // tells it, too.
+    // Without a listener, a lost idle connection ends the process. The next call raises the
+    // error.
     connection.on("error", () => {});
     const done = (start) =>
         new Promise((resolve, reject) => {
@@ -30,7 +30,7 @@ export async function connect(url) {
         });
     await done((callback) => connection.connect(callback));
 
-    // All values go as text, which the server converts: ids come as strings and stay strings.
+    // All values are sent as text, which the server converts. Ids stay strings.
     const run = async (method, text, given) => {
         const rows = await done((callback) => {
             const request = new Request(text, callback);
@@ -51,7 +51,7 @@ export async function connect(url) {
             const given = values.map((value, index) => [`value${index}`, value]);
             return run("execSql", text, Object.fromEntries(given));
         },
-        // dequeue_fast is called DequeueFast there.
+        // dequeue_fast is named DequeueFast.
         call: (routine, given) => {
             const name = routine.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase());
             return run("callProcedure", `rowq.${name}`, given);

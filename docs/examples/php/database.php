@@ -1,9 +1,9 @@
 <?php
 
-// What the worker and its maintainer need of the database.
+// Database functions of the worker and its maintenance process.
 declare(strict_types=1);
 
-/** Run a loop with a connection, and with another one when that is lost, after a pause that grows. */
+/** Run a loop with a connection; if it is lost, reconnect after a growing pause. */
 function connected(string $source, Closure $isOver, Closure $loop): void
 {
     for ($pause = 0.1; !$isOver(); $pause = min(2 * $pause, 5.0)) {
@@ -13,7 +13,7 @@ function connected(string $source, Closure $isOver, Closure $loop): void
             $loop($database);
         } catch (PDOException $error) {
             if (isRefused($error)) {
-                throw $error; // No queue of this name, say: it does not help to wait.
+                throw $error; // For example an unknown queue: waiting does not help.
             }
             fwrite(STDERR, "{$error->getMessage()}; next try in $pause s\n");
             usleep((int) (1e6 * $pause));
@@ -21,7 +21,7 @@ function connected(string $source, Closure $isOver, Closure $loop): void
     }
 }
 
-/** Call a routine of rowq, with its arguments or the first of them, and return its rows. */
+/** Call a routine with its first arguments, and return its rows. */
 function call(PDO $database, string $routine, array $arguments): array
 {
     $marks = implode(', ', array_fill(0, count($arguments), '?'));
@@ -30,7 +30,7 @@ function call(PDO $database, string $routine, array $arguments): array
     return $statement->fetchAll(PDO::FETCH_OBJ);
 }
 
-/** Tell whether rowq has refused a call, with this number if one is given. */
+/** Return whether rowq refused a call, with this number if one is passed. */
 function isRefused(PDOException $error, string $number = 'RQ7'): bool
 {
     return str_starts_with((string) $error->getCode(), $number);

@@ -1,6 +1,6 @@
 <?php
 
-// Hands over a message together with its order: php enqueue.php QUEUE_NAME ORDER_NUMBER
+// Enqueues a message with its order: php enqueue.php QUEUE_NAME ORDER_NUMBER
 declare(strict_types=1);
 
 [, $queue, $orderNumber] = $argv + [1 => null, 2 => null];
@@ -11,7 +11,7 @@ if ($orderNumber === null || $source === false) {
 }
 $database = new PDO($source);
 
-/** Store an order and its message: both are there after the commit, or neither is. */
+/** Store an order and enqueue its message in one transaction. */
 function place(PDO $database, string $queue, int $number, float $total): void
 {
     $database->beginTransaction();

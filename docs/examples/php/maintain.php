@@ -1,17 +1,17 @@
 <?php
 
-// A process beside the worker: PHP does one thing at a time, and a handler may take long.
+// A process for maintenance and heartbeats, because PHP runs one thing at a time.
 declare(strict_types=1);
 
 require_once __DIR__ . '/database.php';
 
 /**
- * Calls maintain once a second, and extends the lease of one claim three times in a lease. It has a
- * connection of its own, and ends with the worker, however that ends.
+ * Calls maintain once a second, and extends the lease of one claim three times per lease. It has its
+ * own connection, and ends with the worker, even if that is killed.
  */
 final class Maintainer
 {
-    /** @var resource leads from the worker to the maintainer, and back */
+    /** @var resource connects the worker and the maintenance process */
     private $line;
     private int $claim = 0;
 
@@ -30,7 +30,7 @@ final class Maintainer
         }
         $this->line = $there;
         unset($here);
-        // A signal is for the worker, which has the maintainer go on until its message is finished.
+        // Ignore signals: the worker needs this process until its message is finished.
         pcntl_signal(SIGTERM, SIG_IGN);
         pcntl_signal(SIGINT, SIG_IGN);
         $isAlone = fn () => posix_getppid() !== $worker;
@@ -38,16 +38,16 @@ final class Maintainer
         exit(0);
     }
 
-    /** In the worker: have the lease of this claim extended from now on; 0 is none. */
+    /** In the worker: extend the lease of this claim from now on; 0 for none. */
     public function watch(int $claim): void
     {
         $this->claim = $claim;
         if (fwrite($this->line, "$claim\n") === false) {
-            throw new RuntimeException('the maintainer has ended');
+            throw new RuntimeException('the maintenance process has ended');
         }
     }
 
-    /** In the worker: tell whether the lease of the claim could not be extended. */
+    /** In the worker: return whether the lease could not be extended. */
     public function hasLost(): bool
     {
         return (int) fgets($this->line) === $this->claim;

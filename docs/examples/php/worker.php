@@ -1,6 +1,6 @@
 <?php
 
-// A worker of rowq, as docs/examples/README.md describes it: php worker.php QUEUE_NAME
+// A rowq worker, see docs/examples/README.md: php worker.php QUEUE_NAME
 declare(strict_types=1);
 
 require_once __DIR__ . '/database.php';
@@ -13,12 +13,12 @@ if ($queue === null || $source === false) {
     exit(2);
 }
 
-// step 1: say who you are, how many messages you want at a time, and for how long.
+// step 1: set the worker's name, the batch size and the length of the lease.
 $workerName = gethostname() . ' ' . getmypid();
 $batchSize = 10;
 $leaseSeconds = (int) (getenv('LEASE_SECONDS') ?: 30);
 
-/** What the worker is there for. An exception means another attempt. */
+/** Handle a message. An exception means a retry. */
 function handle(object $message): void
 {
     $content = json_decode($message->body, flags: JSON_THROW_ON_ERROR);
@@ -28,7 +28,7 @@ function handle(object $message): void
     }
 }
 
-// step 2: a signal asks the loop to end; it ends nothing by itself.
+// step 2: a signal sets a flag that ends the loop.
 $isStopping = false;
 pcntl_async_signals(true);
 foreach ([SIGTERM, SIGINT] as $signal) {
@@ -40,20 +40,20 @@ $isOver = function () use (&$isStopping): bool {
     return $isStopping;
 };
 
-// step 3: when a connection is lost, open another one, after a pause that grows.
+// step 3: if the connection is lost, open a new one after a growing pause.
 $keepConnected = fn (Closure $loop) => connected($source, $isOver, $loop);
 
-// step 4: call maintain once a second, on a connection that no message can hold up.
+// step 4: call maintain once a second, on its own connection.
 $maintainer = new Maintainer($source, $queue, $leaseSeconds);
 
 $work = function (PDO $database) use ($isOver, $maintainer, $queue, $batchSize, $workerName, $leaseSeconds) {
     $idle = 0.05;
     while (!$isOver()) {
-        // step 5: lease a batch; the call is a transaction of its own.
+        // step 5: lease a batch; the call is its own transaction.
         $wanted = [$queue, $batchSize, $workerName, $leaseSeconds];
         $messages = call($database, 'dequeue_fast', $wanted);
 
-        // step 6: while there is nothing, ask less and less often.
+        // step 6: poll an empty queue with growing pauses.
         if (!$messages) {
             usleep((int) (1e6 * $idle));
             $idle = min(2 * $idle, 1.0);
@@ -61,11 +61,11 @@ $work = function (PDO $database) use ($isOver, $maintainer, $queue, $batchSize, 
         }
         $idle = 0.05;
         try {
-            // step 7: extend the lease long before its end, for as long as the claim is at work.
+            // step 7: extend the lease while the messages of the claim are handled.
             $maintainer->watch($messages[0]->claim_id);
             workOn($database, $queue, $messages, $isOver, $maintainer);
         } catch (PDOException $error) {
-            // The claim has run out: its messages are somebody else's.
+            // The lease expired, and another worker has the messages.
             if (!isRefused($error, 'RQ721')) {
                 throw $error;
             }
@@ -75,35 +75,35 @@ $work = function (PDO $database) use ($isOver, $maintainer, $queue, $batchSize, 
     }
 };
 
-/** Handle the messages of one claim, one after the other. */
+/** Handle the messages of one claim in turn. */
 function workOn(PDO $database, string $queue, array $messages, Closure $isOver, Maintainer $maintainer): void
 {
     $claim = $messages[0]->claim_id;
-    // step 8: begin nothing after a signal, nor what is perhaps not yours any more.
+    // step 8: start no message after a signal, or after the claim is lost.
     while ($messages && !$isOver()) {
         if ($maintainer->hasLost()) {
             return;
         }
 
-        // step 9: do the work. It may have been done before, by a worker that was killed then.
+        // step 9: handle the message idempotently: a killed worker may have done it before.
         $message = array_shift($messages);
         $ids = '{' . $message->message_id . '}';
         try {
             handle($message);
         } catch (Throwable $error) {
-            // step 10: what failed gets another attempt, after a delay that grows.
+            // step 10: retry a failed message after a growing delay.
             call($database, 'retry_later', [$queue, $claim, $ids, null, $error->getMessage()]);
             continue;
         }
 
-        // step 11: what is done is completed, by the claim that still has it.
+        // step 11: complete the message with its claim id.
         [$done] = call($database, 'complete', [$queue, $claim, $ids]);
         if ($done->outcome === 'completed') {
             echo "done $queue {$message->message_id} {$message->attempt}\n";
         }
     }
 
-    // step 12: give back what you have not begun; no attempt is spent.
+    // step 12: release messages that are not started; no attempt is spent.
     if ($messages) {
         call($database, 'release', [$queue, $claim]);
     }

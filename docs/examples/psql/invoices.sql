@@ -1,6 +1,5 @@
--- Write an invoice for each of up to 100 orders. All is one transaction with what rowq is told, so
--- an invoice is written exactly once, whatever breaks. What fails is undone by itself, and is tried
--- again after the queue's delay.
+-- Write an invoice for each of up to 100 orders, in one transaction with rowq's calls, so each invoice
+-- is written exactly once. A failed order is rolled back alone, and retried after the queue's delay.
 do $$
 declare
     v_message record;

@@ -1,4 +1,4 @@
--- Whoever inserts an order enqueues its message: the trigger runs in the same transaction.
+-- A trigger enqueues a message for each inserted order, in the same transaction.
 create table orders (
     order_number integer primary key,
     total        numeric(12, 2) not null
@@ -9,7 +9,7 @@ create table invoice (
     total        numeric(12, 2) not null check (total > 0)
 );
 
--- It runs as its owner, who is a member of rowq_producer: who inserts orders need not be one.
+-- It runs as its owner, a member of rowq_producer; a role that inserts orders need not be one.
 create function enqueue_order() returns trigger
 language plpgsql
 security definer

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# A worker of rowq by psql and jq, as docs/examples/README.md describes it: worker.sh QUEUE_NAME
+# A rowq worker with psql and jq, see docs/examples/README.md: worker.sh QUEUE_NAME
 set -uo pipefail
 queue=${1:?usage: worker.sh QUEUE_NAME}
 
-# step 1: say who you are, how many messages you want at a time, and for how long.
+# step 1: set the worker's name, the batch size and the length of the lease.
 worker="${HOSTNAME:-shell} $$"
 batch_size=10
 lease_seconds=${LEASE_SECONDS:-30}
 
-# What this worker is there for: handle BODY ATTEMPT. A status other than 0 means another attempt.
+# Handle a message: handle BODY ATTEMPT. A status other than 0 means a retry.
 handle() {
     local order seconds fail
     read -r order seconds fail < <(jq -r '"\(.order) \(.seconds // 0) \(.fail)"' <<<"$1") || return
@@ -19,11 +19,11 @@ handle() {
     fi
 }
 
-# step 2: a signal asks the loop to end; bash looks at it between two commands.
+# step 2: a signal sets a flag that ends the loop; bash handles it between two commands.
 stopping=
 trap 'stopping=yes' TERM INT
 
-# Run the statement on standard input. The status is 2 without a connection, 3 when rowq refuses.
+# Run the statement on standard input. Status 2: no connection, 3: rowq refused.
 call() {
     psql "${DATABASE_URL:?}" --no-psqlrc --quiet --no-align --tuples-only \
         --set ON_ERROR_STOP=1 --set queue="$queue" "$@"
@@ -31,25 +31,25 @@ call() {
 
 pause() { sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"; }
 
-# step 3: each call opens a connection; where there is none, go on after a pause that grows.
+# step 3: each call opens a connection; if that fails, retry after a growing pause.
 retry_ms=100
 wait_for_database() {
     pause $retry_ms
     retry_ms=$((retry_ms < 2500 ? 2 * retry_ms : 5000))
 }
 
-# step 4: call maintain once a second, in a process that no message can hold up.
-keep_house() {
+# step 4: call maintain once a second, in its own process.
+maintain() {
     while sleep 1 && kill -0 $$; do
         call <<<"select rowq.maintain(:'queue')"
     done
 }
-keep_house >/dev/null 2>&1 &
-housekeeper=$!
-trap 'kill $housekeeper' EXIT
+maintain >/dev/null 2>&1 &
+maintenance=$!
+trap 'kill $maintenance' EXIT
 
-# Step 7 runs this beside the handler. It ends with the worker, however that ends, because a lease
-# that is extended for ever keeps its messages from everybody.
+# Step 7 runs this during the handler. It ends with the worker, also if that is killed: otherwise
+# it would extend the lease forever.
 extend_lease() {
     while sleep "$(jq -n "$lease_seconds / 3")" && kill -0 $$; do
         call --set claim="$1" --set lease="$lease_seconds" \
@@ -61,7 +61,7 @@ trap 'is_lost=yes' USR1
 
 idle_ms=50
 while [[ -z $stopping ]]; do
-    # step 5: lease a batch; the call is a transaction of its own. NULs part what may hold anything.
+    # step 5: lease a batch in its own transaction. NUL separates fields and rows.
     mapfile -t -d '' fields < <(
         call --field-separator-zero --record-separator-zero --set size=$batch_size \
             --set worker="$worker" --set lease="$lease_seconds" <<<"
@@ -71,11 +71,11 @@ while [[ -z $stopping ]]; do
     wait $!
     case $? in
         2) wait_for_database && continue ;;
-        3) exit 1 ;; # No queue of this name, say: it does not help to wait.
+        3) exit 1 ;; # For example an unknown queue: waiting does not help.
     esac
     retry_ms=100
 
-    # step 6: while there is nothing, ask less and less often.
+    # step 6: poll an empty queue with growing pauses.
     if ((${#fields[@]} == 0)); then
         pause $idle_ms
         idle_ms=$((idle_ms < 500 ? 2 * idle_ms : 1000))
@@ -84,34 +84,34 @@ while [[ -z $stopping ]]; do
     idle_ms=50
     claim=${fields[0]}
 
-    # step 7: extend the lease long before its end, for as long as the claim is at work.
+    # step 7: extend the lease while the messages of the claim are handled.
     is_lost=
     extend_lease "$claim" >/dev/null 2>&1 &
     heartbeat=$!
 
     while ((${#fields[@]} > 0)); do
-        # step 8: begin nothing after a signal, nor what is perhaps not yours any more.
+        # step 8: start no message after a signal, or after the claim is lost.
         [[ -n $is_lost || -n $stopping ]] && break
 
-        # step 9: do the work. It may have been done before, by a worker that was killed then.
+        # step 9: handle the message idempotently: a killed worker may have done it before.
         id=${fields[1]} attempt=${fields[2]} body=${fields[3]}
         fields=("${fields[@]:4}")
         if ! error=$(handle "$body" "$attempt" 2>&1 >/dev/null); then
-            # step 10: what failed gets another attempt, after a delay that grows.
+            # step 10: retry a failed message after a growing delay.
             call --set claim="$claim" --set id="$id" --set error="$error" <<<"
                 select from rowq.retry_later(:'queue', :claim, array[:id], p_error => :'error')" \
                 || is_lost=yes
             continue
         fi
 
-        # step 11: what is done is completed, by the claim that still has it.
+        # step 11: complete the message with its claim id.
         outcome=$(call --set claim="$claim" --set id="$id" \
             <<<"select outcome from rowq.complete(:'queue', :claim, array[:id])") || is_lost=yes
         [[ $outcome == completed ]] && echo "done $queue $id $attempt"
     done
     kill $heartbeat && wait $heartbeat 2>/dev/null
 
-    # step 12: give back what you have not begun; no attempt is spent.
+    # step 12: release messages that are not started; no attempt is spent.
     if ((${#fields[@]} > 0)) && [[ -z $is_lost ]]; then
         call --set claim="$claim" <<<"select from rowq.release(:'queue', :claim)"
     fi

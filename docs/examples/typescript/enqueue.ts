@@ -1,4 +1,4 @@
-// Hands over a message together with its order: node dist/enqueue.js QUEUE_NAME ORDER_NUMBER
+// Enqueues a message with its order: node dist/enqueue.js QUEUE_NAME ORDER_NUMBER
 import pg from "pg";
 import { call } from "./rowq.js";
 
@@ -11,7 +11,7 @@ await client.query(`
     create table if not exists orders (order_number integer primary key, total numeric(12, 2))
 `);
 
-/** Store an order and its message: both are there after the commit, or neither is. */
+/** Store an order and enqueue its message in one transaction. */
 async function place(order: number, total: number): Promise<void> {
     await client.query("begin");
     try {

@@ -1,4 +1,4 @@
-// Stands in for Npgsql where there is none: the members that the example uses, through ODBC.
+// A replacement for Npgsql through ODBC, with the members that the example uses.
 using System;
 using System.Collections.Generic;
 using System.Data.Odbc;
@@ -47,7 +47,7 @@ namespace Npgsql
         }
     }
 
-    /// <summary>Not pooled: it is opened each time.</summary>
+    /// <summary>Not pooled: opened each time.</summary>
     public sealed class NpgsqlConnection : IDisposable
     {
         static readonly object gate = new object();
@@ -73,8 +73,8 @@ namespace Npgsql
             });
         }
 
-        // The first call with a text learns whether the driver takes Unicode. When two threads are
-        // first at once, System.Data.Odbc lets one of them believe that it does not.
+        // The first call with text detects Unicode support. If two threads do this at once,
+        // System.Data.Odbc may take it for unsupported in one of them.
         void LearnTypes()
         {
             lock (gate)
@@ -112,7 +112,7 @@ namespace Npgsql
             odbc = new OdbcCommand(statement, connection.Odbc, connection.Transaction?.Odbc);
         }
 
-        /// <summary>Run the statement with a mark for each place where a parameter is named.</summary>
+        /// <summary>Run the statement with a placeholder for each named parameter.</summary>
         public Task<OdbcDataReader> ExecuteReaderAsync()
         {
             odbc.CommandText = Regex.Replace(odbc.CommandText, @"\$(\d+)", place =>

@@ -1,4 +1,4 @@
-// Stands in for what .NET has and Mono has not: the members that the example uses.
+// Replacements for .NET classes that Mono lacks, with the members that the example uses.
 using System;
 using System.Globalization;
 using System.Linq;
@@ -43,7 +43,7 @@ namespace System.Text.Json
 {
     public static class JsonSerializer
     {
-        /// <summary>Write an object whose properties are numbers.</summary>
+        /// <summary>Write an object with numeric properties.</summary>
         public static string Serialize(object value)
         {
             var members = value.GetType().GetProperties()
@@ -64,7 +64,7 @@ namespace System.Text.Json
         public void Dispose() { }
     }
 
-    /// <summary>An object whose members are numbers, or one of these.</summary>
+    /// <summary>A JSON object with numeric members, or a member.</summary>
     public struct JsonElement
     {
         readonly string json;

@@ -1,4 +1,4 @@
-"""C#: the example as it is, compiled by Mono with what stands in for Npgsql, through ODBC."""
+"""C#: the unchanged example, compiled by Mono with a replacement of Npgsql through ODBC."""
 
 import shutil
 import subprocess
@@ -24,7 +24,7 @@ _WORDS = {
 }
 
 
-def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001 - there is one
+def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001
     """Compile the program, which works or enqueues by its first argument."""
     mono = need("mono", _PACKAGES)
     drivers = sorted(Path("/usr/lib").glob("*/odbc/psqlodbcw.so"))
@@ -47,13 +47,13 @@ def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG00
 
 
 def _remove_logs() -> None:
-    """Remove what the ODBC driver writes of each process, whatever it is told."""
+    """Remove the log files that the ODBC driver always writes."""
     for log in Path(tempfile.gettempdir()).glob("psqlodbc_mono-sgen_*.log"):
         log.unlink(missing_ok=True)
 
 
 def _compile(folder: Path) -> None:
-    """Compile everything, SqlServer.cs with the older name of its driver, which Mono has."""
+    """Compile everything, SqlServer.cs with System.Data.SqlClient."""
     compiler = need("mcs", _PACKAGES)
     shutil.copytree(EXAMPLES / "csharp", folder, dirs_exist_ok=True)
     with_driver = folder / "SqlServer.cs"

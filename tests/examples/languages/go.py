@@ -1,4 +1,4 @@
-"""Go: pgx 4 of Debian, which has what the example uses of pgx 5."""
+"""Go, with Debian's pgx 4 instead of pgx 5."""
 
 import os
 import subprocess
@@ -16,8 +16,8 @@ _WRITTEN, _AT_HAND = "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v4"
 _FILES = {"worker": ("worker.go", "calls.go"), "enqueue": ("enqueue.go",)}
 
 
-def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001 - there is one
-    """Compile the programs, which import the pgx that is at hand."""
+def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001
+    """Compile the programs with the installed pgx."""
     go = need_go()
     folder = target.parent / "go"
     if not (folder / "enqueue").exists():
@@ -33,7 +33,7 @@ def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG00
 
 
 def need_go() -> str:
-    """Return the path of Go; skip the test where it or its pgx is missing."""
+    """Return the path of Go; skip the test if it or pgx is missing."""
     go = need("go", _PACKAGES)
     if not (_LIBRARIES / "src" / _AT_HAND).is_dir():
         pytest.skip(f"no {_AT_HAND}{TO_RUN}apt-get install {_PACKAGES}")
@@ -41,17 +41,17 @@ def need_go() -> str:
 
 
 def at_hand(text: str) -> str:
-    """Return a program that imports the pgx that is at hand."""
+    """Return a program that imports the installed pgx."""
     return text.replace(_WRITTEN, _AT_HAND)
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """Return what Go is told, so that it uses Debian's packages."""
+    """Return environment variables for Debian's packages."""
     return {"GO111MODULE": "off", "GOPATH": str(_LIBRARIES), "GOCACHE": str(cache)}
 
 
 def _compile(go: str, folder: Path) -> None:
-    """Compile all programs to a folder, which the tests of one process share."""
+    """Compile all programs to a folder shared by the tests of one process."""
     folder.mkdir(exist_ok=True)
     for path in (EXAMPLES / "go").glob("*.go"):
         text = at_hand(path.read_text(encoding="utf-8"))

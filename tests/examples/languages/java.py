@@ -1,4 +1,4 @@
-"""Java: the JDBC drivers of Debian, which know no unix sockets."""
+"""Java, with Debian's JDBC drivers, which do not support unix sockets."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def programs(server: Server, url: str, target: Path) -> Programs:
 
 
 def need_java(engine: str) -> tuple[str, Path]:
-    """Return the paths of Java and of an engine's driver; skip the test where one is missing."""
+    """Return the paths of Java and an engine's driver; skip the test if one is missing."""
     name, package = _DRIVERS[engine]
     driver = Path("/usr/share/java", name)
     if not driver.exists():
@@ -46,7 +46,7 @@ def need_java(engine: str) -> tuple[str, Path]:
 
 
 def _compiled(folder: Path) -> Path:
-    """Return the folder of the classes, which the tests of one process share."""
+    """Return the folder of the classes, shared by the tests of one process."""
     if not (folder / "Worker.class").exists():
         compiler = need("javac", _JDK)
         sources = sorted((EXAMPLES / "java").glob("*.java"))
@@ -55,7 +55,7 @@ def _compiled(folder: Path) -> Path:
 
 
 def jdbc_url(engine: str, url: str) -> str:
-    """Write a URL as JDBC has it."""
+    """Return the JDBC form of a URL."""
     if engine == "postgres":
         words = {word: str(value) for word, value in conninfo_to_dict(url).items()}
         place = f"{words.pop('host')}:{words.pop('port')}/{words.pop('dbname')}"

@@ -12,7 +12,7 @@ ENGINES = tuple(_DRIVERS)
 
 
 def programs(server: Server, url: str, target: Path) -> Programs:
-    """Copy the programs to a place that has the packages of the tests beside it."""
+    """Copy the programs next to the tests' npm packages."""
     modules = package(_DRIVERS[server.engine]).parent
     folder = shutil.copytree(EXAMPLES / "node", target / "node")
     (folder / "node_modules").symlink_to(modules)

@@ -15,7 +15,7 @@ _PACKAGES = "php-cli php-pgsql"
 _EXTENSIONS = {"pcntl", "pdo_pgsql", "posix"}
 
 
-def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001 - there is one
+def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001
     """Copy the programs; nothing is compiled."""
     php = need("php", _PACKAGES)
     modules = subprocess.run([php, "-m"], capture_output=True, text=True, check=True).stdout

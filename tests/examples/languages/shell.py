@@ -12,7 +12,7 @@ ENGINES = ("postgres",)
 
 
 def programs(server: Server, url: str, target: Path) -> Programs:
-    """Copy the programs, so that nothing is left beside them."""
+    """Copy the programs, so that they leave no files behind."""
     need("jq", "jq")
     tools = os.pathsep.join([str(Path(psql_program(server)).parent), os.environ["PATH"]])
     folder = shutil.copytree(EXAMPLES / "shell", target / "shell")

@@ -1,4 +1,4 @@
-"""TypeScript on Node.js: compiled first, which checks the types."""
+"""TypeScript on Node.js; compiling checks the types."""
 
 import shutil
 import subprocess
@@ -12,8 +12,8 @@ from tests.helpers.npm import package
 ENGINES = ("postgres",)
 
 
-def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001 - one engine
-    """Compile the programs, once for all tests of a process; fails where their types are wrong."""
+def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001
+    """Compile the programs, once per process; fails for wrong types."""
     folder = target.parent / "typescript"
     if not (folder / "dist").is_dir():
         _compile(folder)

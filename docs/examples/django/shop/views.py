@@ -1,4 +1,4 @@
-"""What requests do."""
+"""Views."""
 
 import json
 
@@ -13,18 +13,18 @@ from shop.models import Order
 LARGEST = 10_000
 
 
-class NeedsAPerson(Exception):  # noqa: N818 - it says what is needed
-    """An order that is not taken like this."""
+class NeedsApproval(Exception):  # noqa: N818
+    """An order that needs manual approval."""
 
 
 @transaction.atomic
 def place(customer: str, total: str) -> int:
-    """Save an order and enqueue its message: both are there, or neither."""
+    """Save an order and enqueue its message in one transaction."""
     order = Order.objects.create(customer=customer, total=total)
     data = {"order_id": order.pk, "customer": customer}
     enqueue("notifications", data, message_type="order_placed")
     if float(total) > LARGEST:
-        raise NeedsAPerson
+        raise NeedsApproval
     return int(order.pk)
 
 
@@ -35,6 +35,6 @@ def post_order(request: HttpRequest) -> HttpResponse:
     order = json.loads(request.body)
     try:
         number = place(order["customer"], order["total"])
-    except NeedsAPerson:
-        return JsonResponse({"error": "such an order needs a person to look at it"}, status=409)
+    except NeedsApproval:
+        return JsonResponse({"error": "this order requires manual approval"}, status=409)
     return JsonResponse({"order_id": number}, status=201)

@@ -1,4 +1,4 @@
-"""The database that Django makes for tests, and a transaction of it for each test."""
+"""Fixtures: Django's test database, and a transaction for each test."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ pytest_plugins = ["rowq.contrib.testing"]
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")
 django.setup()
 
-from django.db import connection, transaction  # noqa: E402 - Django is set up first
+from django.db import connection, transaction  # noqa: E402 - after django.setup()
 from django.test.utils import (  # noqa: E402
     setup_databases,
     setup_test_environment,
@@ -23,7 +23,7 @@ from django.test.utils import (  # noqa: E402
 
 @pytest.fixture(scope="session")
 def database() -> Iterator[None]:
-    """Make a database with all migrations, rowq's too."""
+    """Create a database with all migrations, including rowq's."""
     setup_test_environment()
     made = setup_databases(verbosity=0, interactive=False)
     yield
@@ -32,7 +32,7 @@ def database() -> Iterator[None]:
 
 
 @pytest.fixture
-def rowq_connection(database: None) -> Iterator[Any]:  # noqa: ARG001 - it is there meanwhile
+def rowq_connection(database: None) -> Iterator[Any]:  # noqa: ARG001 - it creates the database
     """Yield Django's connection in a transaction that is rolled back; rowq_queue works on it."""
     with transaction.atomic():
         yield connection

@@ -1,4 +1,4 @@
-"""An order has its message, and a message its notification."""
+"""Orders enqueue messages, and messages create notifications."""
 
 from django.test import Client
 from shop.models import Notification, Order
@@ -29,4 +29,4 @@ def test_a_message_becomes_one_notification(rowq_queue: rowq.Queue) -> None:
     (message,) = rowq_queue.peek("notifications")
     rowq_queue.enqueue("notifications", message.data)
     assert drain(rowq_queue, "notifications", notify).processed == 2
-    assert [told.text for told in Notification.objects.all()] == ["Thank you, Ann"]
+    assert [one.text for one in Notification.objects.all()] == ["Thank you, Ann"]

@@ -1,4 +1,4 @@
-"""Runs revisions on the database of ROWQ_URL."""
+"""Alembic environment for the database of ROWQ_URL."""
 
 from alembic import context
 from shop.database import url

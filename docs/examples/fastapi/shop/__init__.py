@@ -1,1 +1,1 @@
-"""A shop that tells its customers of their orders."""
+"""A shop that notifies its customers of their orders."""

@@ -13,21 +13,21 @@ import rowq
 from rowq.contrib.fastapi import worker_lifespan
 from shop.database import Order, engine, session
 
-# The transaction ends before the response is sent: what it says can be relied upon.
+# The transaction commits before the response is sent.
 Session = Annotated[AsyncSession, Depends(session, scope="function")]
 
 LARGEST = 10_000
 
 
 class NewOrder(BaseModel):
-    """What a customer sends."""
+    """The body of a request."""
 
     customer: str
     total: Decimal
 
 
 async def place(order: NewOrder, session: AsyncSession) -> int:
-    """Save an order and enqueue its message; both are there once the session commits."""
+    """Save an order and enqueue its message; both commit with the session."""
     placed = Order(customer=order.customer, total=order.total)
     session.add(placed)
     await session.flush()
@@ -44,7 +44,7 @@ async def place_one(customer: str, total: float) -> int:
 
 
 def create_app(*workers: rowq.Worker) -> FastAPI:
-    """Return the API, with workers that run beside it."""
+    """Return the API with workers in the same process."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -58,7 +58,7 @@ def create_app(*workers: rowq.Worker) -> FastAPI:
     async def post_order(order: NewOrder, session: Session) -> int:
         number = await place(order, session)
         if order.total > LARGEST:
-            raise HTTPException(409, "such an order needs a person to look at it")
+            raise HTTPException(409, "this order requires manual approval")
         return number
 
     return app

@@ -11,11 +11,11 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
 class Base(DeclarativeBase):
-    """Base of the tables."""
+    """Base class of the tables."""
 
 
 class Order(Base):
-    """What somebody has ordered."""
+    """An order of a customer."""
 
     __tablename__ = "shop_order"
     id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
@@ -24,7 +24,7 @@ class Order(Base):
 
 
 def url() -> str:
-    """Return ROWQ_URL as SQLAlchemy writes it, with psycopg as the driver."""
+    """Return ROWQ_URL as a SQLAlchemy URL with psycopg."""
     return os.environ["ROWQ_URL"].replace("postgresql://", "postgresql+psycopg://", 1)
 
 
@@ -35,6 +35,6 @@ def engine() -> AsyncEngine:
 
 
 async def session() -> AsyncIterator[AsyncSession]:
-    """Yield a session in a transaction, committed unless there is an exception."""
+    """Yield a session in a transaction, committed unless an exception is raised."""
     async with AsyncSession(engine()) as opened, opened.begin():
         yield opened

@@ -1,4 +1,4 @@
-"""What is done with messages."""
+"""Handlers of messages."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import rowq
 
 
 def notify(message: rowq.HeldMessage, connection: Any) -> None:
-    """Note that the customer was told, in the transaction that completes the message."""
+    """Record the notification in the transaction that completes the message."""
     data = message.data
     connection.execute(
         "insert into shop_notification (order_id, text) values (%s, %s)",

@@ -1,4 +1,4 @@
-"""The database of the tests, and the API on it."""
+"""Fixtures: the test database, and a client of the API."""
 
 import os
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ pytest_plugins = ["rowq.contrib.testing"]
 
 @pytest.fixture(scope="session")
 def rowq_url() -> str:
-    """Migrate the database, and let rowq's fixtures use it."""
+    """Migrate the database for rowq's fixtures."""
     command.upgrade(Config("alembic.ini"), "heads")
     return os.environ["ROWQ_URL"]
 
 
 @pytest.fixture
 def client(rowq_url: str) -> Iterator[TestClient]:
-    """Yield a client of the API; what its requests commit is removed."""
+    """Yield a client of the API; remove the rows of its requests."""
     with TestClient(create_app()) as client:
         yield client
     with psycopg.connect(rowq_url) as connection:

@@ -1,4 +1,4 @@
-"""An order has its message, and a message its notification."""
+"""Orders enqueue messages, and messages create notifications."""
 
 import os
 import time
@@ -28,7 +28,7 @@ def test_a_refused_order_leaves_no_message(client: TestClient, rowq_queue: rowq.
 def test_a_message_becomes_a_notification(
     rowq_queue: rowq.Queue, rowq_connection: psycopg.Connection
 ) -> None:
-    """All of it in one transaction, which is rolled back."""
+    """Everything runs in one transaction, which is rolled back."""
     order = "insert into shop_order (customer, total) values ('Ann', 1) returning id"
     ((number,),) = rowq_connection.execute(order).fetchall()
     rowq_queue.enqueue("notifications", {"order_id": number, "customer": "Ann"})
@@ -38,7 +38,7 @@ def test_a_message_becomes_a_notification(
     ]
 
 
-@pytest.mark.usefixtures("client")  # It removes what is committed here.
+@pytest.mark.usefixtures("client")  # Removes committed rows.
 def test_a_worker_runs_beside_the_api() -> None:
     url = os.environ["ROWQ_URL"]
     worker = rowq.Worker(url, "notifications", notify, transactional=True)

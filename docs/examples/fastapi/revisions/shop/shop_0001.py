@@ -10,7 +10,7 @@ depends_on = "rowq_0001"
 
 
 def upgrade() -> None:
-    """Make them; rowq is there, as this revision depends on rowq's."""
+    """Create them; rowq is installed, because this revision depends on rowq's."""
     op.create_table(
         "shop_order",
         sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Drop them."""
     op.execute("select rowq.drop_queue('notifications', true)")
     op.drop_table("shop_notification")
     op.drop_table("shop_order")
