@@ -51,7 +51,7 @@ _ATTEMPTS = """
     """
 """The attempts of a queue. Rows of a message 0 bound it on MariaDB and MySQL."""
 _CALL_SECONDS = {"postgres": 0.0, "mysql": 0.5}
-"""How much earlier than the lease a dequeue may appear: MariaDB's clock stops during a procedure."""
+"""How much earlier than the lease a dequeue may begin: MariaDB's clock stops in a procedure."""
 
 
 @dataclass(frozen=True, slots=True)
