@@ -10,7 +10,7 @@ import rowq
 from rowq.messages import QueueStats, WorkerReport
 from rowq.tools.throughput import Rates, Throughput, by_queue, listed_workers
 
-Look = tuple[float, QueueStats, list[WorkerReport]]
+Sample = tuple[float, QueueStats, list[WorkerReport]]
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
@@ -26,10 +26,10 @@ def worker(completed: float, failed: float = 0.0, seen: float = 5.0) -> WorkerRe
     return WorkerReport("q", "id", "w", "h", "v", 1, NOW, NOW, seen, 0, 0, completed, failed)
 
 
-def rates(*looks: Look, max_count: int = 1000) -> Rates:
+def rates(*samples: Sample, max_count: int = 1000) -> Rates:
     """Return the rates after samples with times."""
     throughput: Throughput[str] = Throughput(max_count)
-    for at, found, workers in looks:
+    for at, found, workers in samples:
         throughput.note(at, {"q": found}, {"q": workers})
     return throughput.of("q")
 
@@ -46,39 +46,34 @@ def test_outflow_is_unknown_without_live_workers() -> None:
 
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "blocked", "dead"])
 def test_inflow_is_growth_plus_completions(state: str) -> None:
-    looks = [(at, stats(**{state: 10 * at}), [worker(3)]) for at in range(3)]
-    assert rates(*looks).arrived == 13
+    samples = [(at, stats(**{state: 10 * at}), [worker(3)]) for at in range(3)]
+    assert rates(*samples).arrived == 13
 
 
-def test_state_changes_are_not_inflow() -> None:
-    looks = [(0, stats(ready=8), [worker(0)]), (2, stats(leased=5, dead=3), [worker(0)])]
-    assert rates(*looks).arrived == 0
-
-
-def test_inflow_is_never_negative() -> None:
-    assert rates((0, stats(ready=90), [worker(1)]), (1, stats(), [worker(1)])).arrived == 0
-
-
-def test_inflow_without_reports_is_growth() -> None:
-    assert rates((0, stats(), []), (2, stats(ready=8), [])) == Rates(arrived=4)
-    assert rates((0, stats(ready=8), []), (2, stats(), [])) == Rates()
+@pytest.mark.parametrize(
+    ("samples", "arrived"),
+    [
+        # A change of state is not inflow, and inflow is never negative.
+        ([(0, stats(ready=8), [worker(0)]), (2, stats(leased=5, dead=3), [worker(0)])], 0),
+        ([(0, stats(ready=90), [worker(1)]), (1, stats(), [worker(1)])], 0),
+        # Without reports it is at least the growth.
+        ([(0, stats(), []), (2, stats(ready=8), [])], 4),
+        ([(0, stats(ready=8), []), (2, stats(), [])], None),
+        # The samples of 10 seconds count, or the last two; none older than a minute.
+        ([(at, stats(ready=at * at), []) for at in range(0, 32, 2)], (30**2 - 20**2) / 10),
+        ([(0, stats(), []), (15, stats(), []), (30, stats(ready=30), [])], 2),
+        ([(0, stats(), []), (61, stats(ready=610), [])], None),
+        ([(0, stats(), []), (60, stats(ready=600), [])], 10),
+    ],
+)
+def test_inflow_of_samples(samples: list[Sample], arrived: float | None) -> None:
+    assert rates(*samples).arrived == arrived
 
 
 def test_inflow_is_unknown_if_a_count_was_cut_off() -> None:
-    looks: list[Look] = [(0, stats(ready=5), []), (1, stats(ready=10), [])]
-    assert rates(*looks, max_count=11).arrived == 5
-    assert rates(*looks, max_count=10).arrived is None
-
-
-def test_inflow_uses_samples_of_ten_seconds() -> None:
-    looks: list[Look] = [(at, stats(ready=at * at), []) for at in range(0, 40, 2)]
-    assert rates(*looks, max_count=10_000).arrived == (38**2 - 28**2) / 10
-    assert rates((0, stats(), []), (15, stats(), []), (30, stats(ready=30), [])).arrived == 2
-
-
-def test_sample_older_than_a_minute_is_ignored() -> None:
-    assert rates((0, stats(), []), (61, stats(ready=610), [])).arrived is None
-    assert rates((0, stats(), []), (60, stats(ready=600), [])).arrived == 10
+    samples: list[Sample] = [(0, stats(ready=5), []), (1, stats(ready=10), [])]
+    assert rates(*samples, max_count=11) == Rates(arrived=5)
+    assert rates(*samples, max_count=10) == Rates()
 
 
 def test_rates_are_rounded_to_a_tenth() -> None:

@@ -47,29 +47,23 @@ def own(connect: Connect, database_url: str) -> Connection:
     return connect(autocommit=False)
 
 
-def test_close_without_commit_warns(own: Connection, made: str) -> None:
-    queue = rowq.Queue(own)
-    queue.enqueue(made, 1)
-    with warning_of(made) as warned:
-        own.close()
-    assert warned[0].filename == __file__
-
-
-@pytest.mark.parametrize("call", ["enqueue_batch", "publish", "publish_batch"])
-def test_every_enqueueing_routine_is_watched(
-    connection: Connection, own: Connection, made: str, call: str
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda queue, name: queue.enqueue(name, 1),
+        lambda queue, name: queue.enqueue_batch(name, [1]),
+        lambda queue, name: queue.publish(name, 1),
+        lambda queue, name: queue.publish_batch([rowq.NewMessage(data=1, topic=name)]),
+    ],
+)
+def test_close_without_commit_warns(
+    connection: Connection, own: Connection, made: str, call: Callable[[rowq.Queue, str], object]
 ) -> None:
     rowq.Queue(connection).bind_topic(made, made)
-    queue = rowq.Queue(own)
-    match call:
-        case "enqueue_batch":
-            queue.enqueue_batch(made, [1])
-        case "publish":
-            queue.publish(made, 1)
-        case _:
-            queue.publish_batch([rowq.NewMessage(data=1, topic=made)])
-    with pytest.warns(rowq.UncommittedWarning):
+    call(rowq.Queue(own), made)
+    with pytest.warns(rowq.UncommittedWarning) as warned:
         own.close()
+    assert warned[0].filename == __file__
 
 
 def test_close_during_an_exception_does_not_warn(own: Connection, made: str) -> None:
@@ -99,7 +93,7 @@ def test_close_after_the_transaction_does_not_warn(own: Connection, made: str, e
     rowq.Queue(own).enqueue(made, 1)
     getattr(own, end)()
     # The current transaction is another one.
-    rowq.Queue(own).version()
+    rowq.Queue(own).dequeue_fast(made)
     with no_warning():
         own.close()
 
@@ -117,12 +111,6 @@ def test_each_transaction_is_watched(own: Connection, made: str) -> None:
 def test_autocommit_does_not_warn(connect: Connect, made: str) -> None:
     own = connect()
     rowq.Queue(own).enqueue(made, 1)
-    with no_warning():
-        own.close()
-
-
-def test_other_calls_do_not_warn(own: Connection, made: str) -> None:
-    rowq.Queue(own).dequeue_fast(made)
     with no_warning():
         own.close()
 
@@ -159,19 +147,15 @@ def test_collected_committed_connection_does_not_warn(postgres_url: str, made: s
 
 @pytest.mark.parametrize("commits", ["block", "statement"])
 def test_commit_by_statement_does_not_warn(postgres_url: str, made: str, commits: str) -> None:
-    own = psycopg.connect(postgres_url)
-    if commits == "block":
-        with own.transaction():
+    with no_warning(), psycopg.connect(postgres_url) as own:
+        if commits == "block":
+            with own.transaction():
+                rowq.Queue(own).enqueue(made, 1)
+        else:
             rowq.Queue(own).enqueue(made, 1)
-    else:
-        rowq.Queue(own).enqueue(made, 1)
-        own.execute("commit")
-    own.execute("select 1")
-    with no_warning():
+            own.execute("commit")
+        own.execute("select 1")
         own.close()
-
-
-def test_connection_block_does_not_warn(postgres_url: str, made: str) -> None:
     with no_warning(), psycopg.connect(postgres_url) as own:
         rowq.Queue(own).enqueue(made, 1)
 
@@ -236,32 +220,21 @@ def engine(database_url: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("by_statement", [False, True])
-def test_uncommitted_sqlalchemy_connection_warns(
-    engine: Any, made: str, by_statement: bool
+@pytest.mark.parametrize("opens", [lambda engine: engine.connect(), Session])
+def test_uncommitted_sqlalchemy_object_warns(
+    engine: Any, made: str, by_statement: bool, opens: Callable[[Any], Any]
 ) -> None:
     from rowq.contrib.sqlalchemy import enqueue
 
-    with warning_of(made), engine.connect() as own:
-        enqueue(own, made, 1) if by_statement else rowq.Queue(own).enqueue(made, 1)
-    with no_warning(), engine.begin() as own:
-        enqueue(own, made, 1) if by_statement else rowq.Queue(own).enqueue(made, 1)
-    with no_warning(), engine.connect() as own:
-        rowq.Queue(own).enqueue(made, 1)
-        own.rollback()
+    def send(owner: Any) -> None:
+        enqueue(owner, made, 1) if by_statement else rowq.Queue(owner).enqueue(made, 1)
 
-
-@pytest.mark.parametrize("by_statement", [False, True])
-def test_uncommitted_sqlalchemy_session_warns(engine: Any, made: str, by_statement: bool) -> None:
-    from rowq.contrib.sqlalchemy import enqueue
-
-    def send(session: Any) -> None:
-        enqueue(session, made, 1) if by_statement else rowq.Queue(session).enqueue(made, 1)
-
-    with warning_of(made), Session(engine) as session:
-        send(session)
-    with no_warning(), Session(engine) as session, session.begin():
-        send(session)
-    with no_warning(), Session(engine) as session:
-        send(session)
-        session.commit()
-        session.execute(sqlalchemy.text("select 1"))
+    with warning_of(made), opens(engine) as owner:
+        send(owner)
+    with no_warning(), opens(engine) as owner, owner.begin():
+        send(owner)
+    for end in ("commit", "rollback"):
+        with no_warning(), opens(engine) as owner:
+            send(owner)
+            getattr(owner, end)()
+            owner.execute(sqlalchemy.text("select 1"))

@@ -39,8 +39,14 @@ def test_second_run_works(queue: WorkerQueue, processes: int) -> None:
         assert worker.stats.processed == count
 
 
-def test_second_run_can_be_stopped(queue: WorkerQueue) -> None:
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_second_run_can_be_stopped(queue: WorkerQueue, has_failed: bool) -> None:
     worker = queue.worker(lambda _message: None)
+    if has_failed:
+        queue.drop_queue(force=True)
+        with pytest.raises(rowq.WorkerFailed, match="RQ701"):
+            worker.run()
+        queue.create_queue()
     for _ in range(2):
         queue.fill(1)
         with running(worker):
@@ -72,17 +78,6 @@ def test_stop_after_a_failed_run_ends_no_later_run(queue: WorkerQueue) -> None:
     queue.fill(1)
     worker.stop()
     assert worker.run().processed == 0
-
-
-def test_run_after_a_failed_run_can_be_stopped(queue: WorkerQueue) -> None:
-    worker = queue.worker(lambda _message: None)
-    queue.drop_queue(force=True)
-    with pytest.raises(rowq.WorkerFailed, match="RQ701"):
-        worker.run()
-    queue.create_queue()
-    queue.fill(1)
-    with running(worker):
-        wait_until(lambda: worker.stats.processed == 1, "it works")
 
 
 def test_parallel_run_is_refused(queue: WorkerQueue) -> None:
@@ -220,6 +215,13 @@ ARGUMENTS: dict[str, Any] = {"url": "postgresql://host/db", "queue_name": "q", "
 @pytest.mark.parametrize(
     "options",
     [
+        {"per": "page"},
+        {"batch_size": 0},
+        {"threads": 0},
+        {"processes": -1},
+        {"idle_min_seconds": 0},
+        {"idle_max_seconds": 0.001},
+        {"maintain_seconds": -1},
         {"lease_seconds": 0},
         {"lease_seconds": 86401},
         {"lease_seconds": 2.5},
@@ -250,6 +252,8 @@ def test_out_of_range_worker_arguments_are_refused(
 ) -> None:
     with pytest.raises(rowq.InvalidArgument):
         rowq.Worker(**(ARGUMENTS | options))
+    with pytest.raises(rowq.EngineUnknown):
+        rowq.Worker("host/db", "q", print)
 
 
 def test_limits_of_worker_arguments_are_accepted() -> None:
