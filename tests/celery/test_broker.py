@@ -53,8 +53,8 @@ def test_refused_extension_stops_no_other(broker: Broker, caplog: pytest.LogCapt
     extend(broker, calls)
     assert calls.claims == [3, 2, 1, 2, 1, 3]
     assert set(broker._held) == set(DELIVERIES)
-    told = [one for one in caplog.records if one.levelno >= logging.WARNING]
-    assert [one.getMessage() for one in told] == [
+    answer = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert [one.getMessage() for one in answer] == [
         "orders: the lease of message 3 cannot be extended now: the right was withdrawn"
     ]
 
@@ -83,5 +83,5 @@ def test_release_ends_with_a_lost_connection(
     broker.release(DELIVERIES)
     assert calls.claims == [1, 2]
     assert not broker._held
-    (told,) = caplog.records
-    assert told.getMessage().startswith("2 messages not released")
+    (answer,) = caplog.records
+    assert answer.getMessage().startswith("2 messages not released")

@@ -233,7 +233,7 @@ def test_fanout_is_refused(opened: kombu.Connection, shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "options", "said"),
+    ("url", "options", "expected"),
     [
         ("rowq+kafka://host", {}, "the URL must begin with one of"),
         ("rowq+mysql://a;rowq+mysql://b", {}, "rowq takes one broker URL"),
@@ -244,9 +244,9 @@ def test_fanout_is_refused(opened: kombu.Connection, shop: Shop) -> None:
     ],
 )
 def test_invalid_options_are_refused_before_connecting(
-    url: str, options: dict[str, Any], said: str
+    url: str, options: dict[str, Any], expected: str
 ) -> None:
-    with pytest.raises(rowq.RowqError, match=said):
+    with pytest.raises(rowq.RowqError, match=expected):
         kombu.Connection(url, transport_options=options).connect()
 
 

@@ -42,7 +42,7 @@ def socket_option(port: int | None, name: str) -> int:
 
 
 class Relay:
-    """A relay that forwards bytes, or fails as told.
+    """A relay that forwards bytes, or fails as answer.
 
     url: of the same database, through this relay.
     accepted, refused, requests, lost: how many connections were made and refused so far, how often

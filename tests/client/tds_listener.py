@@ -33,7 +33,7 @@ FAILED_MORE = b"\xfd\x03" + bytes(11)
 class TdsListener:
     """A listening server.
 
-    port: of 127.0.0.1. logins: what each login said: user, password, application and database.
+    port: of 127.0.0.1. logins: what each login expected: user, password, application and database.
     requests: what was sent after that, the headers of its packets taken off.
     answers: what to say to the next requests, made of words below; after that "done". Nothing at
     all hangs up. seconds: how long an answer takes.
@@ -100,10 +100,10 @@ class _Readable(Protocol):
 def error(number: int, text: str, severity: int = 16) -> bytes:
     """Return an error token; severity 0 is a notice."""
     words = text.encode("utf-16-le")
-    said = struct.pack("<H", len(words) // 2) + words
+    expected = struct.pack("<H", len(words) // 2) + words
     where = _text("server") + _text("") + struct.pack("<i", 1)
     kind = 0xAA if severity else 0xAB
-    return _token(kind, struct.pack("<iBB", number, 1, severity) + said + where)
+    return _token(kind, struct.pack("<iBB", number, 1, severity) + expected + where)
 
 
 def row(value: int) -> bytes:

@@ -21,11 +21,11 @@ def test_queue_stays_consistent_after_cancelled_calls(database_url: str, queue_n
     async def life() -> None:
         async with await rowq.connect_async(database_url) as queue:
             await queue.create_queue(queue_name)
-            told: dict[int, Any] = {}
+            answer: dict[int, Any] = {}
             for number in range(sent):
                 try:
                     async with asyncio.timeout(drawn.uniform(0.0002, 0.0025)):
-                        told[(await queue.enqueue(queue_name, number)).message_id] = number
+                        answer[(await queue.enqueue(queue_name, number)).message_id] = number
                 except TimeoutError:
                     assert (await queue.version()).schema_version >= 1
             there: dict[int, Any] = {}
@@ -40,9 +40,11 @@ def test_queue_stays_consistent_after_cancelled_calls(database_url: str, queue_n
                 there |= {message.message_id: message.data for message in taken}
             stats = (await queue.queue_stats(queue_name))[0]
             assert stats.ready == 0
-            assert len(told) <= stats.leased <= sent, AGAIN
+            assert len(answer) <= stats.leased <= sent, AGAIN
             assert all(
-                told[message_id] == data for message_id, data in there.items() if message_id in told
+                answer[message_id] == data
+                for message_id, data in there.items()
+                if message_id in answer
             ), AGAIN
 
     asyncio.run(life())

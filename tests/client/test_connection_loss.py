@@ -216,10 +216,10 @@ def test_lost_connection_is_logged_without_password(
         lossy.lose_next_reply()
         queue.peek(queue_name)
     wait_until(lambda: "connection lost" in caplog.text, "the loss is logged")
-    said = [record.getMessage() for record in caplog.records if record.name == "rowq"]
-    assert ["peek: connection lost" in said[0], said[-1].endswith("peek: reconnected")] == [
+    expected = [record.getMessage() for record in caplog.records if record.name == "rowq"]
+    assert ["peek: connection lost" in expected[0], expected[-1].endswith("peek: reconnected")] == [
         True,
         True,
     ]
-    assert not any("\n" in line for line in said)
+    assert not any("\n" in line for line in expected)
     assert secret not in caplog.text

@@ -27,7 +27,7 @@ def test_batch_accepts_plain_values_and_new_messages(connection: Connection, mad
 
 
 @pytest.mark.parametrize(
-    ("messages", "said"),
+    ("messages", "expected"),
     [
         ([{"a": 1}, None], r"messages\[1\] is None.*rowq\.NewMessage\(\)"),
         ([{"a": 1}, {2}], r"messages\[1\].*set.*rowq\.NewMessage"),
@@ -39,10 +39,10 @@ def test_batch_accepts_plain_values_and_new_messages(connection: Connection, mad
     ],
 )
 def test_invalid_batch_is_refused_and_adds_nothing(
-    connection: Connection, made: str, messages: Any, said: str
+    connection: Connection, made: str, messages: Any, expected: str
 ) -> None:
     queue = rowq.Queue(connection)
-    with pytest.raises(rowq.InvalidArgument, match=said):
+    with pytest.raises(rowq.InvalidArgument, match=expected):
         queue.enqueue_batch(made, messages)
     assert queue.queue_stats(made)[0].ready == 0
 
@@ -83,8 +83,8 @@ def test_async_queue_uses_default(database_url: str, made: str) -> None:
 def test_error_without_default_names_path_type_and_option(
     connection: Connection, made: str, send: Callable[[rowq.Queue, str], object]
 ) -> None:
-    said = r"\['lines'\]\[0\]\['price'\] is a Decimal; pass default=str to .*rowq\.Queue"
-    with pytest.raises(rowq.InvalidArgument, match=said):
+    expected = r"\['lines'\]\[0\]\['price'\] is a Decimal; pass default=str to .*rowq\.Queue"
+    with pytest.raises(rowq.InvalidArgument, match=expected):
         send(rowq.Queue(connection), made)
 
 

@@ -43,14 +43,14 @@ def test_sqlserver_denial_names_role_and_member() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "expected",
     [
         "PLS-00201: identifier 'ROWQ.LIST_DEAD' must be declared",
         "PLS-00904: insufficient privilege to access object ROWQ.ROWQ_LOOK",
     ],
 )
-def test_oracle_denial_names_role_and_user(said: str) -> None:
-    denied = oracle_error(6550, f"ORA-06550: line 1, column 7:\n{said}")
+def test_oracle_denial_names_role_and_user(expected: str) -> None:
+    denied = oracle_error(6550, f"ORA-06550: line 1, column 7:\n{expected}")
     connection = SimpleNamespace(username="shop")
     explain_denial(ORACLE, connection, "enqueue", denied)
     assert remedy_of(denied) == (

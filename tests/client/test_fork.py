@@ -26,8 +26,8 @@ def test_forked_child_does_not_use_parents_connection(
     command = [sys.executable, "-m", "tests.client.fork_program", database_url, queue_name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    told = sorted(json.loads(line)["connections"] for line in done.stdout.splitlines())
-    assert told == [2, 3], "the parent kept its connections, and the child made one"
+    answer = sorted(json.loads(line)["connections"] for line in done.stdout.splitlines())
+    assert answer == [2, 3], "the parent kept its connections, and the child made one"
     assert queue.queue_stats(queue_name)[0].ready == 2 * CALLS
 
 

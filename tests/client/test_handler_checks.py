@@ -64,8 +64,8 @@ def test_handler_of_other_arguments_is_refused(handler: Callable[..., object]) -
 
 
 def test_refusal_names_arguments_and_transactional() -> None:
-    said = r"missing a required argument: 'connection'; .*transactional=True"
-    with pytest.raises(rowq.InvalidArgument, match=said):
+    expected = r"missing a required argument: 'connection'; .*transactional=True"
+    with pytest.raises(rowq.InvalidArgument, match=expected):
         rowq.Worker(URL, "orders", two)
 
 

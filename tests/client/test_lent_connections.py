@@ -43,9 +43,6 @@ pytest.importorskip(
 )
 def test_first_words_skip_comments(statement: str, words: list[str]) -> None:
     assert first_words(statement) == words
-
-
-def test_comments_nest_if_the_engine_allows() -> None:
     assert first_words("/* a /* b */ commit */ select", comments_nest=True) == ["select"]
 
 
@@ -154,9 +151,9 @@ def test_ended_sqlserver_transaction_raises(
     work = work_transaction(SQLSERVER, connection)
     work.begin()
     listener.replies[f"{OPENED}, xact_state()"] = tds.row(state) + tds.DONE
-    with pytest.raises(TransactionEnded, match=who) as told:
+    with pytest.raises(TransactionEnded, match=who) as answer:
         getattr(work, end)()
-    assert (told.value.committed, told.value.kept) == (False, False)
+    assert (answer.value.committed, answer.value.kept) == (False, False)
     assert connection.autocommit
 
 
@@ -272,7 +269,7 @@ def test_lent_oracle_connection_refuses_to_end(oracle: Oracle, way: Any) -> None
         way(own)
     assert oracle.done == done
     assert work.keep() is None
-    assert "rowq_look" not in vars(oracle)
+    assert "rowq_guard" not in vars(oracle)
 
 
 def test_lent_oracle_connection_allows_other_calls(oracle: Oracle) -> None:
@@ -317,8 +314,8 @@ def test_ended_oracle_transaction_raises(
                 cursor.execute("insert")
         else:
             cursor.execute(statement)
-    with pytest.raises(TransactionEnded) as told:
+    with pytest.raises(TransactionEnded) as answer:
         getattr(work, end)()
-    assert told.value.committed is committed
-    assert told.value.kept is (committed and end == "keep")
+    assert answer.value.committed is committed
+    assert answer.value.kept is (committed and end == "keep")
     assert oracle.autocommit

@@ -31,8 +31,8 @@ def test_none_data_is_no_body() -> None:
 
 def test_text_is_sent_unchanged() -> None:
     assert bodies(None, "{not json") == ("{not json", None)
-    said = f"^the body of message {MESSAGE.message_id} is not JSON: "
-    with pytest.raises(json.JSONDecodeError, match=said):
+    expected = f"^the body of message {MESSAGE.message_id} is not JSON: "
+    with pytest.raises(json.JSONDecodeError, match=expected):
         _ = dataclasses.replace(MESSAGE, body="{not json").data
 
 
@@ -45,8 +45,8 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=UNREADABLE.values())
 def test_unreadable_body_raises_unreadable_body(body: str) -> None:
-    said = f"^the body of message {MESSAGE.message_id} cannot be read: {UNREADABLE[body]}"
-    with pytest.raises(rowq.UnreadableBody, match=said) as raised:
+    expected = f"^the body of message {MESSAGE.message_id} cannot be read: {UNREADABLE[body]}"
+    with pytest.raises(rowq.UnreadableBody, match=expected) as raised:
         _ = dataclasses.replace(MESSAGE, body=body).data
     assert isinstance(raised.value, ValueError)
     assert isinstance(raised.value, rowq.RowqError)

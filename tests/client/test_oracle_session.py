@@ -64,8 +64,8 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return answer_with
 
 
-def said(number: int) -> Exception:
-    error = _Error(f"ORA-{number:05}: said", code=number)
+def expected(number: int) -> Exception:
+    error = _Error(f"ORA-{number:05}: expected", code=number)
     made: Exception = error.exc_type(error)
     return made
 
@@ -77,9 +77,9 @@ def session() -> OwnedSession:
 @pytest.mark.parametrize(
     ("error", "connections"),
     [
-        (said(16000), 2),
-        (said(8177), 1),
-        (said(60), 1),
+        (expected(16000), 2),
+        (expected(8177), 1),
+        (expected(60), 1),
     ],
     ids=["read-only", "not serializable", "deadlock"],
 )
@@ -95,13 +95,13 @@ def test_repeat_and_reconnect_have_separate_limits(
     made: list[Made], answer: Callable[..., None]
 ) -> None:
     patient = OwnedSession(URL, reconnect_seconds=0, repeat_seconds=60, sleep=lambda _seconds: None)
-    answer(said(60), said(60))
+    answer(expected(60), expected(60))
     assert patient.call("enqueue", {}) == [(7,)]
-    answer(said(16000))
+    answer(expected(16000))
     with pytest.raises(rowq.ConnectionLost):
         patient.call("enqueue", {})
     striped = rowq.connect_striped("orders", 1, URL)
-    answer(said(60))
+    answer(expected(60))
     assert striped.queue_of(striped.stripes[0])._session.call("enqueue", {}) == [(7,)]
     assert len(made) == 2
 
@@ -132,7 +132,7 @@ def test_close_waits_for_another_threads_call(
 
 @pytest.mark.parametrize(
     "error",
-    [said(54), said(1653), rowq.QueueBusy("an open transaction")],
+    [expected(54), expected(1653), rowq.QueueBusy("an open transaction")],
     ids=["locked", "full", "RQ705"],
 )
 def test_transient_refusal_is_retried_for_workers_only(
@@ -148,7 +148,9 @@ def test_transient_refusal_is_retried_for_workers_only(
     assert len(made) == 2
 
 
-@pytest.mark.parametrize("error", [said(3113), TimeoutError(110, "Connection timed out")], ids=str)
+@pytest.mark.parametrize(
+    "error", [expected(3113), TimeoutError(110, "Connection timed out")], ids=str
+)
 def test_lost_call_is_repeated_only_if_safe(
     made: list[Made], answer: Callable[..., None], error: Exception
 ) -> None:

@@ -58,8 +58,8 @@ def test_metrics_collector_returns_pool_connections(
     collector = Collector(engine.connect, cache_seconds=0)
     for number in (1, 2):
         rowq.Queue(connection).enqueue(made, number)
-        told = scraped(collector)
-        assert told.value("rowq_messages", queue=made, state="ready") == number
+        answer = scraped(collector)
+        assert answer.value("rowq_messages", queue=made, state="ready") == number
         assert isinstance(engine.pool, QueuePool)
         assert engine.pool.checkedout() == 0
 

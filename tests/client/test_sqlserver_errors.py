@@ -69,10 +69,10 @@ def test_refusal_is_recognized_among_other_messages(origin: str) -> None:
     "name", ["a (52701)", "a (52701) b", "x\ny", "]", "[42000] ", "'; drop", "RQ711 x: "]
 )
 def test_refusal_text_is_complete_with_quotes(name: str) -> None:
-    said = f"RQ701 queue_not_found: no queue is named '{name}'"
-    refusal = ENGINE.refusal(error(f"[42000] {ORIGINS[0]}{said} (52701) (SQLExecute)"))
+    expected = f"RQ701 queue_not_found: no queue is named '{name}'"
+    refusal = ENGINE.refusal(error(f"[42000] {ORIGINS[0]}{expected} (52701) (SQLExecute)"))
     assert isinstance(refusal, rowq.QueueNotFound)
-    assert str(refusal) == said
+    assert str(refusal) == expected
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_child_does_not_use_parents_connections(driver: str, listener: TdsListen
     command = [sys.executable, "-c", FORKS, listener.url(driver)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(listener.logins) == 3, "the parent's two, which stay in use, and the child's"
+    assert len(listener.logins) == 3, "two of the parent, one of the child"
 
 
 @pytest.mark.skipif(

@@ -61,8 +61,8 @@ BRACES = ["a;b}c", "{a}b", "};", "a;}", "};PWD=x;UID=y"]
     ],
 )
 def test_url_sets_connection_parameters(url: str, meant: str) -> None:
-    told = connection_string(parse_url(url), MICROSOFTS)
-    assert told == f"DRIVER={MICROSOFTS};{meant}"
+    answer = connection_string(parse_url(url), MICROSOFTS)
+    assert answer == f"DRIVER={MICROSOFTS};{meant}"
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_url_sets_connection_parameters(url: str, meant: str) -> None:
     ],
 )
 def test_freetds_gets_its_own_attributes(query: str, meant: str) -> None:
-    told = connection_string(parse_url(f"sqlserver://me:x@host/db{query}"), "FreeTDS")
-    assert told == (
+    answer = connection_string(parse_url(f"sqlserver://me:x@host/db{query}"), "FreeTDS")
+    assert answer == (
         "DRIVER=FreeTDS;SERVER=host;PORT=1433;TDS_Version=7.4;ClientCharset=UTF-8;"
         f"{meant}DATABASE=db;UID=me;PWD=x;APP=rowq;"
     )
@@ -138,10 +138,10 @@ def read_back(text: str) -> dict[str, str]:
 @example("{{}}")
 def test_password_cannot_add_attributes(password: str) -> None:
     url = f"sqlserver://me:{quote(password, safe='', errors='surrogatepass')}@host/db"
-    told = read_back(connection_string(parse_url(url), MICROSOFTS))
-    assert told.keys() == {"DRIVER", "SERVER", "DATABASE", "UID", "PWD", "APP"}
-    assert told["PWD"] == password
-    assert told["UID"] == "me"
+    answer = read_back(connection_string(parse_url(url), MICROSOFTS))
+    assert answer.keys() == {"DRIVER", "SERVER", "DATABASE", "UID", "PWD", "APP"}
+    assert answer["PWD"] == password
+    assert answer["UID"] == "me"
 
 
 def test_nul_is_refused_without_the_value() -> None:

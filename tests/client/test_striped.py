@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -135,22 +136,26 @@ def test_order_holds_within_a_stripe_only(striped: rowq.Striped) -> None:
 
 
 @pytest.mark.promise("P18")
-def test_pause_and_resume_apply_to_all_stripes(striped: rowq.Striped) -> None:
+def test_pause_resume_and_drop_apply_to_all_stripes(striped: rowq.Striped) -> None:
     striped.enqueue(1)
     assert {one.outcome for one in striped.pause_queue()} == {"paused"}
     assert striped.dequeue_fast() == []
     assert {one.outcome for one in striped.resume_queue()} == {"resumed"}
     assert len(striped.dequeue_fast()) == 1
+    assert {one.outcome for one in striped.drop_queue(force=True)} == {"dropped"}
+    with pytest.raises(rowq.QueueNotFound):
+        striped.enqueue(1)
 
 
 @pytest.mark.requires("limits")
-@pytest.mark.promise("P28")
-def test_limits_apply_per_stripe(striped: rowq.Striped) -> None:
-    striped.alter_queue(max_leased=2)
+@pytest.mark.promise("P28", "P29")
+@pytest.mark.parametrize("limit", [{"max_leased": 2}, {"rate_limit": 2, "rate_seconds": 3600}])
+def test_limits_apply_per_stripe(striped: rowq.Striped, limit: Any) -> None:
+    striped.alter_queue(**limit)
     for stripe in striped.stripes:
-        for number in range(3):
-            striped.enqueue(number, stripe=stripe)
+        striped.enqueue_batch(range(3), stripe=stripe)
     assert len(striped.dequeue_fast(100)) == 2 * STRIPES
+    assert striped.dequeue_fast(100) == []
 
 
 @pytest.mark.promise("P01")
@@ -199,16 +204,6 @@ def test_message_waits_for_predecessors_of_its_stripe(striped: rowq.Striped) -> 
     assert done == [*(one.message_id for one in placed), last.message_id]
 
 
-@pytest.mark.requires("limits")
-@pytest.mark.promise("P29")
-def test_rate_limit_applies_per_stripe(striped: rowq.Striped) -> None:
-    striped.alter_queue(rate_limit=2, rate_seconds=3600)
-    for stripe in striped.stripes:
-        striped.enqueue_batch(range(3), stripe=stripe)
-    assert len(striped.dequeue_fast(100)) == 2 * STRIPES
-    assert striped.dequeue_fast(100) == []
-
-
 @pytest.mark.requires("topics")
 @pytest.mark.promise("P30", "P35")
 def test_schedule_and_topic_belong_to_one_stripe(striped: rowq.Striped, queue_name: str) -> None:
@@ -243,12 +238,6 @@ def test_create_queue_adds_missing_stripes(
     }
     (found,) = more.dequeue_fast()
     assert (found.stripe.queue_name, found.message_id) == (sent.stripe.queue_name, sent.message_id)
-
-
-def test_drop_queue_drops_all_stripes(striped: rowq.Striped) -> None:
-    assert {one.outcome for one in striped.drop_queue(force=True)} == {"dropped"}
-    with pytest.raises(rowq.QueueNotFound):
-        striped.enqueue(1)
 
 
 def test_predecessors_require_a_stripe(striped: rowq.Striped) -> None:

@@ -110,8 +110,8 @@ def test_forked_producers_choose_their_own_stripe(stubs: dict[str, Any]) -> None
             os._exit(0)
     os.waitpid(child, 0)
     os.close(writes)
-    with os.fdopen(reads) as told:
-        assert json.load(told) != [one._own[0].number for one in many]
+    with os.fdopen(reads) as answer:
+        assert json.load(answer) != [one._own[0].number for one in many]
 
 
 def test_drain_waits_for_an_unreachable_server(

@@ -231,7 +231,7 @@ def test_handler_sees_a_cancelled_message(
     queue: WorkerQueue, raises: bool, transactional: bool
 ) -> None:
     ids = queue.fill(2)
-    told: list[tuple[int, bool]] = []
+    answer: list[tuple[int, bool]] = []
 
     def handler(message: rowq.HeldMessage, *_: Any) -> None:
         if message.data == 0:
@@ -239,13 +239,13 @@ def test_handler_sees_a_cancelled_message(
             outcomes = queue.cancel([message.message_id], include_leased=True)
             assert [result.outcome for result in outcomes] == ["requested"]
             wait_until(lambda: message.cancelled, "the message knows that it is cancelled")
-        told.append((message.data, message.cancelled))
+        answer.append((message.data, message.cancelled))
         if raises and message.data == 0:
             raise RuntimeError
 
     stats = queue.drain(handler, lease_seconds=1, transactional=transactional, batch_size=2)
-    assert (0, True) in told
-    assert (1, True) not in told
+    assert (0, True) in answer
+    assert (1, True) not in answer
     assert queue.get_message(ids[0]) is None
     assert (stats.processed, stats.cancelled) == ((1, 1) if raises else (2, 0))
 

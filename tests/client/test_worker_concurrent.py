@@ -26,7 +26,7 @@ def test_concurrent_messages_share_one_loop(queue: WorkerQueue) -> None:
     """No handler continues before all have started."""
     queue.fill(20)
     begun: list[int] = []
-    everybody = asyncio.Event()
+    all_begun = asyncio.Event()
     threads = set()
 
     async def handler(message: rowq.Message) -> None:
@@ -34,8 +34,8 @@ def test_concurrent_messages_share_one_loop(queue: WorkerQueue) -> None:
         threads.add(threading.get_ident())
         begun.append(message.data)
         if len(begun) == 20:
-            everybody.set()
-        await everybody.wait()
+            all_begun.set()
+        await all_begun.wait()
         assert CURRENT.get() == message.data
 
     stats = queue.drain(handler, batch_size=20)
@@ -79,9 +79,9 @@ def test_concurrent_outcomes_are_reported_early(queue: WorkerQueue) -> None:
             await asyncio.sleep(0.01)
 
     with running(queue.worker(handler)):
-        wait_until(lambda: queue.counts()[2] == 1, "two are handed in")
+        wait_until(lambda: queue.counts()[2] == 1, "two are reported")
         go.set()
-        wait_until(lambda: queue.counts()[2] == 0, "the third is, too")
+        wait_until(lambda: queue.counts()[2] == 0, "the third is reported")
 
 
 def test_stop_lets_concurrent_handlers_finish(queue: WorkerQueue) -> None:

@@ -61,7 +61,7 @@ Hold = Callable[[Connection, rowq.Message], None]
 
 
 @pytest.fixture
-def is_held_up(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
+def is_blocked(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
     """Return a function: whether the heartbeat has found a locked claim."""
     caplog.set_level("WARNING", "rowq.worker")
     return lambda: "cannot extend claim" in caplog.text
@@ -69,14 +69,14 @@ def is_held_up(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
 
 @pytest.mark.promise("P02", "P04")
 def test_handler_that_locks_its_claim_does_not_hang(
-    queue: WorkerQueue, hold_own_claim: Hold, is_held_up: Callable[[], bool]
+    queue: WorkerQueue, hold_own_claim: Hold, is_blocked: Callable[[], bool]
 ) -> None:
     queue.fill(2)
 
     def handler(message: rowq.Message, own: Connection) -> None:
         if message.data == 0:
             hold_own_claim(own, message)
-            wait_until(is_held_up, "the heartbeat is held up")
+            wait_until(is_blocked, "the heartbeat is blocked")
 
     worker = queue.worker(handler, transactional=True)
     with running(worker):
@@ -119,7 +119,7 @@ def test_stuck_claims_delay_no_other_heartbeat(queue: WorkerQueue, hold_own_clai
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P03")
 def test_waiting_heartbeat_delays_no_handler(
-    queue: WorkerQueue, connect: Connect, is_held_up: Callable[[], bool]
+    queue: WorkerQueue, connect: Connect, is_blocked: Callable[[], bool]
 ) -> None:
     queue.fill(2)
     blocker = connect(autocommit=False)
@@ -129,7 +129,7 @@ def test_waiting_heartbeat_delays_no_handler(
         handled.append(message.data)
         if message.data == 0:
             rowq.Queue(blocker).extend_lease(queue.name, message.claim_id)
-            wait_until(is_held_up, "the heartbeat is held up")
+            wait_until(is_blocked, "the heartbeat is blocked")
         else:
             blocker.rollback()
 
@@ -201,26 +201,26 @@ def test_brief_call_raises_transient_error_if_locked(
 class Refusing:
     """A queue whose extend_lease raises after an action."""
 
-    def __init__(self, meanwhile: Callable[[], None]) -> None:
-        self._meanwhile = meanwhile
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
 
     def extend_lease(self, *_: Any, **__: Any) -> None:
-        self._meanwhile()
-        raise StaleClaim("nobody has it")
+        self._action()
+        raise StaleClaim("gone")
 
 
-@pytest.mark.parametrize("handed_in", [False, True])
+@pytest.mark.parametrize("is_reported", [False, True])
 def test_claim_reported_during_extension_is_not_lost(
-    handed_in: bool,
+    is_reported: bool,
 ) -> None:
     noon = datetime.now().astimezone()
     row = (1, 2, 3, None, None, "", None, noon, noon, None)
     own = rowq.Worker("postgresql://host/db", "q", print)._context
     claim = LiveClaim(own, own.stripes[0], [row], time.monotonic(), 30, BATCH)
 
-    def meanwhile() -> None:
-        if handed_in:
+    def action() -> None:
+        if is_reported:
             claim.record_outcomes([2], WorkerStats(processed=1))
 
-    claim.extend(Refusing(meanwhile))  # type: ignore[arg-type]
-    assert claim.lost is not handed_in
+    claim.extend(Refusing(action))  # type: ignore[arg-type]
+    assert claim.lost is not is_reported

@@ -79,10 +79,10 @@ def full(make_queue: MakeQueue) -> WorkerQueue:
 @pytest.mark.promise("P28")
 def test_process_polls_a_full_queue_20_times_a_second(full: WorkerQueue, calls: Calls) -> None:
     with running(full.worker(print, threads=8, batch_size=10)):
-        wait_until(lambda: len(calls.asking) >= 14, "the pauses are long")
-        began_at, before = time.monotonic(), len(calls.asking)
+        wait_until(lambda: len(calls.polls) >= 14, "the pauses are long")
+        began_at, before = time.monotonic(), len(calls.polls)
         time.sleep(2)
-        asked, seconds = len(calls.asking) - before, time.monotonic() - began_at
+        asked, seconds = len(calls.polls) - before, time.monotonic() - began_at
     assert asked / seconds <= 21
 
 
@@ -95,9 +95,9 @@ def test_process_polls_rarely_if_it_fills_the_queue(make_queue: MakeQueue, calls
     with running(queue.worker(lambda _message: go.wait(60), threads=8, batch_size=1)):
         wait_until(lambda: queue.counts()[2] == 2, "the queue is full")
         time.sleep(1)
-        began_at, before = time.monotonic(), len(calls.asking)
+        began_at, before = time.monotonic(), len(calls.polls)
         time.sleep(2)
-        asked, seconds = len(calls.asking) - before, time.monotonic() - began_at
+        asked, seconds = len(calls.polls) - before, time.monotonic() - began_at
         go.set()
     assert asked / seconds <= 21
 

@@ -64,7 +64,7 @@ class Broken(rowq.Fail):
 
     @property
     def error(self) -> str:  # type: ignore[override]
-        raise RuntimeError("nobody can read me")
+        raise RuntimeError("unreadable")
 
 
 @each_mode
@@ -216,7 +216,7 @@ ODD_BATCHES: dict[str, Callable[[list[int]], Any]] = {
     "a generator": lambda ids: (message_id for message_id in ids),
     "true": lambda _ids: True,
     "a list of nothing": lambda _ids: [],
-    "an id that is no key": lambda ids: {(ids[0],): None},
+    "an invalid id": lambda ids: {(ids[0],): None},
 }
 
 

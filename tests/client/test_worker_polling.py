@@ -27,7 +27,7 @@ class Idle:
     """Threads that wait for one turn, record it, and pass it on after `go`."""
 
     def __init__(self, shared: Polling, count: int) -> None:
-        self.asked: list[int] = []
+        self.polled: list[int] = []
         self.go = threading.Semaphore(0)
         self.threads = [
             threading.Thread(target=self._run, args=(shared, number), daemon=True)
@@ -39,7 +39,7 @@ class Idle:
     def _run(self, shared: Polling, number: int) -> None:
         turn = PollingTurn(shared)
         if turn.wait():
-            self.asked.append(number)
+            self.polled.append(number)
             self.go.acquire()
             turn.pass_on()
 
@@ -70,7 +70,7 @@ def idle(shared: Polling, count: int) -> Iterator[Idle]:
 
 def test_end_wakes_every_thread() -> None:
     with idle(Polling(HOUR, HOUR), 20) as threads:
-        assert threads.asked == []
+        assert threads.polled == []
 
 
 def test_thread_that_finds_messages_wakes_the_next() -> None:
@@ -79,16 +79,16 @@ def test_thread_that_finds_messages_wakes_the_next() -> None:
         shared.hurry()
         for _ in range(5):
             threads.go.release()
-        wait_until(lambda: len(threads.asked) == 5, "each has asked")
-        assert sorted(threads.asked) == list(range(5))
+        wait_until(lambda: len(threads.polled) == 5, "each has polled")
+        assert sorted(threads.polled) == list(range(5))
 
 
 def test_one_thread_polls_at_a_time() -> None:
     shared = Polling(0.001, 0.001)
     with idle(shared, 10) as threads:
-        wait_until(lambda: len(threads.asked) == 1, "one asks")
+        wait_until(lambda: len(threads.polled) == 1, "one polls")
         wait_until(lambda: shared._waiting == 9, "the others wait")
-        assert len(threads.asked) == 1
+        assert len(threads.polled) == 1
 
 
 def test_notification_during_a_poll_repeats_it() -> None:
@@ -96,14 +96,14 @@ def test_notification_during_a_poll_repeats_it() -> None:
     turn = PollingTurn(shared)
     answers: list[bool] = []
 
-    def ask_twice() -> None:
+    def poll_twice() -> None:
         answers.append(turn.wait())
         shared.hurry()
         answers.append(turn.wait())
 
-    thread = threading.Thread(target=ask_twice, daemon=True)
+    thread = threading.Thread(target=poll_twice, daemon=True)
     thread.start()
-    wait_until(lambda: shared._poller is turn, "it is the one that polls")
+    wait_until(lambda: shared._poller is turn, "it polls")
     shared.hurry()
     thread.join(30)
     assert answers == [True, True]
@@ -122,8 +122,8 @@ def test_notification_is_kept_for_the_next_idle_thread() -> None:
 def test_hanging_poll_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
     with idle(Polling(0.001, 0.001), 3) as threads:
-        wait_until(lambda: len(threads.asked) == 3, "each asks while those before hang")
-        assert sorted(threads.asked) == [0, 1, 2]
+        wait_until(lambda: len(threads.polled) == 3, "each polls while the earlier ones hang")
+        assert sorted(threads.polled) == [0, 1, 2]
 
 
 def test_listening_process_knows_when_all_is_polled() -> None:
@@ -142,10 +142,10 @@ def test_listening_process_knows_when_all_is_polled() -> None:
     assert not shared.has_polled_all_since(since)
 
 
-@pytest.mark.parametrize(("is_told", "is_doubted"), [(True, True), (False, False)])
-def test_message_without_notification_raises_doubt(is_told: bool, is_doubted: bool) -> None:
+@pytest.mark.parametrize(("is_listening", "is_doubted"), [(True, True), (False, False)])
+def test_message_without_notification_raises_doubt(is_listening: bool, is_doubted: bool) -> None:
     shared = Polling(0.001, 0.001)
-    if is_told:
+    if is_listening:
         shared.begin_listening(0.001)
     turn = PollingTurn(shared)
     shared.notify()
@@ -177,14 +177,14 @@ class Calls:
 
     def __init__(self, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = engine_for_url(database_url)
-        self.asking: list[threading.Thread] = []
+        self.polls: list[threading.Thread] = []
         self.before: Callable[[], None] = lambda: None
         self.before_connect: Callable[[], None] = lambda: None
         call, connect = engine.call, engine.connect
 
         def counted(connection: Any, routine: str, arguments: Any) -> Any:
             if routine == "dequeue_fast" and threading.current_thread().name == "rowq-consumer":
-                self.asking.append(threading.current_thread())
+                self.polls.append(threading.current_thread())
                 self.before()
             return call(connection, routine, arguments)
 
@@ -219,26 +219,26 @@ def test_twenty_idle_threads_poll_as_rarely_as_one(queue: WorkerQueue, calls: Ca
     assert queue.peek() == []
     with working(queue.worker(print, threads=20, listen=False)):
         # The threads poll 20 times at the start, then after pauses that grow to 0.05 s.
-        wait_until(lambda: len(calls.asking) >= 24, "the pauses are long")
-        began_at, before = time.monotonic(), len(calls.asking)
-        wait_until(lambda: len(calls.asking) >= before + 16, "it goes on asking")
-        asked, seconds = len(calls.asking) - before, time.monotonic() - began_at
-        asking = calls.asking[before:]
-    assert asked / seconds < 20
-    assert len(set(asking)) == 1
+        wait_until(lambda: len(calls.polls) >= 24, "the pauses are long")
+        began_at, before = time.monotonic(), len(calls.polls)
+        wait_until(lambda: len(calls.polls) >= before + 16, "it continues to poll")
+        count, seconds = len(calls.polls) - before, time.monotonic() - began_at
+        polls = calls.polls[before:]
+    assert count / seconds < 20
+    assert len(set(polls)) == 1
 
 
 def test_idle_worker_starts_within_the_longest_pause(queue: WorkerQueue, calls: Calls) -> None:
     begun = threading.Event()
     worker = queue.worker(lambda _message: begun.set(), threads=5, idle_max_seconds=0.25)
     with working(worker):
-        wait_until(lambda: len(calls.asking) >= 10, "the pauses are long")
+        wait_until(lambda: len(calls.polls) >= 10, "the pauses are long")
         queue.enqueue(1)
-        committed_at, before = time.monotonic(), len(calls.asking)
+        committed_at, before = time.monotonic(), len(calls.polls)
         assert begun.wait(30)
-        asked, seconds = len(calls.asking) - before, time.monotonic() - committed_at
+        count, seconds = len(calls.polls) - before, time.monotonic() - committed_at
     # The next poll finds the message, or the one after it.
-    assert asked <= 3
+    assert count <= 3
     assert seconds < 2
 
 

@@ -66,15 +66,15 @@ def test_nested_worker_failure_costs_one_attempt(database_url: str, queue: Worke
 
 
 def test_handler_can_wait_for_the_stop(queue: WorkerQueue) -> None:
-    told: list[bool] = []
+    answer: list[bool] = []
     worker: rowq.Worker
 
     def handler(message: HeldMessage) -> None:
-        told.append(message.is_stopping())
+        answer.append(message.is_stopping())
         threading.Timer(0.1, worker.stop).start()
-        told.append(message.is_stopping(within_seconds=30))
+        answer.append(message.is_stopping(within_seconds=30))
 
     worker = queue.worker(handler)
     assert worker.run().processed == 1
-    assert told == [False, True]
+    assert answer == [False, True]
     assert attempts(queue) == {1: 0, 2: 0}

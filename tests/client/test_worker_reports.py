@@ -37,12 +37,12 @@ def asked(database_url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     engine, ids = engine_for_url(database_url), list[str]()
     call_briefly = engine.call_briefly
 
-    def noted(connection: Any, routine: str, arguments: Any) -> Any:
+    def counted(connection: Any, routine: str, arguments: Any) -> Any:
         if routine == "report_worker":
             ids.append(arguments["worker_id"])
         return call_briefly(connection, routine, arguments)
 
-    monkeypatch.setattr(engine, "call_briefly", noted)
+    monkeypatch.setattr(engine, "call_briefly", counted)
     return ids
 
 
@@ -149,7 +149,7 @@ def _no_such_routine(connection: Any) -> None:
 
 
 def _no_text(_: Any) -> None:
-    raise TypeError("an error\nof nobody's making")
+    raise TypeError("an error\nof two lines")
 
 
 @pytest.mark.usefixtures("often")
@@ -174,13 +174,13 @@ def test_failed_report_is_logged_once(
     monkeypatch.setattr(engine, "call_briefly", call)
     queue.fill(3)
     with caplog.at_level(logging.WARNING, log.name), running(queue.worker(print)) as worker:
-        wait_until(lambda: bool(sent) and worker.stats.processed == 3, "it works all the same")
+        wait_until(lambda: bool(sent) and worker.stats.processed == 3, "it works")
         for _ in range(3):
             queue.enqueue("more")
-        wait_until(lambda: worker.stats.processed == 6, "it goes on")
-    told = [text for text in caplog.messages if "cannot report the worker" in text]
-    assert len(sent) == len(told) == 1
-    assert "\n" not in told[0]
+        wait_until(lambda: worker.stats.processed == 6, "it continues")
+    answer = [text for text in caplog.messages if "cannot report the worker" in text]
+    assert len(sent) == len(answer) == 1
+    assert "\n" not in answer[0]
 
 
 def test_report_during_an_outage_is_repeated(
@@ -194,7 +194,7 @@ def test_report_during_an_outage_is_repeated(
         def report_worker(self, name: str, *_: Any, **__: Any) -> None:
             sent.append(name)
             if len(sent) == 1:
-                raise rowq.CannotConnect("nobody is there")
+                raise rowq.CannotConnect("unreachable")
 
     client: Any = Client()
     sender.send_due(client)

@@ -156,8 +156,8 @@ def test_delays_and_leases_use_the_servers_clock(
 ) -> None:
     clock.set(HOUR)
     before = datetime.now(UTC)
-    said = run(_SEND_AND_TAKE, database_url, queue_name)
-    leased, delayed = (queue.get_message(queue_name, int(word)) for word in said.split())
+    expected = run(_SEND_AND_TAKE, database_url, queue_name)
+    leased, delayed = (queue.get_message(queue_name, int(word)) for word in expected.split())
     after = datetime.now(UTC)
     assert leased is not None
     assert delayed is not None
