@@ -93,6 +93,12 @@ def test_close_after_the_transaction_does_not_warn(own: Connection, made: str, e
     rowq.Queue(own).enqueue(made, 1)
     getattr(own, end)()
     # The current transaction is another one.
+    rowq.Queue(own).version()
+    with no_warning():
+        own.close()
+
+
+def test_other_calls_do_not_warn(own: Connection, made: str) -> None:
     rowq.Queue(own).dequeue_fast(made)
     with no_warning():
         own.close()

@@ -61,7 +61,7 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self, connection: Any) -> None:
-        """Close a connection; ignore errors of one that is already lost."""
+        """Close a connection; ignore the errors of a lost connection."""
 
     @abstractmethod
     async def close_async(self, connection: Any) -> None:

@@ -39,7 +39,7 @@ class HandlerResult:
     """The handler's decision for each message.
 
     failed: it raised, or returned a wrong result, so that its writes must be rolled back.
-    timed_out: it was interrupted, perhaps during a statement. is_transient: it raised a database
+    timed_out: it was interrupted, possibly during a statement. is_transient: it raised a database
     error after which the transaction should be retried. The exception itself is not stored: its
     traceback would keep the messages alive.
     """

@@ -5,7 +5,7 @@ notify wait for each other in the whole server. Messages without a notification 
 next poll: those enqueued before it listened, or returned by a rollback.
 
 One of the listening processes is the leader: it calls maintain and, while idle, polls about once a
-second. The others do so less often, so many idle processes cost little more than one.
+second. The others do so less often: many idle processes cost little more than one.
 
 The worker polls a queue with limits, because nothing notifies of free capacity.
 """

@@ -256,10 +256,10 @@ class WorkerProcess:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What a child process, which is started anew, takes over from its parent's logging.
+    """The logging settings that a child process takes over from its parent.
 
-    is_wanted: whether the parent has set anything up. Levels are those of the root logger and of
-    rowq's own. formatter: of the parent's first handler that has one.
+    is_wanted: whether the parent has set up logging. level: of the root logger, levels: of rowq's
+    loggers. formatter: of the parent's first handler with one.
     """
 
     is_wanted: bool

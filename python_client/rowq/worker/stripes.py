@@ -142,11 +142,11 @@ def stripes_of(
         raise InvalidArgument(
             f"stripes must be an integer between 1 and {_MOST_STRIPES}, got {stripes}"
         )
-    longest = f"{queue_name}/{stripes - 1}"
-    if not queue_name or len(longest) > _NAME_LENGTH:
+    longest = _NAME_LENGTH - len(f"/{stripes - 1}")
+    if not 1 <= len(queue_name) <= longest:
         raise InvalidArgument(
-            f"queue_name with /{stripes - 1} of the last stripe must be at most {_NAME_LENGTH}"
-            f" characters, and not empty, got {len(longest)}"
+            f"queue_name must be 1 to {longest} characters with {stripes} stripes,"
+            f" got {len(queue_name)}"
         )
     return tuple(
         Stripe(len(names) * stripe + position, name, f"{queue_name}/{stripe}")

@@ -12,7 +12,7 @@ from rowq.tools.migrate import plain_steps
 class RunRowqMigration(Operation):  # type: ignore[misc]
     """Operation that runs a migration of rowq for the connection's engine.
 
-    It records the migration as `rowq migrate` does, and skips one that is installed. Django's state
+    It records the migration as `rowq migrate` does, and skips an installed one. Django's state
     does not change, because there are no models.
     """
 

@@ -12,7 +12,7 @@ from rowq.engines.sockets import is_of_the_network
 from rowq.errors import DriverMissing, InvalidArgument
 
 CHARACTER_SET = "utf8mb4"
-# Every server accepts a statement of this many characters, whatever its max_allowed_packet.
+# Every server accepts a statement of this many characters, with any max_allowed_packet.
 SURELY_FITS = 200_000
 
 # Of the server: shutdown, killed session, network error, idle session closed. Of the client:
