@@ -253,7 +253,7 @@ def test_server_notice_is_kept_in_its_words(connection: Any, listener: TdsListen
 
 
 def test_migration_remedy_is_complete(connection: Any, listener: TdsListener) -> None:
-    text = "RQ803 missing_privilege: x does not own y\nA DBA must run: alter role [x];"
+    text = "RQ803 missing_privilege: x is not an owner of y\nA DBA must run: alter role [x];"
     listener.answers.append(tds.error(52803, text) + tds.FAILED)
     with pytest.raises(pyodbc.Error) as met:
         value_of(connection, "select 1")
