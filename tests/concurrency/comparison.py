@@ -78,8 +78,8 @@ class Comparison:
         self.reference = ReferenceQueue(
             max_attempts=3,
             backoff=BACKOFF,
-            always_rechecks=engine == "mysql",
-            leaves_groups_first=engine == "mysql",
+            always_runs_deferred=engine == "mysql",
+            releases_slots_first=engine == "mysql",
             result_seconds=result_seconds or 0,
         )
         self.known: list[int] = []
@@ -120,7 +120,7 @@ class Comparison:
             for message in self.queue.peek(self.name, max_messages=1000)
         ] == [
             (entry.message_id, entry.priority, entry.attempt, entry.error)
-            for entry in self.reference.line()
+            for entry in self.reference.ready_in_order()
         ]
 
     def compare_messages(self) -> None:
@@ -203,17 +203,17 @@ class Comparison:
         reserved: Mapping[str | None, int] | None = None,
     ) -> None:
         """Compare a message's outcome; reserved: dedup keys of earlier messages of its batch."""
-        holder = self.reference.holder(entry.key)
+        owner = self.reference.owner_of(entry.key)
         if entry.key is not None and reserved:
-            holder = reserved.get(entry.key, holder)
-        assert outcome == ("enqueued" if holder is None else "duplicate")
+            owner = reserved.get(entry.key, owner)
+        assert outcome == ("enqueued" if owner is None else "duplicate")
         self.seen[f"enqueue: {outcome}"] += 1
-        self.seen["waits for others"] += bool(entry.after) and holder is None
-        if holder is None:
+        self.seen["waits for others"] += bool(entry.after) and owner is None
+        if owner is None:
             self.reference.enqueue(message_id, *entry)
             self.known.append(message_id)
         else:
-            assert message_id == holder
+            assert message_id == owner
 
     def dequeue(self, seeded_random: Random) -> None:
         """Lease a batch."""
@@ -277,7 +277,7 @@ class Comparison:
         if how == "release":
             self.reference.release(taken)
         else:
-            self.reference.bury(taken, "fail")
+            self.reference.make_dead(taken, "fail")
         outcome = {"release": "released", "fail_now": "dead"}[how]
         return outcomes | {entry.message_id: outcome for entry in taken}
 
@@ -356,7 +356,7 @@ class Comparison:
         assert (done.expired or 0) == self.reference.expire()
         self.seen["maintain: expired"] += done.expired or 0
         promoted = None if self.promotes_last else self.reference.promote()
-        self.seen["maintain: deferred work"] += self.reference.keep_groups()
+        self.seen["maintain: deferred work"] += self.reference.maintain_groups()
         assert (done.reaped, done.died) == self.reference.reap()
         assert done.promoted == (self.reference.promote() if promoted is None else promoted)
         self.reference.forget_results()

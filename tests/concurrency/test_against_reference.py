@@ -44,7 +44,7 @@ OF_RESULTS = {
     *("result: completed", "result: cancelled", "result: expired", "result: dead"),
     *("result: ready", "result: None"),
 }
-OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: rechecked"}
+OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: deferred work"}
 
 
 @pytest.mark.timeout(limit(300))

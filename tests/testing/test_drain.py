@@ -1,4 +1,4 @@
-"""drain and assert_enqueued do the same on a database and in memory."""
+"""drain and assert_enqueued behave the same on a database and in memory."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ import rowq
 from rowq.contrib.testing import MemoryQueue, assert_enqueued, drain
 
 Handled = list[tuple[int, int]]
-"""The delay of each message and its attempt, in the order in which they were handled."""
+"""The delay and attempt of each message, in the order of handling."""
 
 
-def test_retries_and_delayed_messages_are_handled_at_once_and_in_their_order(
+def test_drain_handles_retries_and_delayed_messages_in_order(
     rowq_queue: rowq.Queue, memory: MemoryQueue, queue_name: str
 ) -> None:
     for queue in (rowq_queue, memory):
@@ -35,7 +35,7 @@ def test_retries_and_delayed_messages_are_handled_at_once_and_in_their_order(
         assert queue.queue_stats(queue_name)[0].dead == 2
 
 
-def test_one_round_handles_as_many_as_were_ready(
+def test_drain_round_handles_messages_ready_at_its_start(
     rowq_queue: rowq.Queue, memory: MemoryQueue, queue_name: str
 ) -> None:
     for queue in (rowq_queue, memory):
@@ -55,7 +55,7 @@ def test_one_round_handles_as_many_as_were_ready(
         assert (result.state, result.result) == ("completed", {"was": 1})
 
 
-def test_what_was_enqueued_is_found_and_what_was_not_is_shown(
+def test_assert_enqueued_finds_matches_and_lists_others(
     rowq_queue: rowq.Queue, memory: MemoryQueue, queue_name: str
 ) -> None:
     for queue in (rowq_queue, memory):
@@ -74,11 +74,11 @@ def test_what_was_enqueued_is_found_and_what_was_not_is_shown(
         text = str(refused.value)
         assert f"at least one message in {queue_name} with message_type 'mail'" in text
         assert "(delayed): 'sms' {'id': 2}" in text
-        assert "1 blocked, which are not looked at" in text
+        assert "1 blocked, not read" in text
 
 
 @pytest.mark.requires("psql")
-def test_who_may_not_change_the_tables_is_told_why_that_is_needed(
+def test_drain_explains_missing_rights_on_tables(
     rowq_queue: rowq.Queue, rowq_connection: Any, queue_name: str
 ) -> None:
     rowq_queue.create_queue(queue_name)
@@ -89,7 +89,7 @@ def test_who_may_not_change_the_tables_is_told_why_that_is_needed(
     assert "as their owner" in refused.value.__notes__[0]
 
 
-def test_what_a_handler_asserts_is_told_to_the_test(memory: MemoryQueue) -> None:
+def test_drain_raises_the_handlers_assertion_error(memory: MemoryQueue) -> None:
     memory.create_queue("orders")
     memory.enqueue("orders", {"total": 1})
 
@@ -100,14 +100,14 @@ def test_what_a_handler_asserts_is_told_to_the_test(memory: MemoryQueue) -> None
         drain(memory, "orders", handle)
 
 
-def test_a_handler_that_a_worker_would_refuse_is_refused(memory: MemoryQueue) -> None:
+def test_drain_refuses_an_invalid_handler(memory: MemoryQueue) -> None:
     memory.create_queue("orders")
     with pytest.raises(rowq.InvalidArgument, match="callable as"):
         drain(memory, "orders", lambda: None)
 
 
 @pytest.mark.requires("psql")
-def test_an_error_of_the_database_undoes_what_its_handler_has_written_and_no_more(
+def test_database_error_rolls_back_only_the_handlers_writes(
     rowq_queue: rowq.Queue, rowq_connection: Any, queue_name: str
 ) -> None:
     rowq_queue.create_queue(queue_name, max_attempts=1)
@@ -129,12 +129,12 @@ def test_an_error_of_the_database_undoes_what_its_handler_has_written_and_no_mor
     assert (stats.processed, stats.failed) == (1, 2)
     assert rowq_connection.execute("select deed from done").fetchall() == [("is well",)]
     hidden, raised = (str(dead.last_error) for dead in rowq_queue.list_dead(queue_name))
-    assert "went on after an error of the database" in hidden
+    assert "continued after a database error" in hidden
     assert "division by zero" in raised
 
 
 @pytest.mark.requires("psql")
-def test_a_transaction_that_has_failed_before_is_refused(
+def test_drain_refuses_an_aborted_transaction(
     rowq_queue: rowq.Queue, rowq_connection: Any, queue_name: str
 ) -> None:
     rowq_queue.create_queue(queue_name)
@@ -145,9 +145,7 @@ def test_a_transaction_that_has_failed_before_is_refused(
 
 
 @pytest.mark.requires("psql")
-def test_a_handler_may_commit_where_its_connection_lets_it(
-    database_url: str, queue_name: str
-) -> None:
+def test_handler_may_commit_if_its_connection_allows_it(database_url: str, queue_name: str) -> None:
     with psycopg.connect(database_url) as connection:
         queue = rowq.Queue(connection)
         queue.create_queue(queue_name)

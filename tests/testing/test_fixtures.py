@@ -1,4 +1,4 @@
-"""rowq_queue works in a transaction that is rolled back; pytest loads it when asked to."""
+"""rowq_queue works in a transaction that is rolled back."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def test_begins_anew(rowq_queue):
 """
 
 
-def test_a_test_sees_its_own_messages_and_nobody_else_does(
+def test_rowq_queue_hides_messages_from_other_sessions(
     rowq_queue: rowq.Queue, connection: Connection, queue_name: str
 ) -> None:
     rowq_queue.create_queue(queue_name)
@@ -43,7 +43,7 @@ def test_a_test_sees_its_own_messages_and_nobody_else_does(
         rowq.Queue(connection).peek(queue_name)
 
 
-def test_a_refused_call_leaves_the_transaction_usable(
+def test_refused_call_leaves_the_transaction_usable(
     rowq_queue: rowq.Queue, queue_name: str
 ) -> None:
     rowq_queue.create_queue(queue_name)
@@ -55,7 +55,7 @@ def test_a_refused_call_leaves_the_transaction_usable(
 
 
 @pytest.mark.slow("runs pytest in pytest")
-def test_pytest_loads_the_fixtures_and_they_roll_back(database_url: str, tmp_path: Path) -> None:
+def test_pytest_loads_the_fixtures_which_roll_back(database_url: str, tmp_path: Path) -> None:
     said = 'pytest_plugins = ["rowq.contrib.testing"]\n'
     (tmp_path / "conftest.py").write_text(said, encoding="utf-8")
     (tmp_path / "test_orders.py").write_text(TESTS, encoding="utf-8")
@@ -70,7 +70,7 @@ def test_pytest_loads_the_fixtures_and_they_roll_back(database_url: str, tmp_pat
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_without_a_url_a_test_says_what_to_set(tmp_path: Path) -> None:
+def test_missing_url_fails_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(TESTS, encoding="utf-8")
     environment = {name: text for name, text in os.environ.items() if name != "ROWQ_TEST_URL"}
     done = subprocess.run(

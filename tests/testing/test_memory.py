@@ -1,4 +1,4 @@
-"""The same calls on a queue of an engine and on one in memory have the same answers."""
+"""The same calls on an engine's queue and on one in memory return the same."""
 
 import asyncio
 import dataclasses
@@ -45,7 +45,9 @@ REFUSED: dict[str, Callable[[rowq.Queue, str], object]] = {
 }
 
 
-def test_the_same_is_refused(rowq_queue: rowq.Queue, memory: MemoryQueue, queue_name: str) -> None:
+def test_memory_queue_refuses_the_same(
+    rowq_queue: rowq.Queue, memory: MemoryQueue, queue_name: str
+) -> None:
     for queue in (rowq_queue, memory):
         queue.create_queue(queue_name, max_body_length=100)
         queue.enqueue(queue_name, 0)
@@ -113,7 +115,7 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
     yield queue.drop_queue(name, force=True)
 
 
-def test_the_same_calls_have_the_same_answers(
+def test_memory_queue_returns_the_same(
     rowq_queue: rowq.Queue, memory: MemoryQueue, queue_name: str
 ) -> None:
     # Numbers of messages and claims begin elsewhere in the database, and its clock goes on.
@@ -123,7 +125,7 @@ def test_the_same_calls_have_the_same_answers(
 
 
 class Plain:
-    """Makes plain values of answers: ids in the order in which they came, moments without time."""
+    """Turns answers into plain values: ids in order of appearance, times removed."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, int], int] = {}
@@ -157,14 +159,14 @@ class Plain:
         lambda queue: queue.create_schedule("orders", "nightly", 1, cron="@daily"),
     ],
 )
-def test_what_is_not_there_says_so(
+def test_memory_queue_names_missing_features(
     memory: MemoryQueue, call: Callable[[MemoryQueue], object]
 ) -> None:
     with pytest.raises(NotImplementedError, match="a MemoryQueue has no"):
         call(memory)
 
 
-def test_an_asynchronous_queue_has_the_same_messages(memory: MemoryQueue) -> None:
+def test_async_memory_queue_has_the_same_messages(memory: MemoryQueue) -> None:
     async def place() -> list[rowq.Message]:
         async with memory.as_async() as queue:
             await queue.create_queue("orders")
@@ -175,7 +177,7 @@ def test_an_asynchronous_queue_has_the_same_messages(memory: MemoryQueue) -> Non
     assert memory.complete("orders", message.claim_id)[0].outcome == "completed"
 
 
-def test_time_passes_when_it_is_told_to(memory: MemoryQueue) -> None:
+def test_pass_seconds_advances_the_clock(memory: MemoryQueue) -> None:
     memory.create_queue("orders", lease_seconds=30)
     memory.enqueue("orders", 1, expire_seconds=100)
     (message,) = memory.dequeue_wait("orders", wait_seconds=20)

@@ -1,4 +1,4 @@
-"""The queue in memory does, call by call, what the model says that is compared with the engines."""
+"""The queue in memory behaves like the model, call by call."""
 
 from collections import Counter
 from functools import partial
@@ -8,7 +8,7 @@ from tests.concurrency.comparison import Comparison
 from tests.dice import dice, times
 
 
-def test_a_queue_in_memory_does_step_by_step_what_the_model_says() -> None:
+def test_memory_queue_returns_what_the_model_returns() -> None:
     seen: Counter[str] = Counter()
     for number in range(times(40)):
         queue = MemoryQueue()

@@ -1,4 +1,4 @@
-"""Tells whether an application has enqueued what it should."""
+"""Assertion about messages that an application has enqueued."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from rowq.messages import MessageDetails, PeekedMessage
 from rowq.queue import Queue
 
-_LOOKED_AT = 1000
+_MOST_READ = 1000
 _SHOWN = 10
 
 Waiting = PeekedMessage | MessageDetails
-"""A message that waits: ready, or delayed."""
+"""A ready or delayed message."""
 
 
 def assert_enqueued(
@@ -23,18 +23,17 @@ def assert_enqueued(
     """Assert that messages wait in a queue, ready or delayed; return those that match.
 
     Args:
-        queue: the queue object to look with, such as rowq_queue or a MemoryQueue. To look at a
-            delayed message it needs the role rowq_admin.
+        queue: such as rowq_queue or a MemoryQueue. Reading delayed messages needs the role
+            rowq_admin.
         queue_name: the queue.
         message_type: only messages of this type; None: of any.
         data: only messages whose data equals this; ...: any, None: without a body.
-        count: how many there must be; None: one at least.
+        count: required number; None: at least one.
 
-    The first 1000 ready ones and the next 1000 delayed ones are looked at. What waits behind its
-    group, or for other messages, is not seen.
+    It reads the first 1000 ready and the first 1000 delayed messages, and no blocked ones.
 
     Raises:
-        AssertionError: another number matches; its text shows what there is.
+        AssertionError: another number matches; the text lists the messages.
     """
     there = list(_waiting(queue, queue_name))
     found = [
@@ -50,7 +49,7 @@ def assert_enqueued(
     shown = [f"  {_line(message)}" for message in there[:_SHOWN]]
     shown += [f"  ... and {len(there) - _SHOWN} more"] if len(there) > _SHOWN else []
     blocked = queue.queue_stats(queue_name)[0].blocked
-    shown += [f"  {blocked} blocked, which are not looked at"] if blocked else []
+    shown += [f"  {blocked} blocked, not read"] if blocked else []
     raise AssertionError(
         f"expected {wanted} in {queue_name}{' with ' if filters else ''}{' and '.join(filters)},"
         f" found {len(found)}; there are:\n" + "\n".join(shown or ["  none"])
@@ -58,15 +57,15 @@ def assert_enqueued(
 
 
 def _waiting(queue: Queue, queue_name: str) -> Iterator[Waiting]:
-    yield from queue.peek(queue_name, max_messages=_LOOKED_AT)
-    for delayed in queue.list_delayed(queue_name, max_messages=_LOOKED_AT):
+    yield from queue.peek(queue_name, max_messages=_MOST_READ)
+    for delayed in queue.list_delayed(queue_name, max_messages=_MOST_READ):
         details = queue.get_message(queue_name, delayed.message_id)
         if details is not None:
             yield details
 
 
 def _data(message: Waiting) -> Any:
-    """Return a message's data, its text where that is no JSON."""
+    """Return a message's data, or its text if that is not JSON."""
     try:
         return message.data
     except ValueError:

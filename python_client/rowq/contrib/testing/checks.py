@@ -1,4 +1,4 @@
-"""What the routines refuse of their arguments, for the queue in memory."""
+"""Argument checks of the queue in memory."""
 
 import json
 import math
@@ -57,30 +57,30 @@ _PATTERN = re.compile(rf"#|(?:{_WORD}|\*)(?:\.(?:{_WORD}|\*))*(?:\.#)?")
 def checked(routine: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call in the contract's Python types; raises InvalidArgument."""
     entry = load_contract().routine(routine)
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for one in entry.parameters:
         if one.direction != "in":
             continue
         value = check_argument(one.name, one.type, arguments.get(one.name))
         if value is None and one.default != "null" and one.type != "boolean":
             raise InvalidArgument(f"{one.name} is required")
-        given[one.name] = json.loads(value) if one.type == "json" and value else value
-    check_values(given)
+        values[one.name] = json.loads(value) if one.type == "json" and value else value
+    check_values(values)
     limit = _LIMITS.get(routine)
-    if limit and given[limit] > _MOST_AT_A_TIME:
+    if limit and values[limit] > _MOST_AT_A_TIME:
         raise InvalidArgument(f"{limit} must be between 1 and {_MOST_AT_A_TIME}")
-    return given
+    return values
 
 
-def check_values(given: Mapping[str, Any]) -> None:
-    """Refuse what is out of range, among the arguments of a call or the keys of a message."""
-    for name, value in given.items():
-        if value is not None and (fault := _fault(name, value)):
-            raise InvalidArgument(f"{name} must be {fault}")
+def check_values(arguments: Mapping[str, Any]) -> None:
+    """Refuse values out of range, in arguments of a call or keys of a message."""
+    for name, value in arguments.items():
+        if value is not None and (error := _error(name, value)):
+            raise InvalidArgument(f"{name} must be {error}")
 
 
-def _fault(name: str, value: Any) -> str | None:
-    """Return what an argument must be and is not."""
+def _error(name: str, value: Any) -> str | None:
+    """Return the requirement that an argument breaks, or None."""
     if name == "headers":
         return None if isinstance(value, dict) else "an object"
     if name in _CHOICES:
@@ -93,16 +93,16 @@ def _fault(name: str, value: Any) -> str | None:
     return None if is_fit else f"{shortest} to {longest} long"
 
 
-def check_message(given: Mapping[str, Any], now: datetime, longest_body: int | None) -> None:
+def check_message(arguments: Mapping[str, Any], now: datetime, longest_body: int | None) -> None:
     """Refuse a message that enqueue or publish would refuse.
 
-    longest_body: the queue's max_body_length; None where there is no queue.
+    longest_body: the queue's max_body_length; None without a queue.
     """
-    check_values(given)
-    body, binary, run_at = (given.get(name) for name in ("body", "body_binary", "run_at"))
+    check_values(arguments)
+    body, binary, run_at = (arguments.get(name) for name in ("body", "body_binary", "run_at"))
     if body is not None and binary is not None:
         raise InvalidArgument("body and body_binary are mutually exclusive")
-    if run_at is not None and given.get("delay_seconds") is not None:
+    if run_at is not None and arguments.get("delay_seconds") is not None:
         raise InvalidArgument("delay_seconds and run_at are mutually exclusive")
     if run_at is not None and run_at > now + timedelta(days=3650):
         raise InvalidArgument("run_at must be within the next 10 years")
@@ -112,17 +112,17 @@ def check_message(given: Mapping[str, Any], now: datetime, longest_body: int | N
 
 
 def check_topic(topic: str) -> None:
-    """Refuse what is no topic."""
+    """Refuse an invalid topic."""
     if len(topic) > 200 or not _TOPIC.fullmatch(topic):
         raise InvalidArgument(f"topic must be words with dots between them, got {topic!r:.100}")
 
 
 def topic_matcher(pattern: str) -> re.Pattern[str]:
-    """Return what matches the topics that a pattern means; raises InvalidArgument."""
+    """Return a pattern for topics that match; raises InvalidArgument."""
     if len(pattern) > 200 or not _PATTERN.fullmatch(pattern):
         raise InvalidArgument(f"topic_pattern must be a topic, * or # in it, got {pattern!r:.100}")
     if pattern == "#":
         return re.compile(".*")
-    head, rest = (pattern[:-2], r"(\..*)?") if pattern.endswith(".#") else (pattern, "")
-    words = (_WORD if word == "*" else re.escape(word) for word in head.split("."))
-    return re.compile(r"\.".join(words) + rest)
+    prefix, suffix = (pattern[:-2], r"(\..*)?") if pattern.endswith(".#") else (pattern, "")
+    words = (_WORD if word == "*" else re.escape(word) for word in prefix.split("."))
+    return re.compile(r"\.".join(words) + suffix)

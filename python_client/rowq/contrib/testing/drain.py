@@ -1,4 +1,4 @@
-"""Gives an application's handler what is in a queue, without a worker and without waiting."""
+"""Run an application's handler on the messages of a queue, without a worker or waiting."""
 
 import asyncio
 import importlib
@@ -25,27 +25,27 @@ _WORKER_NAME = "rowq.testing.drain"
 
 
 def drain(queue: Queue, queue_name: str, handler: Handler | str, rounds: int = 100) -> WorkerStats:
-    """Give `handler` the messages of a queue, one by one, delayed ones at once; return the counts.
+    """Handle the messages of a queue one by one, delayed ones at once; return the counts.
 
-    It does with each message what a rowq.Worker does: what the handler returns or raises completes
-    it, gives it back or makes it dead. But an AssertionError, and what is no Exception, goes on to
-    the test. A round makes everything due that is delayed, retries too,
-    and handles as many messages as were ready when it began; those that come meanwhile are the next
-    round's. It ends after a round in which there was nothing, or after `rounds` of them.
+    It treats each message like a rowq.Worker: the handler's return value or exception completes,
+    returns or fails it. An AssertionError, and a BaseException that is not an Exception, goes to
+    the test. A round makes delayed messages and retries due, and handles as many messages as were
+    ready at its start; newer ones belong to the next round. drain ends after an empty round, or
+    after `rounds`.
 
     Args:
-        queue: rowq_queue, rowq.Queue on a connection of yours, or a MemoryQueue.
+        queue: rowq_queue, a rowq.Queue on your connection, or a MemoryQueue.
         queue_name: the queue.
         handler: as a Worker's without `transactional`; a coroutine function is run to its end.
-        rounds: how many rounds at most; 1 handles as many as are ready or delayed now.
+        rounds: maximum number of rounds; 1 handles what is ready or delayed now.
 
-    On PostgreSQL an error of the database on the test's own connection undoes what the handler has
-    written there, and the test's transaction goes on. One that was there before drain is refused:
+    On PostgreSQL a database error on the test's own connection rolls back the handler's writes, and
+    the test's transaction continues. A transaction that has already failed is refused:
     WrongTransactionState.
 
-    Delayed messages are made due in rowq's tables, as no routine does that: on PostgreSQL, MariaDB
-    and MySQL, and as who may change those tables. Raises NotImplementedError where there are some
-    on another engine.
+    No routine makes delayed messages due, so drain changes rowq's tables: on PostgreSQL, MariaDB
+    and MySQL, as a role that may change them. Raises NotImplementedError for delayed messages on
+    another engine.
     """
     function = find_handler(handler)
     check_handler(function)
@@ -69,8 +69,7 @@ class _Drain:
         self._savepoint_guard = getattr(testing, "SavepointGuard", None)
         if self._savepoint_guard and testing.is_aborted(queue._session.connection()):
             raise WrongTransactionState(
-                "an error of the database before drain has spoiled this transaction: let the test"
-                " roll back to a savepoint of its own first, or call drain in another transaction"
+                "the transaction is aborted; roll back to a savepoint before drain"
             )
 
     def close(self) -> None:
@@ -78,7 +77,7 @@ class _Drain:
             self._runner.close()
 
     def round(self) -> WorkerStats | None:
-        """Handle what is ready; return the counts, None where nothing was."""
+        """Handle the ready messages; return the counts, None if there were none."""
         self._queue.maintain(self._name)
         if self._queue.queue_stats(self._name)[0].delayed:
             make_due(self._queue, self._name)
@@ -108,7 +107,7 @@ class _Drain:
         return stats
 
     def _guarded(self, message: HeldMessage) -> HandlerResult:
-        """Call the handler; an error of the database in it leaves the test's transaction usable."""
+        """Call the handler; after a database error the test's transaction stays usable."""
         guard = (
             self._savepoint_guard(self._queue._session.connection())
             if self._savepoint_guard
@@ -117,10 +116,10 @@ class _Drain:
         try:
             result = self._call(message)
         finally:
-            is_undone = guard is not None and guard.end()
-        if is_undone and not result.failed:
-            # It has hidden the error, and does not know that its work is undone.
-            error = "the handler went on after an error of the database"
+            is_rolled_back = guard is not None and guard.end()
+        if is_rolled_back and not result.failed:
+            # It has caught the error, but its writes are rolled back.
+            error = "the handler continued after a database error"
             return HandlerResult({message.message_id: retry(error)}, failed=True)
         return result
 
@@ -131,7 +130,7 @@ class _Drain:
                 self._runner = self._runner or asyncio.Runner()
                 returned = self._runner.run(_of(returned))
         except AssertionError:
-            # It is the test's own, and would be hidden as another attempt.
+            # The test's own assertion must not become another attempt.
             raise
         except Exception as error:
             return result_of_error([message.message_id], error)
@@ -156,15 +155,12 @@ def make_due(queue: Queue, queue_name: str) -> None:
         with around, closing(connection.cursor()) as cursor:
             cursor.execute(testing.MAKE_DUE, (queue_name,))
     except Exception as error:
-        error.add_note(
-            "drain makes delayed messages due in rowq's tables: connect as their owner, or as a"
-            " superuser"
-        )
+        error.add_note("drain changes rowq's tables; connect as their owner or as a superuser")
         raise
 
 
 def _testing_of(queue: Queue) -> Any:
-    """Return the part of the queue's engine for tests; None in memory, and where there is none."""
+    """Return the engine's module for tests, or None."""
     session = queue._session
     if isinstance(session, MemorySession):
         return None

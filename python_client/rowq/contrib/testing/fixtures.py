@@ -1,7 +1,7 @@
-"""Fixtures for pytest: a queue on a connection whose transaction is rolled back after each test.
+"""Fixtures for pytest: a queue on a connection that is rolled back after each test.
 
-Each of the three may be defined anew in an application's conftest.py: rowq_url with its own
-database, or rowq_connection with the connection that its own fixtures roll back.
+An application's conftest.py may override each of the three: rowq_url with its own database, or
+rowq_connection with the connection that its own fixtures roll back.
 """
 
 import os
@@ -17,13 +17,13 @@ from rowq.queue import Queue
 URL_VARIABLE = "ROWQ_TEST_URL"
 
 
-class _RolledBack(Exception):  # noqa: N818 - it is no error
+class _RolledBack(Exception):  # noqa: N818 - not an error
     """Ends a test's transaction."""
 
 
 @pytest.fixture(scope="session")
 def rowq_url() -> str:
-    """Return the URL of a database with rowq in it that tests may use: ROWQ_TEST_URL."""
+    """Return the URL of a test database with rowq: ROWQ_TEST_URL."""
     url = os.environ.get(URL_VARIABLE)
     if not url:
         pytest.fail(
@@ -36,7 +36,7 @@ def rowq_url() -> str:
 
 @pytest.fixture
 def rowq_connection(rowq_url: str) -> Iterator[Any]:
-    """Yield a connection of the engine's driver in a transaction, and roll that back."""
+    """Yield a connection of the engine's driver in a transaction, and roll it back."""
     engine = engine_for_url(rowq_url)
     connection = engine.connect(rowq_url)
     try:
@@ -49,11 +49,10 @@ def rowq_connection(rowq_url: str) -> Iterator[Any]:
 
 @pytest.fixture
 def rowq_queue(rowq_connection: Any) -> Queue:
-    """Return a queue in the transaction of rowq_connection: it sees all that the test has done.
+    """Return a queue in the transaction of rowq_connection, which sees the test's own data.
 
-    After a refused call the transaction goes on. dequeue_wait and wait_for_result end transactions,
-    so they are refused in it (WrongTransactionState): use dequeue_fast and get_result. On MariaDB
-    and MySQL a statement that makes or alters a table ends the transaction, and what was done
-    before stays.
+    After a refused call the transaction continues. dequeue_wait and wait_for_result end
+    transactions, so they are refused (WrongTransactionState): use dequeue_fast and get_result. On
+    MariaDB and MySQL DDL ends the transaction, and earlier changes stay.
     """
     return Queue(rowq_connection, savepoint=True)

@@ -16,29 +16,29 @@ from rowq.session import Session
 
 
 class MemoryQueue(Queue):
-    """A rowq.Queue whose messages are in this process and gone with it.
+    """A rowq.Queue whose messages are in this process and end with it.
 
-    It has the methods of rowq.Queue and takes the same arguments, which are checked as the client
-    and the routines check them, but for the depth, length and numbers of headers and results. Time
-    stands still in it until `pass_seconds`. Nothing waits: dequeue_wait and wait_for_result return
-    at once. There are no transactions: what is done, stays.
+    It has the methods and arguments of rowq.Queue, and checks them like the client and the
+    routines, except depth, length and numbers of headers and results. Its clock stands still until
+    `pass_seconds`. No call waits: dequeue_wait and wait_for_result return at once. There are no
+    transactions.
 
-    What it does not know raises NotImplementedError: schedules, workers, history, the archive,
-    limits, the pause of groups, health and version. A delay is not shortened at random. Where
-    engines differ in the order of equal messages, it does as PostgreSQL does.
+    Unknown features raise NotImplementedError: schedules, workers, history, the archive, limits,
+    the pause of groups, health and version. Delays have no jitter. If engines differ in the order
+    of equal messages, it behaves like PostgreSQL.
     """
 
     def __init__(self, *, default: Default | None = None) -> None:
-        """Begin without any queue; `default` is that of rowq.Queue."""
+        """Create it without queues; `default` is that of rowq.Queue."""
         self._memory = MemorySession()
         super().__init__(self._memory, default=default)
 
     def pass_seconds(self, seconds: float) -> None:
-        """Let time pass: delays, leases and expiry go on by that much; raises InvalidArgument."""
+        """Advance the clock of delays, leases and expiry; raises InvalidArgument."""
         self._memory.pass_seconds(seconds)
 
     def as_async(self) -> AsyncQueue:
-        """Return a rowq.AsyncQueue of the same messages, for code that awaits its calls."""
+        """Return a rowq.AsyncQueue of the same messages."""
         return AsyncQueue(AsyncMemorySession(self._memory), default=self._default)
 
 
@@ -58,15 +58,15 @@ class MemorySession(Session):
         self,
         routine: str,
         arguments: Mapping[str, Any],
-        until: float | None = None,  # noqa: ARG002 - nothing is waited for
+        until: float | None = None,  # noqa: ARG002 - no call waits
     ) -> list[Row]:
         """Call a routine and return its rows."""
         if self._ended:
-            raise QueueClosed("the queue was closed; make another one")
+            raise QueueClosed("this Queue is closed; create a new one")
         does = getattr(self._routines, routine, None)
         if does is None:
             raise NotImplementedError(
-                f"a MemoryQueue has no {routine}: test that on a database, with rowq_queue"
+                f"a MemoryQueue has no {routine}; test it on a database, with rowq_queue"
             )
         with self._lock:
             rows: list[Row] = does(**checked(routine, arguments))
@@ -79,11 +79,11 @@ class MemorySession(Session):
         wait_seconds: float,
         is_over: Callable[[Any], bool],  # noqa: ARG002
     ) -> list[Row]:
-        """Call a routine that waits, once: nothing comes while nobody else acts."""
+        """Call a waiting routine once: no other session can add messages."""
         return self.call(routine, {**arguments, "wait_seconds": wait_seconds})
 
     def close(self) -> None:
-        """Keep everything: there is nothing to close."""
+        """Do nothing; the messages stay."""
 
     def end(self) -> None:
         """Refuse every later call."""
@@ -97,13 +97,13 @@ class MemorySession(Session):
             self._routines.queues.pass_seconds(seconds)
 
     def make_due(self, queue_name: str) -> int:
-        """Make all delayed messages of a queue due; return how many there are."""
+        """Make all delayed messages of a queue due; return their number."""
         with self._lock:
             return self._routines.queues.require(queue_name).shift_due()
 
 
 class AsyncMemorySession(AsyncSession):
-    """As MemorySession, whose messages it shares; nothing is waited for."""
+    """A MemorySession for async code, with the same messages."""
 
     def __init__(self, memory: MemorySession) -> None:
         self._memory = memory
@@ -117,11 +117,11 @@ class AsyncMemorySession(AsyncSession):
         self,
         routine: str,
         arguments: Mapping[str, Any],
-        until: float | None = None,  # noqa: ARG002 - nothing is waited for
+        until: float | None = None,  # noqa: ARG002 - no call waits
     ) -> list[Row]:
         """Call a routine and return its rows."""
         if self._ended:
-            raise QueueClosed("the queue was closed; make another one")
+            raise QueueClosed("this Queue is closed; create a new one")
         return self._memory.call(routine, arguments)
 
     async def wait(
@@ -131,12 +131,12 @@ class AsyncMemorySession(AsyncSession):
         wait_seconds: float,
         is_over: Callable[[Any], bool],  # noqa: ARG002
     ) -> list[Row]:
-        """Call a routine that waits, once."""
+        """Call a waiting routine once."""
         return await self.call(routine, {**arguments, "wait_seconds": wait_seconds})
 
     async def close(self) -> None:
-        """Keep everything: there is nothing to close."""
+        """Do nothing; the messages stay."""
 
     async def end(self) -> None:
-        """Refuse every later call of this queue; the messages stay with the other one."""
+        """Refuse later calls of this queue; the other queue keeps the messages."""
         self._ended = True

@@ -1,19 +1,18 @@
-"""What rowq.contrib.testing does on PostgreSQL by statements of its own."""
+"""Statements of rowq.contrib.testing on PostgreSQL."""
 
 from typing import Any
 
 from rowq.engines.postgres.driver import load_driver
 
-# Each message keeps its place in the order. None may be due before now: promote begins where it has
-# looked last.
+# Messages keep their order. None may be due before now: promote begins at its last position.
 MAKE_DUE = """
-    with moment as materialized (select clock_timestamp() as now)
+    with clock as materialized (select clock_timestamp() as now)
     update rowq.delayed d
-    set due_at = least(d.due_at, m.now + n.place * interval '1 microsecond')
-    from moment m
+    set due_at = least(d.due_at, m.now + n.position * interval '1 microsecond')
+    from clock m
     cross join (
         select e.queue_id, e.message_id,
-               row_number() over (order by e.due_at, e.message_id) as place
+               row_number() over (order by e.due_at, e.message_id) as position
         from rowq.delayed e
         join rowq.queue q on q.queue_id = e.queue_id
         where q.queue_name = %s
@@ -26,14 +25,14 @@ _NUMBER = "select pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text"
 
 
 def is_aborted(connection: Any) -> bool:
-    """Whether an error has left the connection's transaction so that it takes nothing more."""
+    """Return whether an error has aborted the connection's transaction."""
     return bool(connection.info.transaction_status == load_driver().pq.TransactionStatus.INERROR)
 
 
 class SavepointGuard:
-    """Undoes what a handler has written where an error has spoiled the test's transaction.
+    """Rolls back a handler's writes if an error has aborted the test's transaction.
 
-    A savepoint before the handler lets that go on. Outside of one there is nothing to mend.
+    It sets a savepoint before the handler. Outside of a transaction it does nothing.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -43,9 +42,9 @@ class SavepointGuard:
             connection.execute("savepoint rowq_handler")
 
     def end(self) -> bool:
-        """Return whether the transaction was spoiled; what the handler wrote is undone then.
+        """Return whether the transaction was aborted; the handler's writes are rolled back then.
 
-        Raises the driver's error where the handler has ended the transaction before that.
+        Raises the driver's error if the handler has already ended the transaction.
         """
         if self._number is None:
             return False
@@ -53,13 +52,13 @@ class SavepointGuard:
             self._connection.execute("rollback to savepoint rowq_handler")
             self._connection.execute("release savepoint rowq_handler")
             return True
-        # A handler may commit on a connection that lets it, and begin another transaction.
+        # A handler may commit and begin another transaction, if its connection allows it.
         if self._current() == self._number:
             self._connection.execute("release savepoint rowq_handler")
         return False
 
     def _current(self) -> str | None:
-        """Return the number of the open transaction; None where there is none that has written."""
+        """Return the id of the open transaction; None if there is none that has written."""
         driver = load_driver()
         if self._connection.info.transaction_status != driver.pq.TransactionStatus.INTRANS:
             return None

@@ -29,7 +29,7 @@ _Ids = Sequence[int] | None
 
 
 class Queues:
-    """The queues by name, the numbers that they share, and what time it is."""
+    """The queues by name, their common counters and clock."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, StoredQueue] = {}
@@ -40,7 +40,7 @@ class Queues:
 
     @property
     def now(self) -> datetime:
-        """What time it is."""
+        """The present time."""
         return datetime.fromtimestamp(self._start.timestamp() + self._passed, UTC)
 
     def pass_seconds(self, seconds: float) -> None:
@@ -50,7 +50,7 @@ class Queues:
             queue.model.now = self._passed
 
     def make(self, name: str, settings: Mapping[str, Any]) -> None:
-        """Make a queue."""
+        """Create a queue."""
         queue = StoredQueue(name, self._start, dict(DEFAULTS))
         queue.model.now = self._passed
         queue.alter(settings)
@@ -69,11 +69,11 @@ class Queues:
         return [self.by_name[one] for one in sorted(self.by_name)]
 
     def bound(self, topic: str) -> list[StoredQueue]:
-        """Return the queues that get what is published under a topic."""
+        """Return the queues that receive messages of a topic."""
         return [queue for queue in self.some(None) if queue.is_bound(topic)]
 
     def next_message(self) -> int:
-        """Return the number of the next message."""
+        """Return the id of the next message."""
         self._newest_message += 1
         return self._newest_message
 
@@ -132,7 +132,7 @@ class Routines:
         return [(queue_name, topic_pattern, outcome)]
 
     def unbind_topic(self, queue_name: str, topic_pattern: str) -> list[Row]:
-        """Take a pattern away."""
+        """Unbind a pattern."""
         topic_matcher(topic_pattern)
         found = self.queues.require(queue_name).bindings.pop(topic_pattern, None)
         return [(queue_name, topic_pattern, "unbound" if found else "not_bound")]
@@ -140,7 +140,7 @@ class Routines:
     def purge_queue(
         self, queue_name: str, include_dead: bool | None, max_messages: int | None
     ) -> list[Row]:
-        """Delete what waits."""
+        """Purge waiting messages."""
         if max_messages is not None:
             raise NotImplementedError("a MemoryQueue has no max_messages of purge_queue")
         model = self.queues.require(queue_name).model
@@ -148,45 +148,45 @@ class Routines:
 
     # produce
 
-    def enqueue(self, queue_name: str, **given: Any) -> list[Row]:
-        """Take one message."""
-        _refuse_unknown(given)
+    def enqueue(self, queue_name: str, **options: Any) -> list[Row]:
+        """Enqueue one message."""
+        _refuse_unknown(options)
         queue = self.queues.require(queue_name)
-        queue.check(given)
-        self.queues.check_predecessors(given["predecessor_ids"])
-        return [queue.enqueue(self.queues.next_message(), given, {})]
+        queue.check(options)
+        self.queues.check_predecessors(options["predecessor_ids"])
+        return [queue.enqueue(self.queues.next_message(), options, {})]
 
     def enqueue_batch(self, queue_name: str, messages: list[dict[str, Any]]) -> list[Row]:
-        """Take messages, all or none."""
+        """Enqueue messages, all or none."""
         queue = self.queues.require(queue_name)
         batch = [_message_of(entry) for entry in messages]
-        for place, given in enumerate(batch, 1):
-            queue.check(given)
-            self.queues.check_predecessors(given.get("predecessor_ids"))
-            if any(not 0 < one < place for one in given.get("predecessor_positions", ())):
+        for position, options in enumerate(batch, 1):
+            queue.check(options)
+            self.queues.check_predecessors(options.get("predecessor_ids"))
+            if any(not 0 < one < position for one in options.get("predecessor_positions", ())):
                 raise InvalidArgument(
                     "predecessor_positions must be a list of earlier positions in the batch"
                 )
         rows: list[Row] = []
         reserved: dict[str, int] = {}
-        for place, given in enumerate(batch, 1):
-            named = [rows[one - 1][1] for one in given.get("predecessor_positions", ())]
-            whole = given | {"predecessor_ids": [*given.get("predecessor_ids", ()), *named]}
+        for position, options in enumerate(batch, 1):
+            named = [rows[one - 1][1] for one in options.get("predecessor_positions", ())]
+            whole = options | {"predecessor_ids": [*options.get("predecessor_ids", ()), *named]}
             row = queue.enqueue(self.queues.next_message(), whole, reserved)
-            rows.append((place, *row))
-            if given.get("dedup_key") is not None:
-                reserved.setdefault(given["dedup_key"], row[0])
+            rows.append((position, *row))
+            if options.get("dedup_key") is not None:
+                reserved.setdefault(options["dedup_key"], row[0])
         return rows
 
-    def publish(self, topic: str, **given: Any) -> list[Row]:
-        """Hand a message over to each queue that is bound."""
-        _refuse_unknown(given)
+    def publish(self, topic: str, **options: Any) -> list[Row]:
+        """Publish a message to each bound queue."""
+        _refuse_unknown(options)
         check_topic(topic)
-        check_message(given, self.queues.now, None)
+        check_message(options, self.queues.now, None)
         bound = self.queues.bound(topic)
         for queue in bound:
-            queue.check(given)
-        whole = given | {"message_type": given["message_type"] or topic}
+            queue.check(options)
+        whole = options | {"message_type": options["message_type"] or topic}
         return [
             (queue.name, *queue.enqueue(self.queues.next_message(), whole, {})) for queue in bound
         ]
@@ -195,24 +195,26 @@ class Routines:
         """Publish messages, all or none."""
         batch = [_message_of(entry) for entry in messages]
         by_queue: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-        for place, given in enumerate(batch, 1):
-            if given.keys() & {"predecessor_ids", "predecessor_positions", "on_predecessor_dead"}:
+        for position, options in enumerate(batch, 1):
+            if options.keys() & {"predecessor_ids", "predecessor_positions", "on_predecessor_dead"}:
                 raise InvalidArgument("a published message must not have predecessors")
-            topic = given.get("topic") or ""
+            topic = options.get("topic") or ""
             check_topic(topic)
-            check_message(given, self.queues.now, None)
+            check_message(options, self.queues.now, None)
             for queue in self.queues.bound(topic):
-                queue.check(given)
-                whole = {"message_type": topic} | given
-                by_queue.setdefault(queue.name, []).append((place, whole))
+                queue.check(options)
+                whole = {"message_type": topic} | options
+                by_queue.setdefault(queue.name, []).append((position, whole))
         rows: list[Row] = []
         for name, wanted in sorted(by_queue.items()):
             reserved: dict[str, int] = {}
-            for place, given in wanted:
-                row = self.queues.by_name[name].enqueue(self.queues.next_message(), given, reserved)
-                rows.append((place, name, *row))
-                if given.get("dedup_key") is not None:
-                    reserved.setdefault(given["dedup_key"], row[0])
+            for position, options in wanted:
+                row = self.queues.by_name[name].enqueue(
+                    self.queues.next_message(), options, reserved
+                )
+                rows.append((position, name, *row))
+                if options.get("dedup_key") is not None:
+                    reserved.setdefault(options["dedup_key"], row[0])
         return rows
 
     # consume
@@ -228,13 +230,13 @@ class Routines:
         queue = self.queues.require(queue_name)
         return queue.dequeue(next(self.queues.claim_ids), batch_size, worker_name, lease_seconds)
 
-    def dequeue_wait(self, wait_seconds: float, **given: Any) -> list[Row]:  # noqa: ARG002
+    def dequeue_wait(self, wait_seconds: float, **options: Any) -> list[Row]:  # noqa: ARG002
         """Lease messages, as JSON."""
         names = (
             *("claim_id", "message_id", "attempt", "message_type", "headers", "body"),
             *("body_binary", "enqueued_at", "lease_until", "last_error"),
         )
-        answer = [dict(zip(names, row, strict=True)) for row in self.dequeue_fast(**given)]
+        answer = [dict(zip(names, row, strict=True)) for row in self.dequeue_fast(**options)]
         for message in answer:
             if message["body_binary"] is not None:
                 message["body_binary"] = base64.b64encode(message["body_binary"]).decode()
@@ -243,7 +245,7 @@ class Routines:
         return [(answer or None,)]
 
     def peek(self, queue_name: str, max_messages: int) -> list[Row]:
-        """Show what is ready."""
+        """Return the next ready messages."""
         return self.queues.require(queue_name).peek(max_messages)
 
     def complete(
@@ -264,18 +266,18 @@ class Routines:
         delay_seconds: float | None,
         error: str | None,
     ) -> list[Row]:
-        """Give messages back for another attempt."""
+        """Return messages for another attempt."""
         queue = self.queues.require(queue_name)
         return queue.retry_later(claim_id, message_ids, delay_seconds, error)
 
     def fail_now(
         self, queue_name: str, claim_id: int, message_ids: _Ids, error: str | None
     ) -> list[Row]:
-        """Declare messages dead."""
+        """Make messages dead."""
         return self.queues.require(queue_name).fail_now(claim_id, message_ids, error)
 
     def release(self, queue_name: str, claim_id: int, message_ids: _Ids) -> list[Row]:
-        """Give messages back."""
+        """Return messages without counting the attempt."""
         return self.queues.require(queue_name).release(claim_id, message_ids)
 
     def extend_lease(
@@ -285,7 +287,7 @@ class Routines:
         lease_seconds: int | None,
         progress: str | None,
     ) -> list[Row]:
-        """Lengthen a lease."""
+        """Extend a lease."""
         queue = self.queues.require(queue_name)
         return [queue.extend_lease(claim_id, lease_seconds, progress)]
 
@@ -294,7 +296,7 @@ class Routines:
     def cancel(
         self, queue_name: str, message_ids: Sequence[int], include_leased: bool | None
     ) -> list[Row]:
-        """Withdraw messages."""
+        """Cancel messages."""
         model = self.queues.require(queue_name).model
         return list(
             model.cancel(dict.fromkeys(message_ids), include_leased=bool(include_leased)).items()
@@ -303,7 +305,7 @@ class Routines:
     def cancel_many(
         self, queue_name: str, after_message_id: int, max_messages: int, **filters: Any
     ) -> list[Row]:
-        """Withdraw what matches."""
+        """Cancel matching messages."""
         queue = self.queues.require(queue_name)
         if all(value is None for value in filters.values()):
             raise InvalidArgument("at least one filter is required")
@@ -328,15 +330,15 @@ class Routines:
     # maintain
 
     def maintain(self, queue_name: str | None, batch_size: int) -> list[Row]:  # noqa: ARG002
-        """Keep house."""
+        """Maintain one queue or all."""
         return [queue.maintain() for queue in self.queues.some(queue_name)]
 
     def reap(self, queue_name: str, batch_size: int) -> list[Row]:  # noqa: ARG002
-        """Take back what has run out."""
+        """Return messages of expired claims."""
         return [self.queues.require(queue_name).model.reap()]
 
     def promote(self, queue_name: str, batch_size: int) -> list[Row]:
-        """Make ready what is due."""
+        """Make due messages ready."""
         return [(self.queues.require(queue_name).model.promote(batch_size),)]
 
     # look
@@ -346,17 +348,17 @@ class Routines:
         return [queue.stats() for queue in self.queues.some(queue_name)]
 
     def get_message(self, queue_name: str, message_id: int) -> list[Row]:
-        """Show a message."""
+        """Return a message."""
         return self.queues.require(queue_name).details(message_id)
 
     def find_message(self, queue_name: str, dedup_key: str) -> list[Row]:
-        """Show the message of a key."""
+        """Return the owner of a dedup key."""
         queue = self.queues.require(queue_name)
-        holder = queue.model.holder(dedup_key)
-        return [] if holder is None else queue.details(holder)
+        owner = queue.model.owner_of(dedup_key)
+        return [] if owner is None else queue.details(owner)
 
     def get_result(self, queue_name: str, message_id: int) -> list[Row]:
-        """Tell how a message has ended."""
+        """Return a message's result."""
         return self.queues.require(queue_name).result(message_id)
 
     def wait_for_result(
@@ -366,7 +368,7 @@ class Routines:
         wait_seconds: float,  # noqa: ARG002
         answer: Any = None,  # noqa: ARG002
     ) -> list[Row]:
-        """Tell how a message has ended, as JSON."""
+        """Return a message's result, as JSON."""
         queue = self.queues.require(queue_name)
         if not queue.settings["result_seconds"]:
             raise InvalidArgument("the queue does not keep results: result_seconds is 0")
@@ -385,7 +387,7 @@ class Routines:
         before_message_id: int | None,
         message_type: str | None,
     ) -> list[Row]:
-        """List the dead."""
+        """List dead messages."""
         rows = self.queues.require(queue_name).dead()
         if before_message_id is None:
             found = [row for row in rows if row[0] > after_message_id]
@@ -401,7 +403,7 @@ class Routines:
         after_message_id: int,
         max_messages: int,
     ) -> list[Row]:
-        """List what waits for its time."""
+        """List delayed messages."""
         rows = self.queues.require(queue_name).delayed()
         if after_due_at is not None:
             rows = [row for row in rows if (row[4], row[0]) > (after_due_at, after_message_id)]
@@ -410,7 +412,7 @@ class Routines:
     def list_claims(
         self, queue_name: str | None, after_claim_id: int, max_claims: int
     ) -> list[Row]:
-        """List who is at work."""
+        """List claims."""
         rows = [row for queue in self.queues.some(queue_name) for row in queue.claims()]
         return sorted((row for row in rows if row[1] > after_claim_id), key=_claim_id)[:max_claims]
 
@@ -428,14 +430,14 @@ def _claim_id(row: Row) -> int:
 
 
 def _refuse_lacking(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that would do something which the model does not do."""
+    """Refuse settings that the model does not implement."""
     for name in _LACKING:
         if settings.get(name):
             raise _lacks(name)
 
 
 def _refuse_unknown(message: Mapping[str, Any]) -> None:
-    """Refuse options of a message that the contract has got since the model was written."""
+    """Refuse options of a message that are newer than the model."""
     for name in MessageOptions.__annotations__:
         if name not in _KNOWN and message.get(name) is not None:
             raise _lacks(name)
@@ -450,7 +452,7 @@ def _lacks(name: str) -> NotImplementedError:
 def _chosen(
     queue: StoredQueue, message_ids: _Ids, max_messages: int, filters: Mapping[str, Any]
 ) -> Sequence[int]:
-    """Return the dead messages that are named or, oldest first, that match filters."""
+    """Return the dead messages that are named, or the oldest that match."""
     if message_ids is None:
         return queue.model.dead(max_messages, queue.matcher(filters))
     if any(value is not None for value in filters.values()):
@@ -461,9 +463,9 @@ def _chosen(
 def _message_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return one object of a batch as the arguments of enqueue."""
     _refuse_unknown(entry)
-    given = {name: value for name, value in entry.items() if value is not None}
-    if (encoded := given.pop("body_base64", None)) is not None:
-        given["body_binary"] = base64.b64decode(encoded)
-    if (run_at := given.get("run_at")) is not None:
-        given["run_at"] = check_argument("run_at", "timestamp", datetime.fromisoformat(run_at))
-    return given
+    options = {name: value for name, value in entry.items() if value is not None}
+    if (encoded := options.pop("body_base64", None)) is not None:
+        options["body_binary"] = base64.b64decode(encoded)
+    if (run_at := options.get("run_at")) is not None:
+        options["run_at"] = check_argument("run_at", "timestamp", datetime.fromisoformat(run_at))
+    return options

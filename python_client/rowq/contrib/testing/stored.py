@@ -1,4 +1,4 @@
-"""One queue in memory: the model of where its messages are, and what is in them."""
+"""One queue in memory: the model of its messages' states, and their contents."""
 
 import json
 import re
@@ -30,7 +30,7 @@ DEFAULTS: Mapping[str, Any] = {
     "result_seconds": 0.0,
     "history_days": 0,
 }
-"""What a queue has that is created without settings."""
+"""The settings of a queue that is created without any."""
 
 _ERROR_CHARACTERS = 2000
 _Ids = Sequence[int] | None
@@ -38,7 +38,7 @@ _Ids = Sequence[int] | None
 
 @dataclass(frozen=True)
 class Content:
-    """What is in a message; max_attempts: its own, None where it has the queue's."""
+    """The content of a message; max_attempts: its own, None for the queue's."""
 
     message_type: str | None
     headers: dict[str, Any] | None
@@ -49,7 +49,7 @@ class Content:
 
 
 class Backoff(Sequence[float]):
-    """The delays before further attempts, by their numbers from 0, without the random share."""
+    """The delays before further attempts, by number from 0, without jitter."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
@@ -69,9 +69,9 @@ class Backoff(Sequence[float]):
 
 @dataclass
 class StoredQueue:
-    """A queue, its settings and messages; every method does what the routine of its name does.
+    """A queue, its settings and messages; each method is the routine of its name.
 
-    start: the moment at which the model's clock is 0.
+    start: the time at which the model's clock is 0.
     """
 
     name: str
@@ -82,26 +82,26 @@ class StoredQueue:
     bindings: dict[str, re.Pattern[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make the model behave as PostgreSQL does where engines differ."""
+        """Make the model behave as PostgreSQL does if engines differ."""
         self.model = ReferenceQueue(
             self.settings["max_attempts"],
             Backoff(self.settings),
-            always_rechecks=False,
-            leaves_groups_first=False,
+            always_runs_deferred=False,
+            releases_slots_first=False,
         )
         self.alter(self.settings)
 
     @property
     def now(self) -> datetime:
-        """What time it is in memory."""
-        return self.moment(self.model.now)
+        """The present time of the queue."""
+        return self.time_of(self.model.now)
 
-    def moment(self, seconds: float) -> datetime:
-        """Return a moment of the model's clock."""
+    def time_of(self, seconds: float) -> datetime:
+        """Return a time of the model's clock."""
         return self.start + timedelta(seconds=seconds)
 
     def alter(self, settings: Mapping[str, Any]) -> None:
-        """Change settings; None leaves one as it is."""
+        """Change settings; None keeps the old value."""
         self.settings.update({key: value for key, value in settings.items() if value is not None})
         model = self.model
         model.max_attempts = self.settings["max_attempts"]
@@ -113,49 +113,49 @@ class StoredQueue:
                 entry.allowed = model.max_attempts
 
     def is_bound(self, topic: str) -> bool:
-        """Whether the queue gets what is published under a topic."""
+        """Return whether the queue receives messages of a topic."""
         return any(pattern.fullmatch(topic) for pattern in self.bindings.values())
 
-    def check(self, given: Mapping[str, Any]) -> None:
-        """Refuse a message that the queue does not take."""
-        check_message(given, self.now, self.settings["max_body_length"])
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse a message that the queue does not accept."""
+        check_message(options, self.now, self.settings["max_body_length"])
 
     def enqueue(
-        self, message_id: int, given: Mapping[str, Any], reserved: Mapping[str, int]
+        self, message_id: int, options: Mapping[str, Any], reserved: Mapping[str, int]
     ) -> tuple[int, str]:
-        """Take a checked message, or name the one that has its key; return id and outcome.
+        """Add a checked message, or return the owner of its dedup key; return id and outcome.
 
-        reserved: the keys of messages before it in its batch.
+        reserved: the dedup keys of messages before it in its batch.
         """
-        key = given.get("dedup_key")
-        holder = self.model.holder(key)
+        key = options.get("dedup_key")
+        owner = self.model.owner_of(key)
         if key is not None:
-            holder = reserved.get(key, holder)
-        if holder is not None:
-            return holder, "duplicate"
-        run_at, delay = given.get("run_at"), given.get("delay_seconds") or 0.0
+            owner = reserved.get(key, owner)
+        if owner is not None:
+            return owner, "duplicate"
+        run_at, delay = options.get("run_at"), options.get("delay_seconds") or 0.0
         if run_at is not None:
             delay = max((run_at - self.now).total_seconds(), 0.0)
-        own_attempts = given.get("max_attempts")
+        own_attempts = options.get("max_attempts")
         self.contents[message_id] = Content(
-            given.get("message_type"),
-            given.get("headers"),
-            given.get("body"),
-            given.get("body_binary"),
+            options.get("message_type"),
+            options.get("headers"),
+            options.get("body"),
+            options.get("body_binary"),
             self.now,
             own_attempts,
         )
         self.model.enqueue(
             message_id,
-            given.get("priority", 5),
+            options.get("priority", 5),
             delay,
             key,
             own_attempts,
-            given.get("group_key"),
-            given.get("predecessor_ids") or (),
-            given.get("on_predecessor_dead"),
-            given.get("message_type"),
-            given.get("expire_seconds"),
+            options.get("group_key"),
+            options.get("predecessor_ids") or (),
+            options.get("on_predecessor_dead"),
+            options.get("message_type"),
+            options.get("expire_seconds"),
         )
         return message_id, "enqueued"
 
@@ -165,7 +165,7 @@ class StoredQueue:
         """Lease messages; return the rows of dequeue_fast."""
         seconds = self.settings["lease_seconds"] if lease is None else lease
         taken = self.model.dequeue(claim_id, batch_size, seconds, worker)
-        until = self.moment(self.model.now + seconds)
+        until = self.time_of(self.model.now + seconds)
         return [
             (
                 claim_id,
@@ -190,7 +190,7 @@ class StoredQueue:
                 self.contents[entry.message_id].enqueued_at,
                 entry.error,
             )
-            for entry in self.model.line()[:max_messages]
+            for entry in self.model.ready_in_order()[:max_messages]
         ]
 
     def complete(self, claim_id: int, message_ids: _Ids, results: list[Any] | None) -> list[Row]:
@@ -205,7 +205,7 @@ class StoredQueue:
     def retry_later(
         self, claim_id: int, message_ids: _Ids, delay: float | None, error: str | None
     ) -> list[Row]:
-        """Give messages back for another attempt; return id, outcome and when each is due."""
+        """Return messages for another attempt; return ids, outcomes and due times."""
         ids = self._ids(claim_id, message_ids)
         cancelled, taken = self.model.end_cancelled(self.model.take(claim_id, ids))
         done = {entry.message_id: "cancelled" for entry in cancelled}
@@ -217,14 +217,14 @@ class StoredQueue:
         ]
 
     def fail_now(self, claim_id: int, message_ids: _Ids, error: str | None) -> list[Row]:
-        """Declare messages dead."""
-        return self._give_back(
-            claim_id, message_ids, "dead", lambda taken: self.model.bury(taken, _cut(error))
+        """Make messages dead."""
+        return self._return_messages(
+            claim_id, message_ids, "dead", lambda taken: self.model.make_dead(taken, _cut(error))
         )
 
     def release(self, claim_id: int, message_ids: _Ids) -> list[Row]:
-        """Give messages back without the attempt."""
-        return self._give_back(claim_id, message_ids, "released", self.model.release)
+        """Return messages without counting the attempt."""
+        return self._return_messages(claim_id, message_ids, "released", self.model.release)
 
     def claim(self, claim_id: int) -> Claim:
         """Return a claim; raises StaleClaim."""
@@ -233,44 +233,46 @@ class StoredQueue:
         return self.model.claims[claim_id]
 
     def extend_lease(self, claim_id: int, seconds: int | None, progress: str | None) -> Row:
-        """Lengthen a lease; return claim, end and what was cancelled."""
+        """Extend a lease; return claim, end and cancelled ids."""
         claim = self.claim(claim_id)
         self.model.extend(claim_id, seconds or self.settings["lease_seconds"])
         if progress is not None:
             claim.progress = _cut(progress)
-        return claim_id, self.moment(claim.until), claim.cancels() or None
+        return claim_id, self.time_of(claim.until), claim.cancels() or None
 
     def matcher(self, filters: Mapping[str, Any]) -> Callable[[Entry], bool]:
-        """Return what tells whether a message matches the filters that are not None."""
-        given = {name: value for name, value in filters.items() if value is not None}
+        """Return a predicate for messages that match the filters that are set."""
+        options = {name: value for name, value in filters.items() if value is not None}
 
-        def is_meant(entry: Entry) -> bool:
+        def matches(entry: Entry) -> bool:
             content = self.contents[entry.message_id]
             headers = content.headers or {}
             found = {
-                "message_type": content.message_type == given.get("message_type"),
-                "group_key": entry.group == given.get("group_key"),
-                "header_name": _header_text(headers.get(given.get("header_name", "")))
-                == given.get("header_value"),
-                "enqueued_before": content.enqueued_at < given.get("enqueued_before", self.now),
-                "died_before": self.moment(entry.died_at) < given.get("died_before", self.now),
+                "message_type": content.message_type == options.get("message_type"),
+                "group_key": entry.group == options.get("group_key"),
+                "header_name": _header_text(headers.get(options.get("header_name", "")))
+                == options.get("header_value"),
+                "enqueued_before": content.enqueued_at < options.get("enqueued_before", self.now),
+                "died_before": self.time_of(entry.died_at) < options.get("died_before", self.now),
             }
-            return all(found[name] for name in given.keys() & found.keys())
+            return all(found[name] for name in options.keys() & found.keys())
 
-        return is_meant
+        return matches
 
     def shift_due(self) -> int:
-        """Make all delayed messages due now, in their order; return how many there are."""
+        """Make all delayed messages due now, in their order; return their number."""
         delayed = [entry for entry in self.model.entries.values() if entry.state == "delayed"]
         delayed.sort(key=lambda entry: entry.due)
-        for place, entry in enumerate(delayed):
-            entry.due = (min(entry.due[0], self.model.now), place, entry.message_id)
+        for position, entry in enumerate(delayed):
+            entry.due = (min(entry.due[0], self.model.now), position, entry.message_id)
         return len(delayed)
 
     def stats(self) -> Row:
         """Return the row of queue_stats."""
         counts = self.model.counts()
-        line = [self.contents[entry.message_id].enqueued_at for entry in self.model.line()]
+        line = [
+            self.contents[entry.message_id].enqueued_at for entry in self.model.ready_in_order()
+        ]
         oldest = (self.now - min(line)).total_seconds() if line else None
         return (
             self.name,
@@ -281,7 +283,7 @@ class StoredQueue:
         )
 
     def details(self, message_id: int) -> list[Row]:
-        """Return the row of get_message, none where the message is not known."""
+        """Return the row of get_message, or none if the message is unknown."""
         entry = self.model.entries.get(message_id)
         if entry is None:
             return []
@@ -297,31 +299,31 @@ class StoredQueue:
             *self._envelope(message_id),
             entry.key,
             content.enqueued_at,
-            self.moment(entry.due[0]) if entry.state == "delayed" else None,
+            self.time_of(entry.due[0]) if entry.state == "delayed" else None,
             claim_id,
             claim.worker if claim else None,
-            self.moment(claim.until) if claim else None,
-            self.moment(entry.died_at) if is_dead else None,
+            self.time_of(claim.until) if claim else None,
+            self.time_of(entry.died_at) if is_dead else None,
             entry.error,
             entry.group,
             entry.awaits,
-            None if entry.expires is None else self.moment(entry.expires),
+            None if entry.expires is None else self.time_of(entry.expires),
             claim.progress if claim else None,
         )
         return [row]
 
     def result(self, message_id: int) -> list[Row]:
-        """Return the row of get_result, none where the message is not known."""
+        """Return the row of get_result, or none if the message is unknown."""
         entry = self.model.entries.get(message_id)
         if entry and entry.state == "dead":
-            return [(message_id, "dead", self.moment(entry.died_at), None, entry.error)]
+            return [(message_id, "dead", self.time_of(entry.died_at), None, entry.error)]
         if entry:
             return [(message_id, entry.state, None, None, None)]
         ended = self.model.ended(message_id)
         if ended is None:
             return []
         value = json.loads(json.dumps(ended.value))
-        return [(message_id, ended.state, self.moment(ended.ended_at), value, None)]
+        return [(message_id, ended.state, self.time_of(ended.ended_at), value, None)]
 
     def dead(self) -> list[Row]:
         """Return the rows of list_dead, by id."""
@@ -332,7 +334,7 @@ class StoredQueue:
                 entry.attempt,
                 self.contents[message_id].message_type,
                 self.contents[message_id].enqueued_at,
-                self.moment(entry.died_at),
+                self.time_of(entry.died_at),
                 entry.error,
             )
             for message_id, entry in sorted(self.model.entries.items())
@@ -347,7 +349,7 @@ class StoredQueue:
                 entry.priority,
                 entry.attempt,
                 self.contents[message_id].message_type,
-                self.moment(entry.due[0]),
+                self.time_of(entry.due[0]),
                 entry.error,
             )
             for message_id, entry in self.model.entries.items()
@@ -363,24 +365,24 @@ class StoredQueue:
                 claim_id,
                 claim.worker,
                 len(claim.entries),
-                self.moment(claim.until),
+                self.time_of(claim.until),
                 claim.until - self.model.now,
             )
             for claim_id, claim in sorted(self.model.claims.items())
         ]
 
     def maintain(self) -> Row:
-        """Keep house; return the row of maintain."""
+        """Maintain the queue; return the row of maintain."""
         expired = self.model.expire()
         promoted = self.model.promote()
-        self.model.keep_groups()
+        self.model.maintain_groups()
         reaped, died = self.model.reap()
         self.model.forget_results()
         return self.name, True, promoted, reaped, died, 0, 0, 0, expired
 
     def _next_attempt(self, entry: Entry) -> datetime:
-        """Return when a message is due that was given back: now, if it is ready at once."""
-        return self.moment(entry.due[0] if entry.state == "delayed" else self.model.now)
+        """Return when a returned message is due: now, if it is ready."""
+        return self.time_of(entry.due[0] if entry.state == "delayed" else self.model.now)
 
     def _envelope(self, message_id: int) -> tuple[Any, ...]:
         """Return type, headers and bodies, as a copy that the caller may change."""
@@ -402,7 +404,7 @@ class StoredQueue:
         if len(results) != len(ids):
             raise InvalidArgument("results must have a value for each of message_ids")
 
-    def _give_back(
+    def _return_messages(
         self,
         claim_id: int,
         message_ids: _Ids,
