@@ -1,9 +1,10 @@
-"""The package's long description: README.md with absolute links to the repository's files.
+"""The package's long description: python_client/README.md with absolute links to the repository.
 
 hatchling calls this when it builds or installs a checkout. Without Repository in [project.urls] of
 pyproject.toml, the links stay relative.
 """
 
+import posixpath
 import re
 import tomllib
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 REPOSITORY = "Repository"
+PAGE = "python_client/README.md"
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s]+)\)")
 
@@ -21,10 +23,12 @@ class LongDescription(MetadataHookInterface):
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Add the readme to the metadata."""
-        page = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        page = (Path(self.root) / PAGE).read_text(encoding="utf-8")
         repository = metadata.get("urls", {}).get(REPOSITORY)
         if repository:
-            page = with_absolute_links(page, repository, metadata["version"])
+            page = with_absolute_links(
+                page, repository, metadata["version"], posixpath.dirname(PAGE)
+            )
         metadata["readme"] = {"content-type": "text/markdown", "text": page}
 
 
@@ -35,15 +39,16 @@ def repository_of(root: Path) -> str | None:
     return urls.get(REPOSITORY)
 
 
-def with_absolute_links(page: str, repository: str, version: str) -> str:
+def with_absolute_links(page: str, repository: str, version: str, folder: str) -> str:
     """Return Markdown whose links point to the files of a version's tag.
 
-    Links use blob/TAG, pictures raw/TAG, as on GitHub and GitLab.
+    The links are relative to folder. Links use blob/TAG, pictures raw/TAG, as on GitHub and GitLab.
     """
     address = repository.rstrip("/")
 
     def absolute(link: re.Match[str]) -> str:
-        mark, text, path = link.groups()
+        mark, text, target = link.groups()
+        path = posixpath.normpath(posixpath.join(folder, target))
         return f"{mark}[{text}]({address}/{'raw' if mark else 'blob'}/v{version}/{path})"
 
     return _LINK.sub(absolute, page)

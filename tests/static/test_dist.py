@@ -47,14 +47,14 @@ def test_sums_are_those_of_the_files(tmp_path: Path) -> None:
 
 def test_absolute_links_point_to_files_of_the_tag() -> None:
     page = "[a](sql/README.md#b) [c](#d) [e](https://f/g) ![h](i.svg) [j](mailto:k@l)"
-    assert with_absolute_links(page, "https://host/rowq/", "1.2") == (
+    assert with_absolute_links(page, "https://host/rowq/", "1.2", "") == (
         "[a](https://host/rowq/blob/v1.2/sql/README.md#b) [c](#d) [e](https://f/g)"
         " ![h](https://host/rowq/raw/v1.2/i.svg) [j](mailto:k@l)"
     )
 
 
 def test_long_description_is_readme_with_repository_links() -> None:
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "python_client" / "README.md").read_text(encoding="utf-8")
     metadata = {"version": "1.2", **PROJECT}
     metadata.pop("urls", None)
     hook = LongDescription(str(ROOT), {})
