@@ -15,7 +15,7 @@ _HEAD = """\
 For operators and developers.
 Every command of `rowq` with all its arguments and options, as `rowq COMMAND --help` prints them.
 
-A word in capitals stands for a value. Every command has `--help`, or `-h`.
+A word in capitals is a value. Every command has `--help`, or `-h`.
 [The command `rowq`](../command.md) describes connection, output and exit statuses.
 """
 
