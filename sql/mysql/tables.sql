@@ -1,20 +1,20 @@
 -- Tables of rowq on MariaDB and MySQL, in the order of installation.
 --
--- queue has the settings; message has what producers handed in. A message waits in one of ready,
--- delayed, group_waiting or blocked, is leased in claim, and ends in finished and archive or in
--- dead. The rest belongs to features: a queue that does not use one has no rows there. A hot table
--- has one index, its primary key, so that locks come in one order. Names and keys are bytes,
--- because collations ignore trailing blanks. Sentinel rows end each range.
+-- queue holds the settings, message the bodies. A message waits in ready, delayed, group_waiting or
+-- blocked, is leased in claim, and ends in finished and archive or in dead. The other tables belong
+-- to features: a queue that does not use one has no rows there. drop_queue deletes a queue's rows
+-- everywhere. A hot table has one index, its primary key, so that locks come in one order. Names
+-- and keys are bytes, because collations ignore trailing blanks. Sentinel rows end each range.
 --
--- Each statement may run again. Each table is a unit: an upgrade brings the tables that changed,
--- and its migration says how.
+-- Each statement can run again. Each table is a unit: an upgrade installs the units that changed.
 
--- There is one database, named rowq. Everything is utf8mb4 and is compared byte by byte. Names and
--- keys are kept as bytes, because even a binary collation ignores trailing blanks.
+-- One database, named rowq. Everything is utf8mb4 and compared byte by byte. Names and keys are
+-- bytes, because even a binary collation ignores trailing blanks.
 create database if not exists rowq character set utf8mb4 collate utf8mb4_bin;
 
--- The rows say what is installed: schema_version and rowq_version, which each migration writes. For
--- a queue for which maintain has failed, maintain_fault.<queue_id> is the error.
+-- One row per fact about the installation. Migrations write schema_version and rowq_version.
+-- maintain writes its last error for a queue to maintain_fault.<queue_id>, and deletes it when it
+-- succeeds.
 create table if not exists rowq.meta (
     name       varchar(100) not null comment 'Name of the value.',
     value      varchar(500) not null comment 'Value.',
@@ -23,9 +23,9 @@ create table if not exists rowq.meta (
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Installed versions: schema_version and rowq_version.';
 
--- A row holds the settings of a queue. queue_id stands for the queue in the tables below and is
--- never reused. The name is bytes, so that upper case, accents and trailing blanks matter. All
--- times are UTC.
+-- One row per queue: its settings. create_queue inserts it, alter_queue, pause_queue and
+-- resume_queue change it, drop_queue deletes it. A queue_id is never reused. The name is bytes, so
+-- that case, accents and trailing blanks matter. All times are UTC.
 create table if not exists rowq.queue (
     queue_id             int not null auto_increment comment 'Queue; never reused.',
     queue_name           varbinary(400) not null comment 'Name of the queue.',
@@ -71,34 +71,35 @@ create table if not exists rowq.queue (
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Queues and their settings.';
 
--- A row stands for one queue and never changes. A call that adds or moves messages locks it in
--- share mode to the end of its transaction, and drop_queue locks it exclusively. The row of table
--- queue is not used for this, so that pausing and altering a queue never wait for a producer.
+-- One row per queue, never changed. A call that adds or moves messages locks it in share mode until
+-- its transaction ends; drop_queue locks it exclusively. It is separate from queue so that pausing
+-- and altering never wait for a producer.
 create table if not exists rowq.queue_lock (
     queue_id int not null comment 'Queue; never reused.',
     primary key (queue_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'One row per queue, locked while messages are added or moved. Never updated.';
 
--- A row is a lane of a queue. create_queue makes twenty for messages (priority * 2, plus 1 for the
--- tail). floor is where the live rows of the lane begin: a hint that spares readers the dead rows
--- below it, which InnoDB keeps as long as a read view may want them. dequeue moves the floor up
--- behind what it took, but never nearer than half a second to now. maintain looks from 0
--- (internal_rescan_floors) and corrects the floor, so a wrong floor delays a message and never
--- loses one. Lanes below 0 stand for the other tables that are read from their low end: -1 claim
--- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id), -4 deferred
--- (due_at, too), -5 started (started_at, too), -6 expiry (expires_at, too), -7 result (finished_at,
--- too), -8 history (ended_at, too), and -9 the claims once more, for those who count them: its
--- floor never passes a claim that may yet be committed. A lock on one of these rows elects one
--- session: on -1 for maintain, on -3 for its archive part, and on -20, which stands for no table,
--- for the waiter of dequeue_wait that looks for all. Dequeue does not look into a closed lane, and
--- where only one is open, it takes the fast path. The tail of the default priority (11) is always
--- open; another lane is opened by the first message that is put there, and maintain closes an empty
--- front lane again, not before its sweep_at. While an open transaction holds the row of a closed
--- lane, so that others cannot open it, is_open of a lane below 0 has dequeue look into closed lanes
--- too: maintain sets it of lane -1, others leave an open-lane request, a row of a random lane that
--- is below -1000, which maintain deletes. maintain passes over an idle queue until the sweep_at of
--- lane -1.
+-- One row per lane. create_queue inserts 20 for messages (priority * 2, plus 1 for the tail) and
+-- those below 0, which are other tables: -1 claim (claim_id), -2 delayed (due_at), -3 finished
+-- (finish_id), -4 deferred (due_at), -5 started (started_at), -6 expiry (expires_at), -7 result
+-- (finished_at), -8 history (ended_at); times in microseconds since 1970. -9 is the claims again,
+-- for limits: its floor never passes a claim that may yet be committed.
+--
+-- floor is where the live rows of the lane begin. It is approximate: readers skip the dead rows
+-- below it, which InnoDB keeps while a read view can see them. dequeue moves it up past what it
+-- leased, at most to half a second before now. maintain scans from 0 (internal_rescan_floors) and
+-- corrects it, so a wrong floor delays a message and never loses one.
+--
+-- A lock on one of these rows elects a session: on -1 for maintain, on -3 for its archive, on -20
+-- (no table) for the waiter that polls for all.
+--
+-- dequeue does not read a closed lane, and takes the fast path if only one is open. The tail of the
+-- default priority (11) is always open. The first message opens another lane, and maintain closes
+-- an empty front lane, not before its sweep_at. If an open transaction has locked the row of a
+-- closed lane, is_open of a lane below 0 makes dequeue read closed lanes too: maintain sets it for
+-- lane -1; other calls insert an open-lane request, a row of a random lane below -1000, which
+-- maintain deletes. maintain skips an idle queue until the sweep_at of lane -1.
 create table if not exists rowq.lane (
     queue_id    int not null comment 'Queue; never reused.',
     lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
@@ -111,10 +112,9 @@ create table if not exists rowq.lane (
 comment = 'Lanes of each queue and the first live row of each, so that no reader scans the dead rows before it.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is the right to take messages of a queue that has limits: a dequeue locks it before it
--- counts what is leased. last_claim_id tells a caller's transaction whether its snapshot is older
--- than that, and maintain which claims there have been. Each dequeue that leases updates it, while
--- it holds the row anyway; no index changes, so that there are no dead rows.
+-- One row per queue. A dequeue from a limited queue locks it before counting, and updates
+-- last_claim_id if it leases: a caller's transaction compares it to detect an old snapshot, and
+-- maintain learns which claims exist. No index changes, so there are no dead rows.
 create table if not exists rowq.limit_lock (
     queue_id      int not null comment 'Queue; never reused.',
     last_claim_id bigint not null default 0 comment 'Newest claim made under the queue''s limits.',
@@ -122,11 +122,12 @@ create table if not exists rowq.limit_lock (
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'One row per queue. A dequeue of a limited queue locks it before counting.';
 
--- A row is what the producer handed over. It is written once and deleted once; only a failure that
--- another attempt follows updates last_error and due_at, reset gives last_error back, and the first
--- message that waits for it sets has_successors. The error of a dead message is in dead.
--- enqueued_at finds a message that was never given back, because its seq in ready is the same
--- moment in microseconds. due_at is the last place that the message had in delayed.
+-- One row per message. enqueue, publish or a schedule inserts it, and the transaction that ends the
+-- message deletes it (maintain, if the queue has archive_days). A failure before another attempt
+-- sets last_error and due_at, reset restores last_error, and the first message that waits for it
+-- sets has_successors. The error of a dead message is in dead. enqueued_at finds a message that was
+-- never returned: its seq in ready is the same time in microseconds. due_at is its last position in
+-- delayed.
 create table if not exists rowq.message (
     message_id     bigint not null auto_increment comment 'Message id.',
     queue_id       int not null comment 'Queue; never reused.',
@@ -147,17 +148,19 @@ create table if not exists rowq.message (
 comment = 'Messages: inserted by enqueue, deleted when they end.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a message that waits for a worker. The primary key is the dequeue order, and there is no
--- second index. lane is priority * 2, plus 1 for the tail: a message that is released or reaped
--- goes to the front lane. seq is the moment of entry, in microseconds since 1970 UTC, plus the
--- place in its batch, so that producers share no number generator; message_id decides between equal
--- ones. Each lane ends in two sentinel rows (message_id 0; seq 2^63 - 2 and 2^63 - 1), because
--- InnoDB compares the end of a range with live rows only: without them a scan would walk the dead
--- rows of the next lane. Every reader of a lane says "force index (primary)" and "seq <
+-- One row per message that a worker can lease. enqueue, promote, reap, release, reset and the calls
+-- that resume a message insert it; dequeue deletes it, or cancel, purge_queue or an expiry. The
+-- primary key is the dequeue order, and there is no second index. lane is priority * 2, plus 1 for
+-- the tail: a released or reaped message goes to the front lane. seq is the time of insertion, in
+-- microseconds since 1970 UTC, plus the position in its batch, so that producers share no number
+-- generator; message_id breaks ties.
+--
+-- Each lane ends in two sentinel rows (message_id 0; seq 2^63 - 2 and 2^63 - 1), because InnoDB
+-- compares the end of a range with live rows only: without them a scan would read the dead rows of
+-- the next lane. Only drop_queue deletes them. Every reader says "force index (primary)" and "seq <
 -- 9223372036854775806", and selects attempt, because a covering plan would drop the range and
--- ignore the floor. Nothing but drop_queue deletes sentinel rows. is_keyed is false for a message
--- that is known to have no key; one that was given back or has waited for its time counts as one
--- that may have.
+-- ignore the floor. is_keyed is false if the message is known to have no key; it is true for a
+-- returned or delayed message.
 create table if not exists rowq.ready (
     queue_id   int not null comment 'Queue; never reused.',
     lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
@@ -170,12 +173,12 @@ create table if not exists rowq.ready (
 comment = 'Messages waiting for a worker. The primary key is the order of delivery.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
--- primary key is the order in which messages become due. A queue ends in two sentinel rows
--- (message_id 0), as a lane of ready does: due_at 9999-12-31 23:59:59.999998 and .999999. Readers
--- pass over them by "message_id > 0" or by a bound on due_at, and select attempt, as those of ready
--- do. group_key is of one that joins its group when it is due; one that is retried has its slot,
--- and none here.
+-- One row per message that is not due yet, so that dequeue does not read it. enqueue and
+-- retry_later insert it; promote deletes it, or cancel, purge_queue or an expiry. The primary key
+-- is the order in which messages become due. group_key is set if the message joins its group when
+-- it is due; a retried message has its slot already. A queue ends in two sentinel rows (message_id
+-- 0; due_at 9999-12-31 23:59:59.999998 and .999999). Readers skip them by "message_id > 0" or a
+-- bound on due_at, and select attempt, as in ready.
 create table if not exists rowq.delayed (
     queue_id   int not null comment 'Queue; never reused.',
     due_at     datetime(6) not null comment 'Time at which a delayed message becomes ready.',
@@ -188,19 +191,18 @@ create table if not exists rowq.delayed (
 comment = 'Messages waiting for their time.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is one successful dequeue: the messages of the batch under one lease. Where their ids
--- follow each other in the order of delivery, and lane and attempt are the same, the row has
--- first_id and last_id, and messages is null; that is a quarter of the work for a batch of 100. Any
--- other batch is a JSON array of arrays that begin with message_id, lane and attempt, and the four
--- columns are null or count for nothing. A table of leased messages was as fast (batch 100 and 10,
--- measured), but REPEATABLE READ locks its ranges with their gaps, and every dequeue inserts at its
--- end; a lock on one row by its whole key covers no gap. A heartbeat updates lease_until, which is
--- in no index. claim_id is uuid_short without the bits above 2^53, which some languages round away:
--- auto_increment would ask for a second key. It grows in the order of time on one server. is_keyed
--- is false where no message has a key. A queue begins with two sentinel rows (claim_id -2 and -1):
--- a scan that passes the end of the previous queue stops there, and not after all dead rows. So
--- readers say "claim_id > 0". cancel_ids is a JSON array of ids, null but where messages were
--- cancelled while the worker had them. progress is null until a heartbeat says it.
+-- One row per claim: the messages of one dequeue under one lease. dequeue inserts it, extend_lease
+-- updates lease_until, which is in no index, and the finishing routines and reap shrink or delete
+-- it. If the ids are consecutive in delivery order, with one lane and attempt, the row has first_id
+-- and last_id and no messages, a quarter of the work for a batch of 100. Any other batch is a JSON
+-- array of arrays that begin with message_id, lane and attempt. A table of leased messages was as
+-- fast, but REPEATABLE READ locks its ranges with their gaps, and every dequeue inserts at its end.
+--
+-- claim_id is uuid_short without the bits above 2^53, which some languages round: auto_increment
+-- would need a second key. It grows with time on one server. is_keyed is false if no message has a
+-- key. A queue begins with two sentinel rows (claim_id -2 and -1), which stop a scan that passes
+-- the end of the previous queue, so readers say "claim_id > 0". cancel_ids is a JSON array of
+-- messages cancelled while leased, else null. progress is null until a heartbeat sets it.
 create table if not exists rowq.claim (
     queue_id    int not null comment 'Queue; never reused.',
     claim_id    bigint not null comment 'The claim that holds the lease; pass it to the finishing routines.',
@@ -220,10 +222,10 @@ create table if not exists rowq.claim (
 comment = 'One row per successful dequeue: the lease of a batch.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
--- reason is here, because its message row may be locked by a producer that has just named it, and
--- whoever declares it dead waits for nobody. holds_slot is true where it has kept the slot of its
--- group, and else null.
+-- One row per dead message. fail_now, retry_later, reap or a dead predecessor inserts it; reset,
+-- discard_dead, cancel or purge_queue deletes it. last_error is here because a producer that has
+-- just named the message may have locked its row in message. holds_slot is true if the message
+-- keeps its group slot, else null.
 create table if not exists rowq.dead (
     queue_id    int not null comment 'Queue; never reused.',
     message_id  bigint not null comment 'Message id.',
@@ -236,11 +238,11 @@ create table if not exists rowq.dead (
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Dead messages, until they are reset, cancelled or purged.';
 
--- A row is the dedup key of an unfinished message, compared byte by byte. The byte FF, which no
--- text of UTF-8 has, before a key says that the message has ended or died, and that another
--- transaction had locked the row of the key. maintain deletes both, or the next message with that
--- key does. The row format is named, because others, which may be the server's default, take no key
--- of more than 767 bytes.
+-- One row per dedup key of an unfinished message. enqueue or reset inserts it; the transaction that
+-- ends the message or makes it dead deletes it. A key that begins with the byte FF, which UTF-8
+-- does not have, means that the message has ended but its row was locked; maintain deletes both
+-- rows, or the next message with that key does. The row format is named: other formats, which may
+-- be the server's default, take no key above 767 bytes.
 create table if not exists rowq.dedup (
     queue_id   int not null comment 'Queue; never reused.',
     dedup_key  varbinary(801) not null comment 'Dedup key set by the producer.',
@@ -250,11 +252,11 @@ create table if not exists rowq.dedup (
 comment = 'Dedup keys of unfinished messages.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a message that waits behind others of its group, kept apart so that dequeue does not
--- read it. Those who look into one group name it by "=", so that InnoDB stops at its end. A queue
--- ends in two sentinel rows (message_id 0; group_key FF and FFFF, which no text is), as a lane of
--- ready does, for those who go from group to group. So these say "message_id > 0" or
--- "group_key < x'FF'".
+-- One row per message that waits for a slot of its group, so that dequeue does not read it. The end
+-- of another message of the group deletes it, or cancel, purge_queue or an expiry. Readers of one
+-- group use "=", so that InnoDB stops at its end. A queue ends in two sentinel rows (message_id 0;
+-- group_key FF and FFFF) for readers of all groups, which say "message_id > 0" or "group_key <
+-- x'FF'".
 create table if not exists rowq.group_waiting (
     queue_id   int not null comment 'Queue; never reused.',
     group_key  varbinary(800) not null comment 'Group key set by the producer.',
@@ -265,11 +267,10 @@ create table if not exists rowq.group_waiting (
 comment = 'Messages waiting behind others of their group.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
--- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
--- back, in the transaction that ends the message. Rows are inserted, locked and deleted, never
--- updated. A producer that joins the group locks all of its rows, so that nobody gives the last one
--- back while a message is coming.
+-- One row per slot: the right of one message of a group to be ready, leased or delayed for a retry.
+-- A producer inserts it; the transaction that ends a message of the group passes it to the next one
+-- or deletes it. It does not name its message, and is never updated. A producer that joins the
+-- group locks all slots of the group, so that none is deleted while its message is uncommitted.
 create table if not exists rowq.group_slot (
     queue_id  int not null comment 'Queue; never reused.',
     group_key varbinary(800) not null comment 'Group key set by the producer.',
@@ -279,11 +280,10 @@ create table if not exists rowq.group_slot (
 comment = 'Slots: a group''s message needs one to be ready, leased or waiting for a retry.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
--- does not read it. It waits for one of them at a time, the newest that has not ended
--- (predecessor_id, with a row in successor); remaining_ids are the others that it may still have to
--- ask for, newest first. Rows are found by their whole keys; only purge_queue goes from one to the
--- next.
+-- One row per message with unfinished predecessors, so that dequeue does not read it. It waits for
+-- one at a time, the newest unfinished (predecessor_id, with a row in successor); remaining_ids are
+-- the others, newest first. The transaction that ends the last predecessor deletes it. Rows are
+-- found by their full keys; only purge_queue scans.
 create table if not exists rowq.blocked (
     queue_id       int not null comment 'Queue; never reused.',
     message_id     bigint not null comment 'Message id.',
@@ -298,9 +298,9 @@ create table if not exists rowq.blocked (
 comment = 'Messages waiting for predecessors.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row says which message waits for which other one. Whoever ends a message whose has_successors
--- is true deletes its rows, in the same transaction. Readers name queue and predecessor by "=", so
--- that InnoDB stops at their end and walks over no dead rows of others.
+-- One row per blocked message: message_id waits for predecessor_id. The transaction that ends the
+-- predecessor deletes it. Readers use "=" for queue and predecessor, so that InnoDB stops at their
+-- end.
 create table if not exists rowq.successor (
     queue_id       int not null comment 'Queue; never reused.',
     predecessor_id bigint not null comment 'Predecessor that the message waits for now; null if it is still to be determined.',
@@ -310,16 +310,16 @@ create table if not exists rowq.successor (
 comment = 'One row per successor and predecessor that it waits for.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is something that has to be looked at again, because another transaction held what was
--- looked at, or because there was too much of it. With a group_key it is a slot that its last owner
--- could not pass on, or whose group rests; is_hint says that there is no slot yet: the group's
--- limit was raised, and there may be one to take. With a message_id it is a blocked message that
--- waits for nothing any more, perhaps. With a predecessor_id it is a message that has ended, of
--- which not all successors were freed; is_hint says that it is dead. With the same id as both it is
--- a message that has ended, and whose row another transaction had locked; with none of the three it
--- says that dedup has keys to delete. maintain looks at what is due, and so does a dequeue that
--- finds nothing. A queue ends in two sentinel rows (deferred_id 0), as in delayed, and readers
--- select is_hint, as those of delayed do attempt.
+-- One row per deferred action. A call inserts it if another transaction holds what it needs, or if
+-- there is too much to do; maintain runs and deletes it when due, as does a dequeue that finds
+-- nothing. A queue ends in two sentinel rows (deferred_id 0), as in delayed, and readers select
+-- is_hint.
+-- - group_key: a slot that could not be passed on, or whose group pauses. With is_hint there may be
+--   no slot yet: group_limit was raised.
+-- - message_id: a blocked message that may have no unfinished predecessor.
+-- - predecessor_id: an ended message whose successors are not all resumed. With is_hint it is dead.
+-- - message_id = predecessor_id: an ended message whose row another transaction had locked.
+-- - none of the three: dedup has keys to delete.
 create table if not exists rowq.deferred (
     queue_id       int not null comment 'Queue; never reused.',
     due_at         datetime(6) not null comment 'maintain retries the row from this time on.',
@@ -333,10 +333,9 @@ create table if not exists rowq.deferred (
 comment = 'Work that was locked by other sessions: group slots to pass on, successors to resume. maintain retries it.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
--- stays until maintain finds it older than rate_seconds. A queue begins with two sentinel rows
--- (claim_id -2 and -1), as in claim. So readers say "claim_id > 0", or name the moment from which
--- on they read.
+-- One row per dequeue from a queue with a rate_limit: when it started how many deliveries. maintain
+-- deletes it once it is older than rate_seconds. A queue begins with two sentinel rows (claim_id -2
+-- and -1), so readers say "claim_id > 0" or name the time to start from.
 create table if not exists rowq.started (
     queue_id   int not null comment 'Queue; never reused.',
     started_at datetime(6) not null comment 'Time of the dequeue.',
@@ -347,12 +346,12 @@ create table if not exists rowq.started (
 comment = 'Deliveries within rate_seconds of queues with a rate_limit: one row per dequeue.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row says when maintain looks whether a message has expired, and where it is if it is ready
--- then. Who adds a message adds one, and so does who makes it ready under a new number or gives it
--- back: maintain can forget a row whose message it does not find. A row stays until its moment,
--- also where the message has ended before. So that is no later than a day, and maintain puts it off
--- for another day until the message expires. A queue ends in two sentinel rows (expiry_id 0), as in
--- delayed, and readers select message_id, which is outside of the key.
+-- One row per time at which maintain checks a message for expiry, and where it is if it is ready
+-- then. A producer inserts it, and so does any call that moves the message to ready under a new
+-- number. maintain deletes it at its time, also if the message has ended. So the time is at most a
+-- day ahead, and maintain postpones it by a day until the message expires. A queue ends in two
+-- sentinel rows (expiry_id 0), as in delayed, and readers select message_id, which is not in the
+-- key.
 create table if not exists rowq.expiry (
     queue_id   int not null comment 'Queue; never reused.',
     expires_at datetime(6) not null comment 'Time from which maintain expires the message.',
@@ -365,11 +364,11 @@ create table if not exists rowq.expiry (
 comment = 'Expiry times of messages; maintain expires those that are due and unfinished.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
--- it older than these, or the message, which is dead, is reset. Rows are locked by the primary key
--- only; maintain reads the other index without a lock. A queue ends there in two sentinel rows
--- (message_id below 1), as in delayed, and readers of that index select state, which is outside of
--- it.
+-- One row per ended message of a queue with result_seconds. The transaction that ends the message
+-- inserts it; maintain deletes it when it is too old, and reset that of a dead message. Rows are
+-- locked by the primary key only; maintain reads the other index without a lock. There a queue ends
+-- in two sentinel rows (message_id below 1), as in delayed, and readers select state, which is not
+-- in that index.
 create table if not exists rowq.result (
     queue_id    int not null comment 'Queue; never reused.',
     message_id  bigint not null comment 'Message id.',
@@ -383,12 +382,11 @@ create table if not exists rowq.result (
 comment = 'Outcomes and results of ended messages, kept for the queue''s result_seconds.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is an attempt that has ended, in a queue with history_days. It stays until maintain finds
--- it older than these. The table has no partition a day, unlike the archive: every call that
--- finishes messages of such a queue writes here, in the caller's transaction perhaps, and a
--- statement that adds or drops a partition waits for all open ones, with whoever comes later
--- waiting behind it. A queue ends in two sentinel rows (message_id 0), as in delayed, and readers
--- by the primary key select outcome, which is outside of it.
+-- One row per ended attempt in a queue with history_days. The call that ends the attempt inserts
+-- it; maintain deletes it when it is too old. There are no partitions: adding or dropping one waits
+-- for all open transactions, and every later call waits behind it. A queue ends in two sentinel
+-- rows (message_id 0), as in delayed, and readers by the primary key select outcome, which is not
+-- in it.
 create table if not exists rowq.history (
     queue_id    int not null comment 'Queue; never reused.',
     ended_at    datetime(6) not null comment 'End of the attempt.',
@@ -405,9 +403,9 @@ create table if not exists rowq.history (
 comment = 'Attempts that have ended, kept for the queue''s history_days.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a batch of finished messages of a queue that keeps an archive, as a JSON array like that
--- of a claim. It stays until the archive routine has moved the messages. A queue begins with two
--- sentinel rows (finish_id -2 and -1), as in claim. So readers say "finish_id > 0".
+-- One row per batch of ended messages of a queue with archive_days, as a JSON array like that of a
+-- claim. The finishing routines insert it; maintain moves the messages to archive and deletes it. A
+-- queue begins with two sentinel rows (finish_id -2 and -1), so readers say "finish_id > 0".
 create table if not exists rowq.finished (
     queue_id    int not null comment 'Queue; never reused.',
     finish_id   bigint not null auto_increment comment 'Call that finished the messages; the archive follows this order.',
@@ -420,9 +418,9 @@ create table if not exists rowq.finished (
 comment = 'Finished messages of queues with an archive, until archive moves them.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a finished message. There is one partition a day (pYYYYMMDD, UTC), which is dropped when
--- no queue needs it. The last partition takes every later day, so that a row always finds its
--- place; maintain splits days off it.
+-- One row per archived message. maintain inserts it. There is one partition per day (pYYYYMMDD,
+-- UTC), which is dropped when no queue needs it. The last partition takes every later day; maintain
+-- splits days off it.
 create table if not exists rowq.archive (
     queue_id     int not null comment 'Queue; never reused.',
     finished_at  datetime(6) not null comment 'Time at which the message was completed, cancelled, expired or declared dead.',
@@ -445,9 +443,9 @@ partition by range columns (finished_at) (
     partition plater values less than (maxvalue)
 );
 
--- A row is a schedule: maintain adds its message to the queue in the transaction that moves
--- next_run_at on. next_run_at is null while it is paused, and after its last tick. A queue has few
--- schedules, so the due ones are found by reading them all.
+-- One row per schedule. create_schedule inserts it, drop_schedule deletes it. maintain enqueues its
+-- message in the transaction that advances next_run_at, which is null while the schedule is paused
+-- and after its last tick. A queue has few, so all are read to find the due ones.
 create table if not exists rowq.schedule (
     queue_id         int not null comment 'Queue; never reused.',
     schedule_name    varbinary(400) not null comment 'Name of the schedule.',
@@ -477,10 +475,9 @@ create table if not exists rowq.schedule (
 comment = 'Schedules. maintain enqueues their messages when they are due.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row says that a queue gets what is published under the topics that a pattern matches. Where a
--- pattern has no "*", a topic that begins with literal_prefix needs no other look. Bindings are few
--- and seldom change, and a producer locks none of them. Whoever binds a queue, or unbinds it, holds
--- its row in queue_lock, shared.
+-- One row per topic pattern of a queue. bind_topic inserts it and unbind_topic deletes it, both
+-- with the row of queue_lock in share mode; producers lock none. If a pattern has no "*", a topic
+-- that begins with literal_prefix matches.
 create table if not exists rowq.topic_binding (
     queue_id      int not null comment 'Queue; never reused.',
     topic_pattern varbinary(200) not null comment 'Topic pattern.',
@@ -495,9 +492,8 @@ create table if not exists rowq.topic_binding (
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Topic patterns of the queues.';
 
--- A row is a worker process that has reported. It is deleted when the worker ends; one that was
--- killed is deleted an hour after its last report, by the report of another worker of the queue.
--- The rates are those between the last two reports.
+-- One row per worker process. report_worker inserts, updates and deletes it, and deletes those of
+-- killed workers after an hour. The rates are those between the last two reports.
 create table if not exists rowq.worker (
     queue_id             int not null comment 'Queue; never reused.',
     worker_id            varbinary(64) not null comment 'Id of the worker process.',

@@ -1,18 +1,17 @@
 -- Tables, sequences and types of rowq on Oracle, in the order of installation.
 --
--- rowq_queue has the settings; rowq_message has what producers handed in. A message waits in one of
--- rowq_ready, rowq_delayed, rowq_group_waiting and rowq_blocked, is leased in rowq_claim and
--- rowq_leased, and ends in rowq_finished and rowq_archive, or in rowq_dead. The rest belongs to
--- features: a queue that does not use one has no rows there. Tables that many sessions change have
--- room for their locks in each block (initrans).
+-- rowq_queue holds the settings, rowq_message the bodies. A message waits in rowq_ready,
+-- rowq_delayed, rowq_group_waiting or rowq_blocked, is leased in rowq_claim and rowq_leased, and
+-- ends in rowq_finished and rowq_archive or in rowq_dead. The other tables belong to features: a
+-- queue that does not use one has no rows there. drop_queue deletes a queue's rows everywhere.
+-- Tables that many sessions change reserve lock entries in each block (initrans). Not tested on SQL
+-- Server and Oracle.
 --
--- Each table is a unit: an upgrade brings the tables that changed, and its migration says how.
--- statistics.sql comes after them.
+-- Each table is a unit: an upgrade installs the units that changed. statistics.sql runs after them.
 
--- The rows say what is installed: schema_version and rowq_version, which each migration writes.
--- For a queue that could not be maintained, maintain_fault.<queue_id> is the last error, until
--- maintain succeeds. archive_dropped_before is the day up to which maintain has dropped partitions
--- of the archive.
+-- One row per fact about the installation. Migrations write schema_version and rowq_version.
+-- maintain writes its last error for a queue to maintain_fault.<queue_id>, and deletes it when it
+-- succeeds. archive_dropped_before is the day before which maintain has dropped partitions.
 create table rowq_meta (
     name       varchar2(100 char) not null,
     value      varchar2(500 char) not null,
@@ -22,14 +21,14 @@ create table rowq_meta (
 segment creation immediate
 /
 
--- These are collections that SQL knows: lists of ids for callers in PL/SQL, and the rows that
--- routines put together before they return them. No table is made of them, so they may be replaced.
+-- Collections known to SQL: lists of ids for callers in PL/SQL, and the rows that routines build
+-- before they return them. No table uses them, so they can be replaced.
 create or replace type rowq_ids force as table of number(19)
 /
--- Moments, one a row of a result.
+-- Timestamps, one per row of a result.
 create or replace type rowq_moments force as table of timestamp(6)
 /
--- A rowq_line is one message in a result; an attribute that the routine does not use is null.
+-- One message in a result; an attribute that the routine does not use is null.
 create or replace type rowq_line force as object (
     place      number(10),
     message_id number(19),
@@ -41,11 +40,10 @@ create or replace type rowq_line force as object (
 /
 create or replace type rowq_lines force as table of rowq_line
 /
--- Bytes of topics' first words, or of patterns.
+-- Bytes of the first words of topics, or of patterns.
 create or replace type rowq_keys force as table of raw(400)
 /
--- A rowq_topic_key is a pattern that a message's topic matches; place is that of the message in its
--- batch.
+-- A pattern that a message's topic matches; place is the position of the message in its batch.
 create or replace type rowq_topic_key force as object (
     place       number(10),
     pattern_key raw(400)
@@ -53,8 +51,7 @@ create or replace type rowq_topic_key force as object (
 /
 create or replace type rowq_topic_keys force as table of rowq_topic_key
 /
--- A rowq_sent is a message that publish has handed over to a queue; line_no is its place in the
--- result.
+-- A message that publish has enqueued in a queue; line_no is its position in the result.
 create or replace type rowq_sent force as object (
     line_no    number(10),
     place      number(10),
@@ -65,7 +62,7 @@ create or replace type rowq_sent force as object (
 /
 create or replace type rowq_sent_list force as table of rowq_sent
 /
--- A rowq_kept says what maintain did for one queue.
+-- What maintain did for one queue.
 create or replace type rowq_kept force as object (
     queue_name         varchar2(100 char),
     elected            number(1),
@@ -80,7 +77,7 @@ create or replace type rowq_kept force as object (
 /
 create or replace type rowq_kept_list force as table of rowq_kept
 /
--- A rowq_count says how many messages of one queue are in each place.
+-- How many messages of one queue are in each state.
 create or replace type rowq_count force as object (
     queue_id       number(10),
     ready_count    number(19),
@@ -93,7 +90,7 @@ create or replace type rowq_count force as object (
 /
 create or replace type rowq_counts force as table of rowq_count
 /
--- A rowq_check is one check of health, with the values at which it becomes a warning and critical.
+-- One check of health, with the values at which it becomes a warning and critical.
 create or replace type rowq_check force as object (
     check_name varchar2(100 char),
     queue_name varchar2(100 char),
@@ -106,12 +103,12 @@ create or replace type rowq_check force as object (
 create or replace type rowq_checks force as table of rowq_check
 /
 
--- A row holds the settings of a queue. queue_id stands first in the key of every table below and is
--- never reused. queue_key is what is compared: the bytes of the name, so that upper case, accents
--- and trailing blanks matter whatever NLS_COMP and NLS_SORT a session has. All times are UTC. Until
--- waiting_until a session waits to be woken, see wakeup.sql; it is null where that was never run.
--- initrans and pctfree leave the blocks room for many lock entries, because sessions that wait at
--- many queues note it at the same time.
+-- One row per queue: its settings. create_queue inserts it, alter_queue, pause_queue and
+-- resume_queue change it, drop_queue deletes it. A queue_id is never reused. queue_key is compared:
+-- the bytes of the name, so that case, accents and trailing blanks matter under any NLS_COMP and
+-- NLS_SORT. All times are UTC. A session waits to be woken until waiting_until (wakeup.sql);
+-- without wakeup.sql it is null. initrans and pctfree reserve many lock entries, because waiters of
+-- many queues write here at the same time.
 create table rowq_queue (
     queue_id             number(10) not null,
     queue_name           varchar2(100 char) not null,
@@ -160,17 +157,17 @@ initrans 16 pctfree 40
 create sequence rowq_queue_seq start with 1 increment by 1 cache 20 noorder
 /
 
--- A row is a lane of a queue. create_queue makes twenty for messages (priority * 2, plus 1 for the
--- tail). floor_seq is where the live rows of the lane begin: a hint that spares readers the emptied
--- index blocks below it. Only maintain moves it (internal_rescan_floors), never nearer than half a
--- second to now. It looks from 0, so a wrong floor delays a message and never loses one. Lanes
--- below 0 stand for the other tables that are read from their low end: -1 claim (claim_id), -2
--- delayed (due_at in microseconds since 1970), -3 finished (finish_id), -4 deferred (due_at,
--- likewise), -5 started (started_at, likewise), -6 expiry (expires_at, likewise), -7 result
--- (finished_at, likewise), -8 history (ended_at, likewise). The session that is elected to run
--- maintain for the queue holds the row of lane -1. A lane that was never used is closed, and
--- dequeue does not look into it; of those below 0 only lane -4 is ever opened. There are few rows;
--- initrans and pctfree leave their blocks room for many lock entries.
+-- One row per lane. create_queue inserts 20 for messages (priority * 2, plus 1 for the tail) and
+-- those below 0, which are other tables: -1 claim (claim_id), -2 delayed (due_at), -3 finished
+-- (finish_id), -4 deferred (due_at), -5 started (started_at), -6 expiry (expires_at), -7 result
+-- (finished_at), -8 history (ended_at); times in microseconds since 1970.
+--
+-- floor_seq is where the live rows of the lane begin. It is approximate: readers skip the emptied
+-- index blocks below it. Only maintain moves it (internal_rescan_floors), at most to half a second
+-- before now. It scans from 0, so a wrong floor delays a message and never loses one. The session
+-- elected to run maintain locks the row of lane -1. dequeue does not read a closed lane, one that
+-- was never used; of those below 0 only lane -4 is ever opened. initrans and pctfree reserve lock
+-- entries in the few blocks.
 create table rowq_lane (
     queue_id    number(10) not null,
     lane        number(2) not null,
@@ -184,15 +181,14 @@ segment creation immediate
 initrans 16 pctfree 40
 /
 
--- A row is what the producer handed over. It is written once and deleted once; only a failure
--- updates last_error and due_at, and who names the message as a predecessor sets has_successors to
--- 1, each time anew: a serializable transaction that does not see who waits cannot lock or delete
--- the row then (ORA-08177). lane and seq find a message that was never given back, because they are
--- its first place in ready. due_at is the last place that the message had in delayed. The foreign
--- key needs no index of its own, because queue_id stands first in the primary key; it makes an
--- insert fail that has waited for drop_queue. An empty text body is an empty CLOB, which is not
--- null. expires_at never changes, and is null for a message that does not expire. A LOB of up to
--- about 4000 bytes is kept in the row, a longer one beside it.
+-- One row per message. enqueue, publish or a schedule inserts it, and the transaction that ends the
+-- message deletes it (maintain, if the queue has archive_days). A failure updates last_error and
+-- due_at. A producer that names the message as a predecessor sets has_successors to 1, every time:
+-- a serializable transaction that does not see the successor then cannot lock or delete the row
+-- (ORA-08177). lane and seq, its first position in ready, find a message that was never returned;
+-- due_at is its last position in delayed. The foreign key needs no index, because queue_id is first
+-- in the primary key; it fails an insert that has waited for drop_queue. An empty text body is an
+-- empty CLOB, which is not null. A LOB of up to about 4000 bytes is in the row.
 create table rowq_message (
     queue_id       number(10) not null,
     message_id     number(19) not null,
@@ -227,14 +223,15 @@ lob (last_error) store as securefile rowq_message_error (enable storage in row c
 create sequence rowq_message_seq start with 1 increment by 1 cache 1000 noorder
 /
 
--- A row is a message that waits for a worker, and is never updated. The primary key is the dequeue
--- order, and there is no second index. lane is priority * 2, plus 1 for the tail: a message that is
--- released or reaped goes to the front lane. seq is the moment of entry, in microseconds since 1970
--- UTC, plus the place in its batch: no sequence orders the producers. message_id decides between
--- equal ones. The table is a heap with an index and not index-organized, because the physical rowid
--- deletes what the cursor has locked without a second search. initrans gives many sessions a lock
--- entry of their own in a block from the start, because a full block cannot add one later ("enq: TX
--- - allocate ITL entry"), and pctfree leaves room for more.
+-- One row per message that a worker can lease, never updated. enqueue, promote, reap, release,
+-- reset and the calls that resume a message insert it; dequeue deletes it, or cancel, purge_queue
+-- or an expiry. The primary key is the dequeue order, and there is no second index. lane is
+-- priority * 2, plus 1 for the tail: a released or reaped message goes to the front lane. seq is
+-- the time of insertion, in microseconds since 1970 UTC, plus the position in its batch: no
+-- sequence orders the producers. message_id breaks ties. The table is a heap with an index, because
+-- the physical rowid deletes what the cursor has locked without a second search. initrans gives
+-- sessions their lock entries from the start, because a full block cannot add one ("enq: TX -
+-- allocate ITL entry"); pctfree leaves space for more.
 create table rowq_ready (
     queue_id   number(10) not null,
     lane       number(2) not null,
@@ -252,9 +249,10 @@ segment creation immediate
 initrans 64 pctfree 20
 /
 
--- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
--- primary key is the order in which messages become due, and the only index. group_key is of one
--- that joins its group when it is due; one that is retried has its slot, and none here.
+-- One row per message that is not due yet, so that dequeue does not read it. enqueue and
+-- retry_later insert it; promote deletes it, or cancel, purge_queue or an expiry. The primary key,
+-- the only index, is the order in which messages become due. group_key is set if the message joins
+-- its group when it is due; a retried message has its slot already.
 create table rowq_delayed (
     queue_id   number(10) not null,
     due_at     timestamp(6) not null,
@@ -272,12 +270,12 @@ segment creation immediate
 initrans 32 pctfree 20
 /
 
--- A row is one successful dequeue: the lease of a whole batch, whose messages are in rowq_leased. A
--- heartbeat changes only lease_until, which is in no index. claim_id is the fencing token, and
--- finish_id of rowq_finished comes from the same sequence. Who cancels messages of the batch sets
--- has_cancels to 1, each time anew: a heartbeat reads it, and a serializable transaction that does
--- not see what was cancelled cannot lock or delete the row then (ORA-08177). progress is null until
--- a heartbeat says it; it is a CLOB, because 2000 characters may take more bytes than a varchar2.
+-- One row per claim: the lease of one dequeue, whose messages are in rowq_leased. dequeue inserts
+-- it, extend_lease updates lease_until, which is in no index, and the finishing routines and reap
+-- delete it. claim_id is the fencing token; finish_id of rowq_finished is from the same sequence. A
+-- session that cancels messages of the batch sets has_cancels to 1, every time: a serializable
+-- transaction that does not see the cancel then cannot lock or delete the row (ORA-08177). progress
+-- is a CLOB, because 2000 characters may need more bytes than a varchar2 holds.
 create table rowq_claim (
     queue_id    number(10) not null,
     claim_id    number(19) not null,
@@ -298,10 +296,10 @@ lob (progress) store as securefile rowq_claim_progress (enable storage in row ca
 create sequence rowq_claim_seq start with 1 increment by 1 cache 1000 noorder
 /
 
--- A row is a message of a claim, and the key is the order of delivery. A message is always taken
--- through its claim, which is locked first, so nobody waits for a row here. The table is
--- index-organized, because a row is its key and a few bytes more, and is written and deleted once.
--- is_cancelled is 1 for a message that was cancelled while the worker had it, and else null.
+-- One row per leased message. The key is the delivery order. A session locks the claim first, so no
+-- session waits for a row here. The table is index-organized, because a row is little more than its
+-- key, and is inserted and deleted once. is_cancelled is 1 for a message that was cancelled while
+-- leased, else null.
 create table rowq_leased (
     queue_id     number(10) not null,
     claim_id     number(19) not null,
@@ -315,9 +313,9 @@ create table rowq_leased (
 organization index initrans 32
 /
 
--- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
--- reason is in message.last_error. holds_slot is 1 where it has kept the slot of its group, and
--- else null.
+-- One row per dead message. fail_now, retry_later, reap or a dead predecessor inserts it; reset,
+-- discard_dead, cancel or purge_queue deletes it. Its error is message.last_error. holds_slot is 1
+-- if the message keeps its group slot, else null.
 create table rowq_dead (
     queue_id   number(10) not null,
     message_id number(19) not null,
@@ -334,9 +332,10 @@ segment creation immediate
 initrans 32
 /
 
--- A row is the dedup key of an unfinished message, kept as bytes, so that it is compared exactly
--- whatever NLS_COMP and NLS_SORT a session has. Only messages that have a key are here: in one
--- table with a nullable key, a unique index would reject a second message without one.
+-- One row per dedup key of an unfinished message, as bytes, so that it is compared exactly under
+-- any NLS_COMP and NLS_SORT. enqueue or reset inserts it; the transaction that ends the message or
+-- makes it dead deletes it. A nullable key in rowq_message would not do: a unique index would
+-- reject a second message without a key.
 create table rowq_dedup (
     queue_id   number(10) not null,
     dedup_key  raw(800) not null,
@@ -346,8 +345,8 @@ create table rowq_dedup (
 organization index initrans 32
 /
 
--- A row is a finished message of a queue that keeps an archive. It stays until the archive routine
--- has moved it. The messages that one call has finished have the same finish_id.
+-- One row per ended message of a queue with archive_days. The finishing routines insert it, one
+-- finish_id per call; maintain moves it to rowq_archive.
 create table rowq_finished (
     queue_id    number(10) not null,
     finish_id   number(19) not null,
@@ -361,10 +360,9 @@ create table rowq_finished (
 organization index initrans 32
 /
 
--- A row is a finished message, kept for the queue's archive_days. The table is a plain one, because
--- partitions are an option that has to be paid for, and only the DBA knows whether it is.
--- partition_archive.sql turns it into a table with a partition a day; the routines look which of
--- the two they find.
+-- One row per archived message. maintain inserts and purges it. The table is not partitioned,
+-- because partitioning is a paid option; partition_archive.sql gives it a partition per day, and
+-- the routines handle both.
 create table rowq_archive (
     queue_id     number(10) not null,
     finished_at  timestamp(6) not null,
@@ -389,12 +387,12 @@ lob (body_binary) store as securefile rowq_archive_binary (enable storage in row
 create index rowq_archive_message_ix on rowq_archive (queue_id, message_id)
 /
 
--- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
--- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
--- back, in the transaction that ends the message. A producer whose message joins the group locks
--- the rows that nobody holds, so that nobody gives the last one back while a message is coming. It
--- also sets joined_at, so that a serializable transaction, which cannot see the message, cannot
--- lock the row either (ORA-08177). The key is kept as bytes, as in rowq_dedup.
+-- One row per slot: the right of one message of a group to be ready, leased or delayed for a retry.
+-- A producer inserts it; the transaction that ends a message of the group passes it to the next one
+-- or deletes it. It does not name its message. A producer whose message joins the group locks the
+-- free rows, so that the last one is not deleted while its message is uncommitted. It also sets
+-- joined_at, so that a serializable transaction, which does not see the message, cannot lock the
+-- row (ORA-08177). The key is bytes, as in rowq_dedup.
 create table rowq_group_slot (
     queue_id   number(10) not null,
     group_key  raw(800) not null,
@@ -405,8 +403,9 @@ create table rowq_group_slot (
 organization index initrans 32
 /
 
--- A row is a message that waits behind others of its group, kept apart so that dequeue does not
--- read it. Its last error is in rowq_message, and it has no attempt yet.
+-- One row per message that waits for a slot of its group, so that dequeue does not read it. The end
+-- of another message of the group deletes it, or cancel, purge_queue or an expiry. Its last error
+-- is in rowq_message.
 create table rowq_group_waiting (
     queue_id   number(10) not null,
     group_key  raw(800) not null,
@@ -417,15 +416,14 @@ create table rowq_group_waiting (
 organization index initrans 32
 /
 
--- A row is something that has to be looked at again, because another transaction held what was
--- looked at, or because there was too much of it. With a group_key it is a slot that its last
--- owner could not pass on, or whose group rests; is_hint says that there may be no slot: a message
--- waits whose producer could lock no slot of the group, or the group's limit was raised. With a
--- message_id it is a blocked message that waits for nothing any more, perhaps. With a
--- predecessor_id it is a message that has ended, of which not all successors were freed; is_hint
--- says that it is dead. With the same id as both it is a message that has ended, and whose row
--- another transaction had locked. maintain looks at what is due, and a dequeue that finds nothing
--- looks at the groups among it, once lane -4 is open.
+-- One row per deferred action. A call inserts it if another transaction holds what it needs, or if
+-- there is too much to do; maintain runs and deletes it when due. A dequeue that finds nothing runs
+-- those of groups, once lane -4 is open.
+-- - group_key: a slot that could not be passed on, or whose group pauses. With is_hint there may be
+--   no slot: the producer of a waiting message could lock none, or group_limit was raised.
+-- - message_id: a blocked message that may have no unfinished predecessor.
+-- - predecessor_id: an ended message whose successors are not all resumed. With is_hint it is dead.
+-- - message_id = predecessor_id: an ended message whose row another transaction had locked.
 create table rowq_deferred (
     queue_id       number(10) not null,
     due_at         timestamp(6) not null,
@@ -440,11 +438,11 @@ create table rowq_deferred (
 organization index initrans 32
 /
 
--- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
--- does not read it. It waits for one of them at a time, the newest that has not ended
--- (predecessor_id, with a row in successor); remaining_ids are the others that it may still have to
--- ask for, newest first, as a JSON array. Rows are found by their whole keys; only purge_queue goes
--- from one to the next. The table is a heap with an index, because a row may have a long list.
+-- One row per message with unfinished predecessors, so that dequeue does not read it. It waits for
+-- one at a time, the newest unfinished (predecessor_id, with a row in successor); remaining_ids are
+-- the others, newest first, as a JSON array. The transaction that ends the last predecessor deletes
+-- it. Rows are found by their full keys; only purge_queue scans. The table is a heap with an index,
+-- because the list may be long.
 create table rowq_blocked (
     queue_id       number(10) not null,
     message_id     number(19) not null,
@@ -464,8 +462,8 @@ initrans 32 pctfree 20
 lob (remaining_ids) store as securefile rowq_blocked_remaining (enable storage in row cache)
 /
 
--- A row says which message waits for which other one. Whoever ends a message whose has_successors
--- is 1 deletes its rows, in the same transaction.
+-- One row per blocked message: message_id waits for predecessor_id. The transaction that ends the
+-- predecessor deletes it.
 create table rowq_successor (
     queue_id       number(10) not null,
     predecessor_id number(19) not null,
@@ -475,12 +473,11 @@ create table rowq_successor (
 organization index initrans 32
 /
 
--- A row is one of the buckets of a queue. Whoever adds a slot to a group locks the group's bucket,
--- the one that a hash of its key names, and never changes it. A slot that is not committed is
--- visible to nobody, an insert of the same one waits for its transaction, and this server has no
--- limit for that wait. So a worker, which must not wait for a producer, adds a slot only where it
--- can lock the bucket. A producer goes on without the bucket: it may wait. It is the same with
--- dedup keys that are a schedule's, which maintain adds.
+-- One row per lock bucket of a queue, 64 in all, never changed. A session that adds a slot to a
+-- group locks the bucket of the group's hash. An uncommitted slot is invisible, inserting the same
+-- one waits for its transaction, and this server has no timeout for that wait. So a worker, which
+-- must not wait for a producer, adds a slot only if it can lock the bucket; a producer may wait.
+-- The same holds for dedup keys of schedules, which maintain adds.
 create table rowq_lock_bucket (
     queue_id number(10) not null,
     bucket_no number(2) not null,
@@ -489,10 +486,9 @@ create table rowq_lock_bucket (
 organization index initrans 64 pctfree 40
 /
 
--- A row is the right to take messages of a queue that has limits: a dequeue locks it before it
--- counts what is leased, and sets locked_at, so that a serializable transaction that began before
--- cannot lock it (ORA-08177): it could not see what was leased since. Dequeues of a queue without
--- limits do not touch it.
+-- One row per queue. A dequeue from a limited queue locks it before counting, and sets locked_at,
+-- so that an older serializable transaction, which does not see what was leased since, cannot lock
+-- it (ORA-08177).
 create table rowq_limit_lock (
     queue_id number(10) not null,
     locked_at timestamp(6),
@@ -501,8 +497,8 @@ create table rowq_limit_lock (
 organization index initrans 16 pctfree 40
 /
 
--- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
--- stays until maintain finds it older than rate_seconds.
+-- One row per dequeue from a queue with a rate_limit: when it started how many deliveries. maintain
+-- deletes it once it is older than rate_seconds.
 create table rowq_started (
     queue_id   number(10) not null,
     started_at timestamp(6) not null,
@@ -513,11 +509,10 @@ create table rowq_started (
 organization index initrans 32
 /
 
--- A row says when maintain looks whether a message has expired, and where it is if it is ready
--- then. Who adds a message adds one, and so does who makes it ready at a new place or gives it
--- back: maintain can forget a row whose message it does not find. A row stays until its moment,
--- also where the message has ended before. So that is no later than a day, and maintain puts it off
--- for another day until the message expires.
+-- One row per time at which maintain checks a message for expiry, and where it is if it is ready
+-- then. A producer inserts it, and so does any call that moves the message to a new position.
+-- maintain deletes it at its time, also if the message has ended. So the time is at most a day
+-- ahead, and maintain postpones it by a day until the message expires.
 create table rowq_expiry (
     queue_id   number(10) not null,
     expires_at timestamp(6) not null,
@@ -530,10 +525,10 @@ create table rowq_expiry (
 organization index initrans 32
 /
 
--- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
--- it older than these, or the message, which is dead, is reset. A result is JSON text as complete
--- was given it. The server of 19c takes no text or number by itself for JSON, so nothing checks it
--- here.
+-- One row per ended message of a queue with result_seconds. The transaction that ends the message
+-- inserts it; maintain deletes it when it is too old, and reset that of a dead message. A result is
+-- the JSON text passed to complete; Oracle 19c does not accept a text or number as JSON, so there
+-- is no check here.
 create table rowq_result (
     queue_id    number(10) not null,
     message_id  number(19) not null,
@@ -555,9 +550,9 @@ lob (last_error) store as securefile rowq_result_error (enable storage in row ca
 create index rowq_result_finished_ix on rowq_result (queue_id, finished_at) initrans 32
 /
 
--- A row is an attempt that has ended, in a queue with history_days. It stays until maintain finds
--- it older than these. There is no partition a day: a partition is dropped by a statement that
--- commits, and that whoever finishes messages would wait for. Rows are only added and deleted.
+-- One row per ended attempt in a queue with history_days. The call that ends the attempt inserts
+-- it; maintain deletes it when it is too old. There are no partitions: dropping one commits, and
+-- sessions that finish messages would wait.
 create table rowq_history (
     queue_id    number(10) not null,
     ended_at    timestamp(6) not null,
@@ -584,11 +579,11 @@ lob (error) store as securefile rowq_history_error (enable storage in row cache)
 create index rowq_history_message_ix on rowq_history (queue_id, message_id) initrans 32
 /
 
--- A row is a schedule: maintain adds its message to the queue in the transaction that moves
--- next_run_at on. next_run_at is null while it is paused, and after its last tick. schedule_key is
--- what is compared: the bytes of the name, whatever NLS_COMP and NLS_SORT a session has. The
--- foreign key needs no index of its own, because queue_id stands first in the primary key; it makes
--- an insert fail that has waited for drop_queue.
+-- One row per schedule. create_schedule inserts it, drop_schedule deletes it. maintain enqueues its
+-- message in the transaction that advances next_run_at, which is null while the schedule is paused
+-- and after its last tick. schedule_key is compared: the bytes of the name. The foreign key needs
+-- no index, because queue_id is first in the primary key; it fails an insert that has waited for
+-- drop_queue.
 create table rowq_schedule (
     queue_id         number(10) not null,
     schedule_key     raw(400) not null,
@@ -630,12 +625,11 @@ lob (body) store as securefile rowq_schedule_body (enable storage in row cache)
 lob (body_binary) store as securefile rowq_schedule_binary (enable storage in row cache)
 /
 
--- A row says that a queue gets what is published under the topics that a pattern matches. Patterns
--- are compared as bytes, and never by "like", which follows the NLS_COMP and NLS_SORT of a session:
--- a topic matches one pattern of each shape and no other, so those that it may match are put
--- together from its words and found by their key. shape has a digit for each word of the pattern.
--- Bindings are few and seldom change, and a producer locks none of them. The foreign key needs no
--- index of its own, because queue_id stands first in the primary key.
+-- One row per topic pattern of a queue. bind_topic inserts it, unbind_topic deletes it, and
+-- producers lock none. Patterns are compared as bytes, never by "like", which depends on NLS_COMP
+-- and NLS_SORT: a topic matches one pattern of each shape, so the candidates are built from its
+-- words and found by key. shape has a digit per word of the pattern: 1 for "*", 2 for "#", 0 for
+-- any other. The foreign key needs no index, because queue_id is first in the primary key.
 create table rowq_topic_binding (
     queue_id      number(10) not null,
     pattern_key   raw(200) not null,
@@ -652,12 +646,10 @@ create index rowq_topic_binding_prefix_ix on rowq_topic_binding (prefix_key, sha
 create index rowq_topic_binding_key_ix on rowq_topic_binding (pattern_key, queue_id)
 /
 
--- A row is a worker process that has reported. It is deleted when the worker ends; one that was
--- killed is deleted an hour after its last report, by the report of another worker of the queue.
--- The rates are those between the last two reports. worker_key is what is compared: the bytes of
--- worker_id, whatever NLS_COMP and NLS_SORT a session has. The foreign key needs no index of its
--- own, because queue_id stands first in the primary key; it makes an insert fail that has waited
--- for drop_queue.
+-- One row per worker process. report_worker inserts, updates and deletes it, and deletes those of
+-- killed workers after an hour. The rates are those between the last two reports. worker_key is
+-- compared: the bytes of worker_id. The foreign key needs no index, because queue_id is first in
+-- the primary key; it fails an insert that has waited for drop_queue.
 create table rowq_worker (
     queue_id             number(10) not null,
     worker_key           raw(64) not null,

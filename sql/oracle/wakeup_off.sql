@@ -1,5 +1,4 @@
--- This removes what wakeup.sql has made; where it was not run, nothing happens. Sessions that
--- wait go on and look for themselves.
+-- Remove what wakeup.sql has created, if anything. Waiting sessions continue by polling.
 declare
     v_count pls_integer;
 begin

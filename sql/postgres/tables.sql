@@ -1,16 +1,15 @@
 -- Tables of rowq on PostgreSQL, in the order of installation.
 --
--- queue has the settings; message has what producers handed in. A message waits in one of ready,
--- delayed, group_waiting or blocked, is leased in claim, and ends in finished and archive or in
--- dead. The rest belongs to features: a queue that does not use one has no rows there. The queue's
--- number stands first in the key of every table. Hot tables have a primary key, which is the order
--- in which they are read, and autovacuum by number of rows.
+-- queue holds the settings, message the bodies. A message waits in ready, delayed, group_waiting or
+-- blocked, is leased in claim, and ends in finished and archive or in dead. The other tables belong
+-- to features: a queue that does not use one has no rows there. queue_id is the first column of
+-- every key, and drop_queue deletes a queue's rows everywhere. Hot tables have only a primary key,
+-- the order in which they are read, and autovacuum by number of rows.
 --
--- Each statement may run again. Each table is a unit: an upgrade brings the tables that changed,
--- and its migration says how.
+-- Each statement can run again. Each table is a unit: an upgrade installs the units that changed.
 
--- Look first, because "create schema if not exists" asks for the right to create schemas even where
--- there is nothing to do.
+-- Check first: "create schema if not exists" requires the right to create schemas even if there is
+-- nothing to do.
 do $$
 begin
     if to_regnamespace('rowq') is null then
@@ -20,16 +19,16 @@ begin
 end;
 $$;
 
--- This sequence numbers a message and its place in a lane. It has cache 1, because the floor of a
--- lane relies on numbers being given out in order (internal/floors.sql).
+-- Numbers messages and their positions in a lane. It has cache 1, because the floor of a lane
+-- relies on numbers being assigned in order (internal/floors.sql).
 create sequence if not exists rowq.message_seq as bigint cache 1;
 
--- This sequence numbers claims and finished batches.
+-- Numbers claims and finished batches.
 create sequence if not exists rowq.claim_seq as bigint cache 1;
 
--- The rows say what is installed: schema_version and rowq_version, which each migration writes. A
--- further row is the first part of the names of the channels of notifications, and for a queue for
--- which maintain has failed, maintain_fault.<queue_id> is the error.
+-- One row per fact about the installation. Migrations write schema_version and rowq_version.
+-- channel is the prefix of notification channels. maintain writes its last error for a queue to
+-- maintain_fault.<queue_id>, and deletes it when it succeeds.
 create table if not exists rowq.meta (
     name       text not null,
     value      text not null,
@@ -37,13 +36,14 @@ create table if not exists rowq.meta (
     constraint meta_pk primary key (name)
 );
 
--- Every account may listen to a channel, or notify it, if it can name it. So the names of the
--- channels begin with a text of this installation that no other account can guess.
+-- Every account can listen to or notify a channel that it can name, so names begin with a random
+-- text.
 insert into rowq.meta (name, value)
 values ('channel', 'rowq_' || replace(gen_random_uuid()::text, '-', ''))
 on conflict (name) do nothing;
 
--- A row holds the settings of a queue. queue_id stands first in the key of every table below and is
+-- One row per queue: its settings. create_queue inserts it, alter_queue, pause_queue and
+-- resume_queue change it, drop_queue deletes it, and maintain sets has_deferred. A queue_id is
 -- never reused.
 create table if not exists rowq.queue (
     queue_id             integer generated always as identity,
@@ -91,8 +91,9 @@ create table if not exists rowq.queue (
     constraint queue_history_days_ck check (history_days between 0 and 36500)
 );
 
--- A row is what the producer handed over. It is written once and deleted once, except that the
--- first message that waits for it sets has_successors.
+-- One row per message. enqueue, publish or a schedule inserts it, and the transaction that ends the
+-- message deletes it (archive, if the queue has archive_days). The first message that waits for it
+-- sets has_successors; nothing else changes.
 create table if not exists rowq.message (
     queue_id       integer not null,
     max_attempts   smallint,
@@ -118,9 +119,10 @@ create table if not exists rowq.message (
     toast.vacuum_truncate = off
 );
 
--- A row is a message that waits for a worker. The primary key is the dequeue order, and there is no
--- second index. lane is priority * 2, plus 1 for the tail: a message that is released or reaped
--- goes to the front lane, so that seq only grows inside a lane.
+-- One row per message that a worker can lease. enqueue, promote, reap, release, reset and the calls
+-- that resume a message insert it; dequeue deletes it, or cancel, purge_queue or an expiry. The
+-- primary key is the dequeue order, and there is no second index. lane is priority * 2, plus 1 for
+-- the tail: a released or reaped message goes to the front lane, so seq only grows within a lane.
 create table if not exists rowq.ready (
     queue_id   integer not null,
     lane       smallint not null,
@@ -136,9 +138,9 @@ create table if not exists rowq.ready (
     vacuum_truncate = off
 );
 
--- A row is a message that waits for its time, kept apart so that dequeue does not read it.
--- group_key is of one that joins its group when it is due; one that is retried has its slot, and
--- none here.
+-- One row per message that is not due yet, so that dequeue does not read it. enqueue and
+-- retry_later insert it; promote deletes it, or cancel, purge_queue or an expiry. group_key is set
+-- if the message joins its group when it is due; a retried message has its slot already.
 create table if not exists rowq.delayed (
     queue_id   integer not null,
     lane       smallint not null,
@@ -157,11 +159,10 @@ create table if not exists rowq.delayed (
 
 create index if not exists delayed_due_ix on rowq.delayed (queue_id, due_at, message_id);
 
--- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
--- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
--- back, in the transaction that ends the message. Rows are inserted, locked and deleted, never
--- updated. A producer that joins the group locks all of its rows, so that nobody gives the last one
--- back while a message is coming.
+-- One row per slot: the right of one message of a group to be ready, leased or delayed for a retry.
+-- A producer inserts it; the transaction that ends a message of the group passes it to the next one
+-- or deletes it. It does not name its message, and is never updated. A producer that joins the
+-- group locks all slots of the group, so that none is deleted while its message is uncommitted.
 create table if not exists rowq.group_slot (
     queue_id  integer not null,
     slot_no   smallint not null,
@@ -173,8 +174,8 @@ create table if not exists rowq.group_slot (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- A row is a message that waits behind others of its group, kept apart so that dequeue does not
--- read it.
+-- One row per message that waits for a slot of its group, so that dequeue does not read it. The end
+-- of another message of the group deletes it, or cancel, purge_queue or an expiry.
 create table if not exists rowq.group_waiting (
     queue_id   integer not null,
     lane       smallint not null,
@@ -189,10 +190,9 @@ create table if not exists rowq.group_waiting (
     vacuum_truncate = off
 );
 
--- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
--- does not read it. It waits for one of them at a time, the newest that has not ended
--- (predecessor_id, with a row in successor); remaining_ids are the others that it may still have to
--- ask for, in order.
+-- One row per message with unfinished predecessors, so that dequeue does not read it. It waits for
+-- one at a time, the newest unfinished (predecessor_id, with a row in successor); remaining_ids are
+-- the others, in order. The transaction that ends the last predecessor deletes it.
 create table if not exists rowq.blocked (
     queue_id       integer not null,
     lane           smallint not null,
@@ -210,8 +210,8 @@ create table if not exists rowq.blocked (
     vacuum_truncate = off
 );
 
--- A row says which message waits for which other one. Whoever ends a message whose has_successors
--- is true deletes its rows, in the same transaction.
+-- One row per blocked message: message_id waits for predecessor_id. The transaction that ends the
+-- predecessor deletes it.
 create table if not exists rowq.successor (
     queue_id       integer not null,
     predecessor_id bigint not null,
@@ -224,14 +224,14 @@ create table if not exists rowq.successor (
     vacuum_truncate = off
 );
 
--- A row is something that has to be looked at again, because another transaction held what was
--- looked at, or because there was too much of it. With a group_key it is a slot that its last
--- owner could not pass on, or whose group rests; is_hint says that there is no slot yet: the
--- group's limit was raised, and there may be one to take. With a message_id it is a blocked message
--- that waits for nothing any more, perhaps. With a predecessor_id it is a message that has ended,
--- of which not all successors were freed; is_hint says that it is dead. With the same id as both it
--- is a message that has ended, and whose row another transaction had locked. maintain looks at what
--- is due, and so does a dequeue that finds nothing.
+-- One row per deferred action. A call inserts it if another transaction holds what it needs, or if
+-- there is too much to do; maintain runs and deletes it when due, as does a dequeue that finds
+-- nothing.
+-- - group_key: a slot that could not be passed on, or whose group pauses. With is_hint there may be
+--   no slot yet: group_limit was raised.
+-- - message_id: a blocked message that may have no unfinished predecessor.
+-- - predecessor_id: an ended message whose successors are not all resumed. With is_hint it is dead.
+-- - message_id = predecessor_id: an ended message whose row another transaction had locked.
 create table if not exists rowq.deferred (
     queue_id       integer not null,
     is_hint        boolean not null default false,
@@ -247,7 +247,10 @@ create table if not exists rowq.deferred (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- A row is one successful dequeue: the messages of the batch as parallel arrays under one lease.
+-- One row per claim: the messages of one dequeue as parallel arrays under one lease. dequeue
+-- inserts it, extend_lease updates lease_until in place (no index, fillfactor), and the finishing
+-- routines and reap shrink or delete it. errors is null if no message of the batch has failed
+-- before, cancel_ids if none was cancelled while leased.
 -- errors is null when no message of the batch has failed before. A heartbeat updates lease_until in
 -- place, because lease_until is in no index and fillfactor leaves it room. cancel_ids is null but
 -- where messages were cancelled while the worker had them.
@@ -272,8 +275,9 @@ create table if not exists rowq.claim (
     vacuum_truncate = off
 );
 
--- A row is a message that failed for good. It stays until it is reset, cancelled or purged.
--- holds_slot is true where it has kept the slot of its group, and else null.
+-- One row per dead message. fail_now, retry_later, reap or a dead predecessor inserts it; reset,
+-- discard_dead, cancel or purge_queue deletes it. holds_slot is true if the message keeps its group
+-- slot, else null.
 create table if not exists rowq.dead (
     queue_id   integer not null,
     lane       smallint not null,
@@ -285,7 +289,8 @@ create table if not exists rowq.dead (
     constraint dead_pk primary key (queue_id, message_id)
 );
 
--- A row is the dedup key of an unfinished message.
+-- One row per dedup key of an unfinished message. enqueue or reset inserts it; the transaction that
+-- ends the message or makes it dead deletes it.
 create table if not exists rowq.dedup (
     queue_id   integer not null,
     message_id bigint not null,
@@ -297,11 +302,10 @@ create table if not exists rowq.dedup (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- A row says when maintain looks whether a message has expired, and where it is if it is ready
--- then. Who adds a message adds one, and so does who makes it ready under a new number or gives it
--- back: maintain can forget a row whose message it does not find. A row stays until its moment,
--- also where the message has ended before. So that is no later than a day, and maintain puts it off
--- for another day until the message expires.
+-- One row per time at which maintain checks a message for expiry, and where it is if it is ready
+-- then. A producer inserts it, and so does any call that moves the message to ready under a new
+-- number. maintain deletes it at its time, also if the message has ended. So the time is at most a
+-- day ahead, and maintain postpones it by a day until the message expires.
 create table if not exists rowq.expiry (
     queue_id   integer not null,
     lane       smallint,
@@ -316,8 +320,8 @@ create table if not exists rowq.expiry (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- A row is a batch of finished messages of a queue that keeps an archive. It stays until the
--- archive routine has moved the messages.
+-- One row per batch of ended messages of a queue with archive_days. The finishing routines insert
+-- it; maintain moves the messages to archive and deletes it.
 create table if not exists rowq.finished (
     queue_id    integer not null,
     finish_id   bigint not null default nextval('rowq.claim_seq'),
@@ -334,8 +338,8 @@ create table if not exists rowq.finished (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- A row is a finished message. There is one partition a day (archive_YYYYMMDD, UTC), which is
--- dropped when no queue needs it.
+-- One row per archived message. maintain inserts it. There is one partition per day
+-- (archive_YYYYMMDD, UTC), which is dropped when no queue needs it.
 create table if not exists rowq.archive (
     queue_id     integer not null,
     lane         smallint not null,
@@ -355,18 +359,13 @@ create table if not exists rowq.archive (
 
 create index if not exists archive_message_ix on rowq.archive (queue_id, message_id);
 
--- A row says where the live rows of a lane begin, so that no reader walks the dead rows before
--- them, however long an old snapshot keeps those from being cleaned up. The table is append-only:
--- rows are added and deleted and never updated. generation counts down, so that the newest row of a
--- lane is the first in the key and is found in one step. Lanes below 0 stand for the other tables
--- that are read from their low end: -1 claim (by claim_id), -2 delayed (by due_at, in
--- microseconds), -3 finished (by finish_id), -4 deferred (by due_at, in microseconds), which only
--- queues with groups have, -5 started (by started_at, in microseconds), which only those with a
--- rate_limit have, -6 expiry (by expires_at, in microseconds), which only those with messages that
--- expire have, -7 result (by finished_at, in microseconds), which only those have that have purged
--- results, and -8 history (by ended_at, in microseconds), which only those have that have purged
--- history. A lane that has never been maintained has rows with positive generations, which
--- producers have written.
+-- One row per generation of a lane's floor: where its live rows begin, so that no reader scans the
+-- dead rows below. Rows are inserted and deleted, never updated. generation counts down, so that
+-- the newest row of a lane comes first in the key; producers write positive ones for a lane that
+-- was never maintained. Lanes below 0 are other tables, only for queues that have rows there: -1
+-- claim (claim_id), -2 delayed (due_at), -3 finished (finish_id), -4 deferred (due_at), -5 started
+-- (started_at), -6 expiry (expires_at), -7 result (finished_at), -8 history (ended_at); times in
+-- microseconds.
 create table if not exists rowq.floor (
     queue_id    integer not null,
     lane        smallint not null,
@@ -384,8 +383,9 @@ create table if not exists rowq.floor (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- A row is a schedule: maintain adds its message to the queue in the transaction that moves
--- next_run_at on. next_run_at is null while it is paused, and after its last tick.
+-- One row per schedule. create_schedule inserts it, drop_schedule deletes it. maintain enqueues its
+-- message in the transaction that advances next_run_at, which is null while the schedule is paused
+-- and after its last tick.
 create table if not exists rowq.schedule (
     queue_id         integer not null,
     schedule_name    text not null,
@@ -418,17 +418,15 @@ create table if not exists rowq.schedule (
     fillfactor = 50
 );
 
--- A row is the right to take messages of a queue that has limits: a dequeue locks it before it
--- counts what is leased. It is never updated, so that there are no dead rows, however long an old
--- snapshot is kept. To enqueue it says that the queue is still there, so that the statement which
--- adds a message reads the tables of one queue only, and not queue.
+-- One row per queue. A dequeue from a limited queue locks it before counting; enqueue reads it
+-- instead of queue. create_queue inserts it, and it is never updated, so there are no dead rows.
 create table if not exists rowq.limit_lock (
     queue_id integer not null,
     constraint limit_lock_pk primary key (queue_id)
 );
 
--- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
--- stays until maintain finds it older than rate_seconds.
+-- One row per dequeue from a queue with a rate_limit: when it started how many deliveries. maintain
+-- deletes it once it is older than rate_seconds.
 create table if not exists rowq.started (
     queue_id   integer not null,
     messages   integer not null,
@@ -441,8 +439,8 @@ create table if not exists rowq.started (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
--- it older than these, or the message, which is dead, is reset.
+-- One row per ended message of a queue with result_seconds. The transaction that ends the message
+-- inserts it; maintain deletes it when it is too old, and reset that of a dead message.
 create table if not exists rowq.result (
     queue_id    integer not null,
     message_id  bigint not null,
@@ -460,9 +458,9 @@ create table if not exists rowq.result (
 
 create index if not exists result_finished_ix on rowq.result (queue_id, finished_at);
 
--- A row is an attempt that has ended, in a queue with history_days. It stays until maintain finds
--- it older than these. There is no partition a day as in the archive, because a partition is
--- dropped under a lock on the whole table, for which every call that ends messages would wait.
+-- One row per ended attempt in a queue with history_days. The call that ends the attempt inserts
+-- it; maintain deletes it when it is too old. There are no partitions: dropping one locks the whole
+-- table, and every call that ends messages would wait.
 create table if not exists rowq.history (
     queue_id    integer not null,
     attempt     smallint not null,
@@ -485,10 +483,9 @@ create table if not exists rowq.history (
 
 create index if not exists history_message_ix on rowq.history (queue_id, message_id);
 
--- A row says that a queue gets what is published under the topics that a pattern matches. Where a
--- pattern has no "*", a topic that begins with literal_prefix needs no other look. shape has a
--- digit for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and
--- seldom change, and a producer locks none of them.
+-- One row per topic pattern of a queue. bind_topic inserts it, unbind_topic deletes it, and
+-- producers lock none. If a pattern has no "*", a topic that begins with literal_prefix matches.
+-- shape has a digit per word of the pattern: 1 for "*", 2 for "#", 0 for any other.
 create table if not exists rowq.topic_binding (
     queue_id       integer not null,
     word_count     smallint not null,
@@ -504,9 +501,8 @@ create index if not exists topic_binding_prefix_ix on rowq.topic_binding (litera
 
 create index if not exists topic_binding_pattern_ix on rowq.topic_binding (topic_pattern);
 
--- A row is a worker process that has reported. It is deleted when the worker ends; one that was
--- killed is deleted an hour after its last report, by the report of another worker of the queue.
--- The rates are those between the last two reports.
+-- One row per worker process. report_worker inserts, updates and deletes it, and deletes those of
+-- killed workers after an hour. The rates are those between the last two reports.
 create table if not exists rowq.worker (
     queue_id             integer not null,
     threads              integer not null,

@@ -1,25 +1,24 @@
 -- Tables and table types of rowq on SQL Server, in the order of installation.
 --
--- queue has the settings; message has what producers handed in. A message waits in one of ready,
--- delayed, group_waiting or blocked, is leased in claim and leased, and ends in finished and
--- archived or in dead. The rest belongs to features: a queue that does not use one has no rows
--- there. A hot table has one clustered key, no page locks, no lock escalation and no new
--- statistics.
+-- queue holds the settings, message the bodies. A message waits in ready, delayed, group_waiting or
+-- blocked, is leased in claim and leased, and ends in finished and archived or in dead. The other
+-- tables belong to features: a queue that does not use one has no rows there. drop_queue deletes a
+-- queue's rows everywhere. A hot table has one clustered key, no page locks, no lock escalation and
+-- no new statistics. Not tested on SQL Server and Oracle.
 --
--- Each statement may run again. Each table is a unit: an upgrade brings the tables that changed,
--- and its migration says how.
+-- Each statement can run again. Each table is a unit: an upgrade installs the units that changed.
 
 set quoted_identifier on;
 set ansi_nulls on;
 go
 
--- These are the schema and its two sequences. Everything has one owner: the routines reach the
--- tables by ownership chaining, and nobody else has a right on them. The owner is not dbo, because
--- many users may write procedures of dbo's, and SQL Server does not ask the caller of a procedure
--- for rights on tables of the procedure's owner. What runs as rowq_owner has no right outside of
--- rowq but the one for partitions (grants.sql). The numbers are unique but never the order of
--- messages; of two notes about one message the later one has the higher number. A dequeue without a
--- message uses one up, and a crash loses as many as the cache holds.
+-- The schema and its two sequences. Everything has one owner: routines reach the tables by
+-- ownership chaining, and no other account has a right on them. The owner is not dbo: many users
+-- may write procedures of dbo, and SQL Server does not check the rights of a procedure's caller on
+-- tables of the procedure's owner. Code that runs as rowq_owner has no right outside of rowq except
+-- for partitions (grants.sql). The numbers are unique but not the order of messages; of two records
+-- about one message the later has the higher number. A dequeue without a message uses one up, and a
+-- crash loses those in the cache.
 if (select d.compatibility_level from sys.databases d where d.name = db_name()) < 140
     throw 50000, N'rowq needs SQL Server 2017 and a compatibility level of 140 or more', 1;
 go
@@ -36,17 +35,19 @@ if object_id(N'rowq.claim_seq') is null
 create sequence rowq.claim_seq as bigint start with 1 increment by 1 no cycle cache 1000;
 go
 
--- Internal procedures hand these lists to each other: no table stores them, and callers never see
--- them. In message_list, place is the order of delivery; group_key, the bytes of the key and a dot,
--- is of a message that joins a group or leaves it; is_without_slot is 1 for one that has no slot of
--- its group, and is_cancelled for one of a claim that was cancelled there. A row of link_list is
--- what the end of a message has to free: its dedup key, its slot of a group, and what waits for it
--- (is_awaited is 1, or null). new_list has the messages of a batch, also those that are not added:
--- owner is the unfinished message that has the dedup key, this one or one with the same key;
--- key_bytes and group_key are bytes and a dot. input_list has a row for each key of each message of
--- a batch, in their order, so that no sort puts them together: value is cut to 402 UTF-16 units,
--- and size counts characters, or bytes of a binary body. parsed_list has the messages of a batch
--- with what is short of them; key_place counts those with the same dedup key.
+-- Internal procedures pass these lists to each other; no table stores them, and callers never see
+-- them.
+-- - message_list: place is the position in delivery order; group_key (bytes and a dot) is set if
+--   the message takes or releases a slot; is_without_slot is 1 if it has none, is_cancelled if it
+--   was cancelled while leased.
+-- - link_list: what the end of a message releases: dedup key, group slot, successors (is_awaited is
+--   1 or null).
+-- - new_list: the messages of a batch, including those that are not added; owner is the unfinished
+--   message that has the dedup key; key_bytes and group_key are bytes and a dot.
+-- - input_list: one row per key of each message of a batch, in order, so that nothing is sorted;
+--   value is cut to 402 UTF-16 units; size counts characters, or bytes of a binary body.
+-- - parsed_list: the messages of a batch with their short columns; key_place numbers those with the
+--   same dedup key.
 if type_id(N'rowq.message_list') is null
 create type rowq.message_list as table (
     message_id   bigint not null primary key clustered,
@@ -108,7 +109,7 @@ create type rowq.parsed_list as table (
 );
 go
 
--- The rows say what is installed: schema_version and rowq_version. Each migration writes them.
+-- One row per fact about the installation: schema_version and rowq_version. Migrations write them.
 if object_id(N'rowq.meta') is null
 create table rowq.meta (
     name       nvarchar(100) collate Latin1_General_100_BIN2 not null,
@@ -118,10 +119,10 @@ create table rowq.meta (
 );
 go
 
--- A row holds the settings of a queue. queue_id stands for the queue in the tables below and is
--- never reused. queue_key is what is compared: the bytes of the name and a dot, because SQL Server
--- ignores trailing blanks when it compares texts, and trailing zeros when it compares bytes. All
--- times are UTC.
+-- One row per queue: its settings. create_queue inserts it, alter_queue, pause_queue and
+-- resume_queue change it, drop_queue deletes it. A queue_id is never reused. queue_key is compared:
+-- the bytes of the name and a dot, because SQL Server ignores trailing blanks in texts and trailing
+-- zeros in bytes. All times are UTC.
 if object_id(N'rowq.queue') is null
 create table rowq.queue (
     queue_id             int identity (1, 1) not null,
@@ -168,11 +169,11 @@ create table rowq.queue (
 );
 go
 
--- A row stands for one queue and never changes. A call that adds or moves messages holds a shared
--- lock on it to the end of its transaction, and drop_queue locks it exclusively. The row of table
--- queue is not used for this, so that pausing and altering a queue never wait for a producer. Row 0
--- stands for no queue: a call in the caller's transaction reads it first, and the lock that this
--- may leave (under REPEATABLE READ or SERIALIZABLE) is in nobody's way.
+-- One row per queue, never changed. A call that adds or moves messages locks it shared until its
+-- transaction ends; drop_queue locks it exclusively. It is separate from queue so that pausing and
+-- altering never wait for a producer. Row 0 is for no queue: a call in the caller's transaction
+-- reads it first, and the lock that this may leave (REPEATABLE READ, SERIALIZABLE) blocks no
+-- session.
 if object_id(N'rowq.queue_lock') is null
 create table rowq.queue_lock (
     queue_id int not null,
@@ -187,26 +188,27 @@ select 0
 where not exists (select 1 from rowq.queue_lock p where p.queue_id = 0);
 go
 
--- A row is a lane of a queue. create_queue makes twenty for messages (priority * 2, plus 1 for the
--- tail). floor is where the live rows of the lane begin: a hint that spares readers the ghosts
--- below it. A ghost is a deleted row that the engine keeps as long as a row version may be wanted
--- (by a snapshot, a readable secondary or accelerated recovery). dequeue moves the floor up to what
--- it took, but never nearer than half a second to now. maintain looks from 0 and corrects the
--- floor, so a wrong one delays a message and never loses one. Lanes below 0 stand for the other
--- tables that are read from their low end: -1 claim (claim_id), -2 delayed (due_at) and -3 finished
--- (finished_at), the last two in microseconds since 1970. A lane that was never used is closed, and
--- dequeue does not look into it; lane -3 is closed while the queue has nothing in the archive.
--- Everything here is approximate, so it is read with "readuncommitted", which waits for nobody, and
--- changed with "xlock, readpast", which leaves a row alone that another session is changing. Lane
--- -22 is for calls in the caller's transaction: one that takes messages holds this row shared to
--- the end of the transaction, and a floor moves up only while nobody holds it, so that it never
--- passes rows that a rollback would put back. The session that locks lane -21 is the one that is
--- elected to run maintain for the queue; it looks at the days of the archive when check_after of
--- that row is over. Lane -4 is for deferred (due_at): it is closed, and its floor is not looked
--- for, until maintain has seen a row there. So are lane -5, for started (started_at), lane -7, for
--- result (finished_at), lane -8, for history (ended_at), which is closed until the first purge, and
--- lane -6, for expiry (expires_at): maintain opens that one before it forgets the first row, so a
--- queue with neither has no message that expires.
+-- One row per lane. create_queue inserts 20 for messages (priority * 2, plus 1 for the tail) and
+-- those below 0, which are other tables: -1 claim (claim_id), -2 delayed (due_at), -3 finished
+-- (finished_at), -4 deferred (due_at), -5 started (started_at), -6 expiry (expires_at), -7 result
+-- (finished_at), -8 history (ended_at); times in microseconds since 1970.
+--
+-- floor is where the live rows of the lane begin. It is approximate: readers skip the ghosts below
+-- it, deleted rows that the engine keeps while a row version may be needed (by a snapshot, a
+-- readable secondary or accelerated recovery). dequeue moves it up past what it leased, at most to
+-- half a second before now. maintain scans from 0 and corrects it, so a wrong floor delays a
+-- message and never loses one. Rows are read with "readuncommitted", which does not wait, and
+-- changed with "xlock, readpast", which skips a row that another session is changing.
+--
+-- dequeue does not read a closed lane, one that was never used. Lane -3 is closed while the queue
+-- has nothing to archive. Lanes -4, -5, -7 and -8 are closed, and their floors not rescanned, until
+-- maintain has seen a row there (-8: until the first purge). maintain opens lane -6 before it
+-- deletes the first row of expiry.
+--
+-- Lane -21 elects the session that runs maintain; check_after of that row is when it next checks
+-- the days of the archive. Lane -22 is for calls in the caller's transaction: one that leases
+-- messages locks it shared until the transaction ends, and a floor moves up only while it is free,
+-- so that it never passes rows that a rollback restores.
 if object_id(N'rowq.lane') is null
 create table rowq.lane (
     queue_id    int not null,
@@ -221,12 +223,12 @@ go
 alter table rowq.lane set (lock_escalation = disable);
 go
 
--- A row is what the producer handed over. It is written once and deleted once; only a failure
--- updates last_error and due_at. enqueued_at finds a message that was never given back, because its
--- seq in ready is the same moment in microseconds. due_at is the last place that the message had in
--- delayed. A small body stays in the row; a longer one is a LOB that only the join after a dequeue
--- reads. The lengths here count UTF-16 units: they are twice the characters that are allowed, so
--- that characters outside the basic plane fit, which take two units.
+-- One row per message. enqueue, publish or a schedule inserts it, and the transaction that ends the
+-- message deletes it (maintain, if the queue has archive_days). Only a failure updates last_error
+-- and due_at. enqueued_at finds a message that was never returned: its seq in ready is the same
+-- time in microseconds. due_at is its last position in delayed. A small body is in the row; a
+-- longer one is a LOB that only the join after a dequeue reads. Lengths count UTF-16 units: twice
+-- the allowed characters, because some take two units.
 if object_id(N'rowq.message') is null
 create table rowq.message (
     queue_id     int not null,
@@ -249,14 +251,15 @@ go
 alter table rowq.message set (lock_escalation = disable);
 go
 
--- A row is a message that waits for a worker. The clustered key is the dequeue order. There is no
--- second index, so no reader can meet a consumer that locks in the opposite order. lane is priority
--- * 2, plus 1 for the tail: a message that is released or reaped goes to the front lane. seq is the
--- moment of entry, in microseconds since 1970 UTC: no sequence orders the producers, and a row that
--- is committed late is at most as old as its transaction. message_id decides between equal ones, of
--- which there are many: the clock of a server moves in steps of up to 16 milliseconds. Rows are
--- locked one by one, because a reader would wait for a page lock or an escalated one instead of
--- passing over it.
+-- One row per message that a worker can lease. enqueue, promote, reap, release, reset and the calls
+-- that resume a message insert it; dequeue deletes it, or cancel, purge_queue or an expiry. The
+-- clustered key is the dequeue order. There is no second index, so no reader meets a consumer that
+-- locks in the opposite order. lane is priority * 2, plus 1 for the tail: a released or reaped
+-- message goes to the front lane. seq is the time of insertion, in microseconds since 1970 UTC: no
+-- sequence orders the producers, and a row committed late is at most as old as its transaction.
+-- message_id breaks ties, which are many: the server's clock moves in steps of up to 16
+-- milliseconds. Rows are locked one by one: a reader would wait for a page lock or an escalated one
+-- instead of skipping it.
 if object_id(N'rowq.ready') is null
 create table rowq.ready (
     queue_id   int not null,
@@ -271,10 +274,11 @@ go
 alter table rowq.ready set (lock_escalation = disable);
 go
 
--- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
--- clustered key is the order in which messages become due. message.due_at finds a message here, so
--- there is no second index. group_key, the bytes of the key and a dot (see table queue), is of one
--- that joins its group when it is due; one that is retried has its slot, and none here.
+-- One row per message that is not due yet, so that dequeue does not read it. enqueue and
+-- retry_later insert it; promote deletes it, or cancel, purge_queue or an expiry. The clustered key
+-- is the order in which messages become due; message.due_at finds a message here. group_key (bytes
+-- and a dot) is set if the message joins its group when it is due; a retried message has its slot
+-- already.
 if object_id(N'rowq.delayed') is null
 create table rowq.delayed (
     queue_id   int not null,
@@ -290,11 +294,10 @@ go
 alter table rowq.delayed set (lock_escalation = disable);
 go
 
--- A row is one successful dequeue: the lease of a whole batch, whose messages are in leased. A
--- heartbeat changes only lease_until and progress, which are in no index. progress is null until a
--- heartbeat says it. has_cancels is 1 once messages of the batch were cancelled while the worker
--- had them, and null before. Whoever changes the batch, or what leased says of it, has this row
--- locked.
+-- One row per claim: the lease of one dequeue, whose messages are in leased. dequeue inserts it,
+-- extend_lease updates lease_until and progress, which are in no index, and the finishing routines
+-- and reap delete it. has_cancels is 1 once a leased message was cancelled, else null. A session
+-- that changes the batch, or its rows in leased, has locked this row.
 if object_id(N'rowq.claim') is null
 create table rowq.claim (
     queue_id    int not null,
@@ -311,10 +314,10 @@ go
 alter table rowq.claim set (lock_escalation = disable);
 go
 
--- A row is a message of a claim, and the clustered key is the order of delivery. dequeue fills the
--- table with "output into" from the rows that it deletes in ready, which come in this very order,
--- and reads it without a sort. "output into" requires that the table has no trigger, foreign key or
--- check. is_cancelled is 1 for a message that was cancelled while the worker had it, else null.
+-- One row per leased message. The clustered key is the delivery order. dequeue fills it with
+-- "output into" from the rows it deletes in ready, which come in this order, and reads it without a
+-- sort. "output into" requires a table without triggers, foreign keys and checks. is_cancelled is 1
+-- for a message that was cancelled while leased, else null.
 if object_id(N'rowq.leased') is null
 create table rowq.leased (
     queue_id     int not null,
@@ -331,9 +334,9 @@ go
 alter table rowq.leased set (lock_escalation = disable);
 go
 
--- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
--- reason is in message.last_error. holds_slot is 1 where it has kept the slot of its group, and
--- else null.
+-- One row per dead message. fail_now, retry_later, reap or a dead predecessor inserts it; reset,
+-- discard_dead, cancel or purge_queue deletes it. Its error is message.last_error. holds_slot is 1
+-- if the message keeps its group slot, else null.
 if object_id(N'rowq.dead') is null
 create table rowq.dead (
     queue_id   int not null,
@@ -349,10 +352,11 @@ go
 alter table rowq.dead set (lock_escalation = disable);
 go
 
--- A row is the dedup key of an unfinished message, kept as its bytes and a dot (see table queue).
--- With ignore_dup_key, an insert of a key that exists inserts no row and raises no error that would
--- doom a transaction; where the other insert is not committed, this one waits for it first. The
--- option stands on the clustered key only: for a second index the engine would lock ranges of keys.
+-- One row per dedup key of an unfinished message, as bytes and a dot. enqueue or reset inserts it;
+-- the transaction that ends the message or makes it dead deletes it. With ignore_dup_key, inserting
+-- an existing key adds no row and raises no error that would make a transaction uncommittable; if
+-- the other insert is not committed, it waits. The option is on the clustered key: for a second
+-- index the engine would lock key ranges.
 if object_id(N'rowq.dedup') is null
 create table rowq.dedup (
     queue_id   int not null,
@@ -365,19 +369,19 @@ go
 alter table rowq.dedup set (lock_escalation = disable);
 go
 
--- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
--- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
--- back, in the transaction that ends the message. Rows are inserted, locked and deleted, never
--- updated. group_key is the bytes of the key and a dot (see table queue). A producer whose message
--- is to wait in the group holds all slots shared (S) to the end of its transaction. Whoever takes a
--- message out of the table group_waiting, to make it ready or to withdraw it, holds one slot by an
--- update lock (U), which goes together with S and not with another U. Whoever gives a slot back
--- holds all of them exclusively (X), so that nobody is coming and nobody has taken a message out
--- that a rollback would put back. U and X are only tried (readpast). A call in the caller's
--- transaction never takes X, so that a producer never waits for such a transaction, unless it has
--- opened the group. With ignore_dup_key, an insert of a number that exists inserts no row and
--- raises no error that would doom a transaction; where the other insert is not committed, this one
--- waits for it first.
+-- One row per slot: the right of one message of a group to be ready, leased or delayed for a retry.
+-- A producer inserts it; the transaction that ends a message of the group passes it to the next one
+-- or deletes it. It does not name its message, and is never updated. group_key is bytes and a dot.
+-- Locks, until the transaction ends:
+-- - A producer whose message waits in the group locks all slots shared (S).
+-- - A session that takes a message out of group_waiting locks one slot for update (U), which is
+--   compatible with S, not with another U.
+-- - A session that deletes a slot locks all of them exclusively (X): no producer is joining, and no
+--   message has been taken out that a rollback would restore.
+-- U and X skip locked rows (readpast). A call in the caller's transaction never locks X, so that a
+-- producer does not wait for it unless it has opened the group. With ignore_dup_key, inserting an
+-- existing number adds no row and raises no error that would make a transaction uncommittable; if
+-- the other insert is not committed, it waits.
 if object_id(N'rowq.group_slot') is null
 create table rowq.group_slot (
     queue_id  int not null,
@@ -390,9 +394,9 @@ go
 alter table rowq.group_slot set (lock_escalation = disable);
 go
 
--- A row is a message that waits behind others of its group, kept apart so that dequeue does not
--- read it. The clustered key is the order in which a group goes on. group_key is the bytes of the
--- key and a dot (see table queue). Table group_slot says which lock goes before a change here.
+-- One row per message that waits for a slot of its group, so that dequeue does not read it. The end
+-- of another message of the group deletes it, or cancel, purge_queue or an expiry. The clustered
+-- key is the order within a group. group_key is bytes and a dot. See group_slot for the locks.
 if object_id(N'rowq.group_waiting') is null
 create table rowq.group_waiting (
     queue_id   int not null,
@@ -406,17 +410,15 @@ go
 alter table rowq.group_waiting set (lock_escalation = disable);
 go
 
--- A row is something that has to be looked at again, because another transaction held what was
--- looked at, because its own was the caller's, or because there was too much of it. With a
--- group_key it is a slot that its last owner could not pass on or give back, or whose group rests;
--- is_hint says that there is no slot yet: the group's limit was raised, and there may be one to
--- take. With a message_id it is a blocked message that waits for nothing any more, perhaps. With a
--- predecessor_id it is a message that has ended, of which not all successors were freed; is_hint
--- says that it is dead. With the same id as both it is a message that has ended, and whose row
--- another transaction had locked. maintain looks at what is due, and so does a dequeue that finds
--- nothing, in a transaction of its own, once maintain has seen such a row (queue.has_deferred).
--- deferred_id is of the sequence of messages, because an identity would change @@identity for a
--- caller who has just inserted something.
+-- One row per deferred action. A call inserts it if another transaction holds what it needs, if it
+-- runs in the caller's transaction, or if there is too much to do; maintain runs and deletes it
+-- when due, as does a dequeue that finds nothing, in its own transaction (queue.has_deferred).
+-- deferred_id is from the sequence of messages: an identity would change the caller's @@identity.
+-- - group_key: a slot that could not be passed on or deleted, or whose group pauses. With is_hint
+--   there may be no slot yet: group_limit was raised.
+-- - message_id: a blocked message that may have no unfinished predecessor.
+-- - predecessor_id: an ended message whose successors are not all resumed. With is_hint it is dead.
+-- - message_id = predecessor_id: an ended message whose row another transaction had locked.
 if object_id(N'rowq.deferred') is null
 create table rowq.deferred (
     queue_id       int not null,
@@ -433,11 +435,10 @@ go
 alter table rowq.deferred set (lock_escalation = disable);
 go
 
--- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
--- does not read it. It waits for one of them at a time, the newest that has not ended
--- (predecessor_id, with a row in successor). remaining_ids, a JSON array, are the others that it
--- may still have to wait for, newest first. group_key, the bytes of the key and a dot (see
--- table queue), is of a message that joins its group when it waits for none of them any more.
+-- One row per message with unfinished predecessors, so that dequeue does not read it. It waits for
+-- one at a time, the newest unfinished (predecessor_id, with a row in successor); remaining_ids are
+-- the others, newest first, as a JSON array. The transaction that ends the last predecessor deletes
+-- it. group_key (bytes and a dot) is set if the message joins its group afterwards.
 if object_id(N'rowq.blocked') is null
 create table rowq.blocked (
     queue_id       int not null,
@@ -455,14 +456,13 @@ go
 alter table rowq.blocked set (lock_escalation = disable);
 go
 
--- A row says which message waits for which other one; on_dead is that of blocked. The one that ends
--- a message deletes its rows, in the same transaction. Who names a message as a predecessor holds
--- its row of message shared (S) to the end of the transaction, and only then adds a row here. A
--- call that ends that message, or makes it dead, locks its row exclusively (X) before it looks
--- here. So it sees every row of producers that came before it, and those that come after it see its
--- end. Where it cannot lock the row, maintain looks here once more. The row of message itself is
--- not changed for this: without row versions its readers, every dequeue among them, would wait for
--- the producer.
+-- One row per blocked message: message_id waits for predecessor_id; on_dead is that of blocked. The
+-- transaction that ends the predecessor deletes it. A producer locks the predecessor's row in
+-- message shared (S) until its transaction ends, and only then inserts here. A call that ends that
+-- message, or makes it dead, locks its row exclusively (X) before it reads here: it sees the rows
+-- of earlier producers, and later ones see the end. If it cannot lock the row, maintain reads here
+-- again. The row of message is not changed for this: without row versions its readers, including
+-- every dequeue, would wait for the producer.
 if object_id(N'rowq.successor') is null
 create table rowq.successor (
     queue_id       int not null,
@@ -476,8 +476,8 @@ go
 alter table rowq.successor set (lock_escalation = disable);
 go
 
--- A row is the right to take messages of a queue that has limits: a dequeue locks it before it
--- counts what is leased, and until its transaction ends. It never changes.
+-- One row per queue, never changed. A dequeue from a limited queue locks it before counting, until
+-- its transaction ends.
 if object_id(N'rowq.limit_lock') is null
 create table rowq.limit_lock (
     queue_id int not null,
@@ -488,8 +488,8 @@ go
 alter table rowq.limit_lock set (lock_escalation = disable);
 go
 
--- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
--- stays until maintain finds it older than rate_seconds.
+-- One row per dequeue from a queue with a rate_limit: when it started how many deliveries. maintain
+-- deletes it once it is older than rate_seconds.
 if object_id(N'rowq.started') is null
 create table rowq.started (
     queue_id   int not null,
@@ -503,13 +503,12 @@ go
 alter table rowq.started set (lock_escalation = disable);
 go
 
--- A row says when maintain looks whether a message has expired, and where it is if it is ready
--- then. Who adds a message adds one, and so does who makes it ready at a new place or delays it
--- anew: maintain can forget a row whose message it does not find. Of two rows of a message the
--- newer one counts: expiry_id is of the sequence of messages, and of who adds a message it is the
--- message's own. An identity would change @@identity for a caller who has just inserted something.
--- A row stays until its moment, also where the message has ended before. So that is no later than a
--- day, and maintain puts it off for another day until the message expires.
+-- One row per time at which maintain checks a message for expiry, and where it is if it is ready
+-- then. A producer inserts it, and so does any call that moves the message to a new position or
+-- delays it again. Of two rows of a message the newer counts: expiry_id is from the sequence of
+-- messages, and a producer's is the message_id. (An identity would change the caller's @@identity.)
+-- maintain deletes it at its time, also if the message has ended. So the time is at most a day
+-- ahead, and maintain postpones it by a day until the message expires.
 if object_id(N'rowq.expiry') is null
 create table rowq.expiry (
     queue_id   int not null,
@@ -525,9 +524,10 @@ go
 alter table rowq.expiry set (lock_escalation = disable);
 go
 
--- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
--- it older than these, or the message, which is dead, is reset. Whoever writes locks the row by the
--- clustered key first; the other index is for maintain and health, which read it alone and without
+-- One row per ended message of a queue with result_seconds. The transaction that ends the message
+-- inserts it; maintain deletes it when it is too old, and reset that of a dead message. Writers
+-- lock the row by the clustered key first; only maintain and health read the other index, alone and
+-- with short locks, so no session locks the two in the opposite order.
 -- locks that last, so nobody locks the two in the opposite order. result is JSON of any kind.
 if object_id(N'rowq.result') is null
 create table rowq.result (
@@ -553,11 +553,10 @@ go
 alter table rowq.result set (lock_escalation = disable);
 go
 
--- A row is an attempt that has ended, in a queue with history_days. It stays until maintain finds
--- it older than these. There is no partition a day as in the archive, because a partition is added
--- or dropped under a lock on the whole table, for which every call that ends messages would wait.
--- Rows are only added and deleted, both by the clustered key; the other index is for get_history,
--- which passes over locked rows, so nobody waits for one who locks the two in the opposite order.
+-- One row per ended attempt in a queue with history_days. The call that ends the attempt inserts
+-- it; maintain deletes it when it is too old. There are no partitions: adding or dropping one locks
+-- the whole table, and every call that ends messages would wait. Rows are inserted and deleted by
+-- the clustered key; only get_history reads the other index, and skips locked rows.
 if object_id(N'rowq.history') is null
 create table rowq.history (
     queue_id    int not null,
@@ -585,12 +584,12 @@ go
 alter table rowq.history set (lock_escalation = disable);
 go
 
--- A row is a schedule: maintain adds its message to the queue in the transaction that moves
--- next_run_at on. next_run_at is null while it is paused, and after its last tick. schedule_key is
--- what is compared: the bytes of the name and a dot, as in table queue. A second session that
--- creates the same schedule waits for the first and then adds no row (ignore_dup_key): a look with
--- holdlock would lock the schedule beside it as well. There are no page locks, and locks do not
--- escalate, so that maintain passes over single rows. The lengths count UTF-16 units.
+-- One row per schedule. create_schedule inserts it, drop_schedule deletes it. maintain enqueues its
+-- message in the transaction that advances next_run_at, which is null while the schedule is paused
+-- and after its last tick. schedule_key is compared: the bytes of the name and a dot. A second
+-- session that creates the same schedule waits for the first and adds no row (ignore_dup_key): a
+-- read with holdlock would also lock the next schedule. There are no page locks and no escalation,
+-- so that maintain skips single rows. Lengths count UTF-16 units.
 if object_id(N'rowq.schedule') is null
 create table rowq.schedule (
     queue_id         int not null,
@@ -627,10 +626,9 @@ go
 alter table rowq.schedule set (lock_escalation = disable);
 go
 
--- A row says which time zone of Windows, as SQL Server names it, an IANA name such as Europe/Berlin
--- stands for. The pairs are those of windowsZones in the Unicode CLDR, and today's names of what is
--- there under an older one. A name that is no IANA name is not here: it goes to the server as it
--- is.
+-- One row per IANA time zone: the name that Windows and SQL Server use for it. The pairs are those
+-- of windowsZones in the Unicode CLDR, plus current names of those listed under an older one. Other
+-- names are passed to the server unchanged.
 if object_id(N'rowq.time_zone') is null
 create table rowq.time_zone (
     iana_name    nvarchar(128) collate Latin1_General_100_BIN2 not null,
@@ -871,14 +869,12 @@ where not exists (
 );
 go
 
--- A row says that a queue gets what is published under the topics that a pattern matches. Where a
--- pattern has no "*", a topic that begins with literal_prefix needs no other look. shape has a
--- digit for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and
--- seldom change, and a producer keeps no lock on them. A session that binds a queue, or unbinds it,
--- holds its row in queue_lock, shared. A second session that binds a queue to the same pattern
--- waits for the first and then adds no row (ignore_dup_key). Each look finds all that it asks for
--- in one index, so that no session goes from one index to another in the opposite order of a
--- session that changes them.
+-- One row per topic pattern of a queue. bind_topic inserts it and unbind_topic deletes it, both
+-- with the row of queue_lock shared; producers keep no lock on it. A second session that binds the
+-- same pattern waits for the first and adds no row (ignore_dup_key). If a pattern has no "*", a
+-- topic that begins with literal_prefix matches. shape has a digit per word of the pattern: 1 for
+-- "*", 2 for "#", 0 for any other. Each read uses one index only, so that no session locks two in
+-- the opposite order.
 if object_id(N'rowq.topic_binding') is null
 create table rowq.topic_binding (
     queue_id       int not null,
@@ -906,10 +902,9 @@ create nonclustered index topic_binding_pattern_ix
     with (allow_page_locks = off);
 go
 
--- A row is a worker process that has reported. It is deleted when the worker ends; one that was
--- killed is deleted an hour after its last report, by the report of another worker of the queue.
--- The rates are those between the last two reports. worker_id has no blanks, so that texts that are
--- equal have the same bytes.
+-- One row per worker process. report_worker inserts, updates and deletes it, and deletes those of
+-- killed workers after an hour. The rates are those between the last two reports. worker_id has no
+-- blanks, so that equal texts have equal bytes.
 if object_id(N'rowq.worker') is null
 create table rowq.worker (
     queue_id             int not null,
@@ -931,8 +926,8 @@ go
 alter table rowq.worker set (lock_escalation = disable);
 go
 
--- A row is a finished message of a queue that keeps an archive. It stays until the archive routine
--- has moved it, oldest first.
+-- One row per ended message of a queue with archive_days. The finishing routines insert it;
+-- maintain moves it to archived, oldest first.
 if object_id(N'rowq.finished') is null
 create table rowq.finished (
     queue_id    int not null,
@@ -954,10 +949,10 @@ go
 if not exists (select 1 from sys.partition_schemes s where s.name = N'rowq_day')
 create partition scheme rowq_day as partition rowq_day all to ([PRIMARY]);
 go
--- A row is a finished message. There is one partition a day (UTC), which is truncated when no queue
--- needs it. The partition function begins without a day: one partition takes everything, and
--- maintain splits days off it before they hold anything. Both indexes are partitioned alike,
--- because truncating a partition requires it.
+-- One row per archived message. maintain inserts it. There is one partition per day (UTC), which is
+-- truncated when no queue needs it. The partition function begins without a day: maintain splits
+-- days off one partition before they have rows. Both indexes are partitioned, as truncating a
+-- partition requires.
 if object_id(N'rowq.archived') is null
 create table rowq.archived (
     queue_id     int not null,
@@ -989,9 +984,8 @@ go
 alter table rowq.archived set (lock_escalation = auto);
 go
 
--- Every producer or consumer of a queue appends at the same place. SQL Server 2019 and newer can
--- bring order into the crowd at the last page (optimize_for_sequential_key); older servers do not
--- know the option.
+-- All producers or consumers of a queue insert at the same place. SQL Server 2019 and newer reduce
+-- that contention (optimize_for_sequential_key); older servers do not have the option.
 declare @statement nvarchar(max);
 if cast(serverproperty('EngineEdition') as int) in (5, 8)
     or cast(serverproperty('ProductMajorVersion') as int) >= 15

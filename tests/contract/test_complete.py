@@ -1,4 +1,4 @@
-"""complete, beyond what it shares with the other finishing routines (test_finishing.py)."""
+"""complete, apart from test_finishing.py."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P04")
-def test_a_completed_message_is_never_delivered_again(queue: CheckedQueue) -> None:
+def test_completed_message_is_never_delivered_again(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     row = queue.dequeue_one()
     queue.call("complete", claim_id=row.claim_id)
@@ -17,7 +17,7 @@ def test_a_completed_message_is_never_delivered_again(queue: CheckedQueue) -> No
 
 
 @pytest.mark.promise("P04")
-def test_a_queue_without_an_archive_keeps_nothing_of_completed_messages(
+def test_completed_messages_leave_no_rows_without_archive(
     queue: CheckedQueue,
 ) -> None:
     for number in range(5):
@@ -29,7 +29,7 @@ def test_a_queue_without_an_archive_keeps_nothing_of_completed_messages(
 
 @pytest.mark.promise("P04", "P12")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_completing_part_of_a_claim_frees_only_its_keys(
+def test_partial_complete_releases_only_its_dedup_keys(
     queue: CheckedQueue, archive_days: int
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
@@ -41,7 +41,7 @@ def test_completing_part_of_a_claim_frees_only_its_keys(
 
 
 @pytest.mark.promise("P04")
-def test_a_message_of_a_queue_with_an_archive_is_completed_with_its_time(
+def test_archived_message_has_finished_at(
     queue: CheckedQueue,
 ) -> None:
     queue.call("alter_queue", archive_days=1)
@@ -55,9 +55,7 @@ def test_a_message_of_a_queue_with_an_archive_is_completed_with_its_time(
 
 @pytest.mark.promise("P08")
 @pytest.mark.parametrize("place", range(4))
-def test_what_a_claim_still_holds_keeps_its_priority_attempt_and_error(
-    queue: CheckedQueue, place: int
-) -> None:
+def test_partial_complete_keeps_the_other_messages(queue: CheckedQueue, place: int) -> None:
     for failures, body in enumerate("abcd"):
         (message_id,) = queue.enqueue(body, priority=3 - failures)
         for number in range(failures):

@@ -11,13 +11,13 @@ from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P05")
-def test_an_empty_queue_returns_nothing_and_makes_no_claim(queue: CheckedQueue) -> None:
+def test_dequeue_from_empty_queue_creates_no_claim(queue: CheckedQueue) -> None:
     assert queue.dequeue(10) == []
     assert sum(queue.stored().values()) == 0
 
 
 @pytest.mark.promise("P03", "P05")
-def test_a_batch_is_one_claim_with_one_lease(queue: CheckedQueue) -> None:
+def test_batch_has_one_claim_and_one_lease(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b", "c")
     before = datetime.now(UTC)
     rows = queue.dequeue(2, worker_name="w1", lease_seconds=60)
@@ -35,13 +35,13 @@ def test_a_batch_is_one_claim_with_one_lease(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P05")
-def test_one_message_is_taken_unless_more_are_asked_for(queue: CheckedQueue) -> None:
+def test_dequeue_leases_one_message_by_default(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b")
     assert bodies(queue.call("dequeue_fast")) == ["a"]
 
 
 @pytest.mark.promise("P03")
-def test_the_lease_is_the_queues_unless_given(queue: CheckedQueue) -> None:
+def test_lease_defaults_to_the_queue_setting(queue: CheckedQueue) -> None:
     queue.call("alter_queue", lease_seconds=1000)
     queue.enqueue("a")
     lease = queue.dequeue_one(lease_seconds=None).lease_until - datetime.now(UTC)
@@ -50,27 +50,21 @@ def test_the_lease_is_the_queues_unless_given(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P03")
 @pytest.mark.parametrize("lease_seconds", [1, 86400])
-def test_a_lease_at_its_bounds_is_taken(queue: CheckedQueue, lease_seconds: int) -> None:
+def test_lease_seconds_accepts_its_bounds(queue: CheckedQueue, lease_seconds: int) -> None:
     queue.enqueue("a")
     lease = queue.dequeue_one(lease_seconds=lease_seconds).lease_until
     assert abs((lease - datetime.now(UTC)).total_seconds() - lease_seconds) < 20
 
 
 @pytest.mark.promise("P03")
-def test_a_leased_message_is_not_given_to_anybody_else(
+def test_leased_message_is_not_delivered_before_reap(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("only")
-    assert queue.dequeue_one().body == "only"
-    assert elsewhere.dequeue(10) == []
-
-
-@pytest.mark.promise("P03")
-def test_an_expired_lease_is_not_given_to_anybody_before_it_is_reaped(queue: CheckedQueue) -> None:
-    queue.enqueue("only")
     first = queue.dequeue_one()
+    assert elsewhere.dequeue(10) == []
     queue.pass_seconds(100)
-    assert queue.dequeue() == []
+    assert elsewhere.dequeue() == []
     queue.call("reap")
     second = queue.dequeue_one()
     assert (second.message_id, second.attempt) == (first.message_id, 2)
@@ -78,7 +72,7 @@ def test_an_expired_lease_is_not_given_to_anybody_before_it_is_reaped(queue: Che
 
 
 @pytest.mark.promise("P05")
-def test_priorities_are_strict_even_for_messages_that_come_later(queue: CheckedQueue) -> None:
+def test_better_priority_is_delivered_first(queue: CheckedQueue) -> None:
     queue.enqueue(*["5"] * 3)
     assert queue.dequeue_one().body == "5"
     queue.enqueue("9", priority=9)
@@ -88,7 +82,7 @@ def test_priorities_are_strict_even_for_messages_that_come_later(queue: CheckedQ
 
 
 @pytest.mark.promise("P05")
-def test_a_batch_is_filled_from_several_priorities(queue: CheckedQueue) -> None:
+def test_batch_spans_several_priorities(queue: CheckedQueue) -> None:
     for priority in range(10):
         queue.enqueue(f"{priority}", priority=priority)
     assert bodies(queue.dequeue(4)) == ["0", "1", "2", "3"]
@@ -96,7 +90,7 @@ def test_a_batch_is_filled_from_several_priorities(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P05")
-def test_one_call_takes_a_thousand_messages(queue: CheckedQueue) -> None:
+def test_dequeue_leases_up_to_1000_messages(queue: CheckedQueue) -> None:
     messages = [{"body": str(number)} for number in range(1001)]
     queue.call("enqueue_batch", messages=messages)
     assert bodies(queue.dequeue(1000)) == [str(number) for number in range(1000)]
@@ -105,30 +99,19 @@ def test_one_call_takes_a_thousand_messages(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
-def test_a_message_that_another_session_is_taking_is_passed_over(
-    queue: CheckedQueue, elsewhere: CheckedQueue
-) -> None:
-    queue.enqueue("held", "free", "free too")
-    with rolled_back(elsewhere.connection):
-        assert elsewhere.dequeue_one().body == "held"
-        assert bodies(queue.dequeue(10)) == ["free", "free too"]
-    assert queue.dequeue_one().body == "held"
-
-
-@pytest.mark.promise("P06")
-@pytest.mark.requires("genuine")
-def test_a_better_priority_that_is_held_does_not_stop_the_others(
+def test_dequeue_skips_messages_locked_by_another_session(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("held", priority=0)
-    queue.enqueue("free", priority=9)
-    with transaction(elsewhere.connection):
-        assert elsewhere.dequeue_one().body == "held"
+    queue.enqueue("held too", "free", priority=9)
+    with rolled_back(elsewhere.connection):
+        assert bodies(elsewhere.dequeue(2)) == ["held", "held too"]
         assert bodies(queue.dequeue(10)) == ["free"]
+    assert bodies(queue.dequeue(10)) == ["held", "held too"]
 
 
 @pytest.mark.promise("P07")
-def test_a_rolled_back_dequeue_gives_everything_back_at_its_old_place(
+def test_rolled_back_dequeue_restores_positions(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a", "b", "c")
@@ -146,7 +129,7 @@ def test_a_rolled_back_dequeue_gives_everything_back_at_its_old_place(
 
 @pytest.mark.promise("P02", "P07")
 @pytest.mark.requires("genuine")
-def test_messages_taken_by_a_session_that_breaks_off_come_back_at_once(
+def test_lost_session_returns_its_messages_at_once(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a")
@@ -158,7 +141,7 @@ def test_messages_taken_by_a_session_that_breaks_off_come_back_at_once(
 
 
 @pytest.mark.promise("P01", "P02")
-def test_work_and_completion_share_the_callers_transaction(queue: CheckedQueue) -> None:
+def test_completion_commits_with_the_callers_transaction(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     with transaction(queue.connection):
         claim = queue.dequeue_one().claim_id
@@ -168,7 +151,7 @@ def test_work_and_completion_share_the_callers_transaction(queue: CheckedQueue) 
 
 
 @pytest.mark.promise("P11")
-def test_what_has_become_due_is_delivered_without_housekeeping(queue: CheckedQueue) -> None:
+def test_dequeue_delivers_due_messages_without_maintain(queue: CheckedQueue) -> None:
     queue.enqueue("later", delay_seconds=60)
     queue.enqueue("urgent", delay_seconds=90, priority=0)
     queue.pass_seconds(100)
@@ -176,7 +159,7 @@ def test_what_has_become_due_is_delivered_without_housekeeping(queue: CheckedQue
 
 
 @pytest.mark.promise("P10")
-def test_attempt_and_last_error_tell_what_happened_before(queue: CheckedQueue) -> None:
+def test_dequeue_returns_attempt_and_last_error(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     for attempt in range(1, 4):
         row = queue.dequeue_one()
@@ -200,19 +183,15 @@ def test_dequeue_does_not_commit_the_callers_transaction(
     ("given", "named"),
     [
         ({"batch_size": 0}, "batch_size"),
-        ({"batch_size": -1}, "batch_size"),
         ({"batch_size": 1001}, "batch_size"),
         ({"batch_size": None}, "batch_size"),
-        ({"batch_size": 2147483647}, "batch_size"),
         ({"lease_seconds": 0}, "lease_seconds"),
-        ({"lease_seconds": -1}, "lease_seconds"),
         ({"lease_seconds": 86401}, "lease_seconds"),
-        ({"lease_seconds": 2147483647}, "lease_seconds"),
         ({"worker_name": "x" * 201}, "worker_name"),
     ],
     ids=str,
 )
-def test_an_argument_out_of_range_is_refused_and_nothing_is_leased(
+def test_dequeue_refuses_arguments_out_of_range(
     queue: CheckedQueue, given: dict[str, Any], named: str
 ) -> None:
     queue.enqueue("a")
@@ -222,7 +201,7 @@ def test_an_argument_out_of_range_is_refused_and_nothing_is_leased(
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("worker_name", ["", "🐘" * 200, "'; --"])
-def test_a_workers_name_is_kept(queue: CheckedQueue, worker_name: str) -> None:
+def test_worker_name_is_stored_unchanged(queue: CheckedQueue, worker_name: str) -> None:
     [message_id] = queue.enqueue("a")
     queue.dequeue_one(worker_name=worker_name)
     row = queue.message(message_id)

@@ -11,7 +11,7 @@ from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P08")
-def test_all_messages_of_a_claim_are_held_from_now_on(queue: CheckedQueue) -> None:
+def test_extend_lease_extends_all_messages_of_the_claim(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b")
     rows = queue.dequeue(2, lease_seconds=60)
     row = queue.call_one("extend_lease", claim_id=rows[0].claim_id, lease_seconds=1000)
@@ -26,7 +26,7 @@ def test_all_messages_of_a_claim_are_held_from_now_on(queue: CheckedQueue) -> No
 
 @pytest.mark.promise("P08")
 @pytest.mark.parametrize("given", [{}, {"lease_seconds": None}])
-def test_the_lease_is_the_queues_unless_given(queue: CheckedQueue, given: dict[str, Any]) -> None:
+def test_lease_defaults_to_the_queue_setting(queue: CheckedQueue, given: dict[str, Any]) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one(lease_seconds=1).claim_id
     queue.call("alter_queue", lease_seconds=5000)
@@ -35,7 +35,7 @@ def test_the_lease_is_the_queues_unless_given(queue: CheckedQueue, given: dict[s
 
 
 @pytest.mark.promise("P08")
-def test_a_lease_is_never_shortened(queue: CheckedQueue) -> None:
+def test_lease_is_never_shortened(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     leased = queue.dequeue_one(lease_seconds=1000)
     row = queue.call_one("extend_lease", claim_id=leased.claim_id, lease_seconds=1)
@@ -43,7 +43,7 @@ def test_a_lease_is_never_shortened(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P08")
-def test_a_lease_that_ran_out_is_held_again_if_nobody_was_faster(queue: CheckedQueue) -> None:
+def test_expired_lease_can_be_extended_before_reap(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     queue.pass_seconds(100)
@@ -53,7 +53,7 @@ def test_a_lease_that_ran_out_is_held_again_if_nobody_was_faster(queue: CheckedQ
 
 
 @pytest.mark.promise("P08")
-def test_a_claim_that_is_gone_is_stale(queue: CheckedQueue) -> None:
+def test_reaped_claim_is_stale(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     queue.pass_seconds(100)
@@ -64,7 +64,7 @@ def test_a_claim_that_is_gone_is_stale(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P08")
-def test_a_claim_of_another_queue_is_stale(queue: CheckedQueue) -> None:
+def test_claim_of_another_queue_is_stale(queue: CheckedQueue) -> None:
     other = queue.another()
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
@@ -72,7 +72,7 @@ def test_a_claim_of_another_queue_is_stale(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_extension_was_none(connection: Connection, queue: CheckedQueue) -> None:
+def test_rolled_back_extension_has_no_effect(connection: Connection, queue: CheckedQueue) -> None:
     queue.enqueue("a")
     leased = queue.dequeue_one()
     with rolled_back(connection):
@@ -83,7 +83,7 @@ def test_a_rolled_back_extension_was_none(connection: Connection, queue: Checked
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("lease_seconds", [0, -1, 86401, 2147483647])
-def test_a_lease_out_of_range_is_refused(queue: CheckedQueue, lease_seconds: int) -> None:
+def test_lease_out_of_range_is_refused(queue: CheckedQueue, lease_seconds: int) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     given = {"claim_id": claim, "lease_seconds": lease_seconds}
@@ -92,7 +92,7 @@ def test_a_lease_out_of_range_is_refused(queue: CheckedQueue, lease_seconds: int
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("lease_seconds", [1, 86400])
-def test_a_lease_at_its_bounds_is_taken(queue: CheckedQueue, lease_seconds: int) -> None:
+def test_lease_seconds_accepts_its_bounds(queue: CheckedQueue, lease_seconds: int) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one(lease_seconds=1).claim_id
     row = queue.call_one("extend_lease", claim_id=claim, lease_seconds=lease_seconds)
@@ -100,12 +100,12 @@ def test_a_lease_at_its_bounds_is_taken(queue: CheckedQueue, lease_seconds: int)
 
 
 @pytest.mark.promise("P15")
-def test_a_missing_claim_is_refused(queue: CheckedQueue) -> None:
+def test_null_claim_is_refused(queue: CheckedQueue) -> None:
     queue.refused("RQ711", "extend_lease", claim_id=None)
 
 
 @pytest.mark.requires("results")
-def test_progress_is_kept_with_the_claim_until_it_is_said_anew(queue: CheckedQueue) -> None:
+def test_progress_is_stored_until_the_next_one(queue: CheckedQueue) -> None:
     ids = queue.enqueue("a", "b")
     claim = queue.dequeue(2)[0].claim_id
     assert queue.message(ids[0]).progress is None
@@ -124,7 +124,7 @@ def test_progress_is_kept_with_the_claim_until_it_is_said_anew(queue: CheckedQue
 
 @pytest.mark.promise("P08")
 @pytest.mark.requires("results")
-def test_progress_of_a_claim_that_is_gone_is_refused(queue: CheckedQueue) -> None:
+def test_progress_of_a_released_claim_is_refused(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     queue.call("release", claim_id=claim)

@@ -1,4 +1,4 @@
-"""fail_now, beyond what it shares with the other finishing routines (test_finishing.py)."""
+"""fail_now, apart from test_finishing.py."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P10")
-def test_a_message_is_dead_although_it_has_attempts_left(queue: CheckedQueue) -> None:
+def test_fail_now_ignores_remaining_attempts(queue: CheckedQueue) -> None:
     queue.enqueue("a", priority=2, max_attempts=5)
     leased = queue.dequeue_one()
     queue.call("fail_now", claim_id=leased.claim_id, error="no use")
@@ -21,7 +21,9 @@ def test_a_message_is_dead_although_it_has_attempts_left(queue: CheckedQueue) ->
 
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("error", [None, "", "é🐘" * 1500, "x" + "🐘" * 2500])
-def test_the_error_is_kept_up_to_2000_characters(queue: CheckedQueue, error: str | None) -> None:
+def test_error_of_dead_message_is_truncated_to_2000_characters(
+    queue: CheckedQueue, error: str | None
+) -> None:
     queue.enqueue("a")
     queue.finish_one("fail_now", error=error)
     [row] = queue.call("list_dead")
@@ -29,7 +31,7 @@ def test_the_error_is_kept_up_to_2000_characters(queue: CheckedQueue, error: str
 
 
 @pytest.mark.promise("P10", "P12")
-def test_a_dead_message_frees_its_key(queue: CheckedQueue) -> None:
+def test_dead_message_releases_its_dedup_key(queue: CheckedQueue) -> None:
     queue.enqueue("a", dedup_key="key")
     queue.finish_one("fail_now")
     assert queue.call_one("enqueue", dedup_key="key").outcome == "enqueued"

@@ -1,4 +1,4 @@
-"""The promises that complete, retry_later, fail_now and release share: the fence of the claim."""
+"""What complete, retry_later, fail_now and release share: the fence of the claim."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ DONE = {
     "fail_now": ("dead", "dead"),
     "release": ("released", "ready"),
 }
-"""The outcome that each routine says, and the state that a message is in afterwards."""
+"""The outcome of each routine, and the state of a message afterwards."""
 
 each_routine = pytest.mark.parametrize("routine", DONE)
 
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_null_finishes_every_message_of_the_claim(queue: CheckedQueue, routine: str) -> None:
+def test_null_finishes_all_messages_of_the_claim(queue: CheckedQueue, routine: str) -> None:
     outcome, state = DONE[routine]
     queue.enqueue("a", "b", "c")
     rows = queue.dequeue(2)
@@ -32,22 +32,7 @@ def test_null_finishes_every_message_of_the_claim(queue: CheckedQueue, routine: 
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_messages_are_finished_one_by_one(queue: CheckedQueue, routine: str) -> None:
-    outcome, state = DONE[routine]
-    queue.enqueue("a", "b", "c")
-    rows = queue.dequeue(3)
-    common = {"claim_id": rows[0].claim_id}
-    for left, row in zip((2, 1, 0), (rows[1], rows[0], rows[2]), strict=True):
-        done = queue.call(routine, **common, message_ids=[row.message_id])
-        assert outcomes(done) == {row.message_id: outcome}
-        assert queue.state_of(row.message_id) == state
-        assert queue.counts()[2] == left
-    queue.refused("RQ721", routine, **common)
-
-
-@pytest.mark.promise("P08")
-@each_routine
-def test_null_means_what_the_claim_still_holds(queue: CheckedQueue, routine: str) -> None:
+def test_null_finishes_the_remaining_messages(queue: CheckedQueue, routine: str) -> None:
     queue.enqueue("a", "b", "c")
     rows = queue.dequeue(3)
     common = {"claim_id": rows[0].claim_id}
@@ -58,9 +43,7 @@ def test_null_means_what_the_claim_still_holds(queue: CheckedQueue, routine: str
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_the_messages_of_a_claim_are_finished_one_by_one_in_any_order(
-    queue: CheckedQueue, routine: str
-) -> None:
+def test_messages_are_finished_one_by_one_in_any_order(queue: CheckedQueue, routine: str) -> None:
     queue.enqueue(*(f"{number}" for number in range(25)))
     rows = queue.dequeue(25)
     ids = [row.message_id for row in rows]
@@ -71,13 +54,12 @@ def test_the_messages_of_a_claim_are_finished_one_by_one_in_any_order(
             assert outcomes(done) == {one_id: outcome}
         assert queue.counts()[2] == 25 - place
     assert {queue.state_of(one_id) for one_id in ids} == {DONE[routine][1]}
+    queue.refused("RQ721", routine, **common)
 
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_messages_that_the_claim_does_not_hold_are_stale_and_the_others_are_finished(
-    queue: CheckedQueue, routine: str
-) -> None:
+def test_messages_of_other_claims_are_stale(queue: CheckedQueue, routine: str) -> None:
     ids = queue.enqueue("mine", "of another claim", "ready")
     mine = queue.dequeue_one()
     queue.dequeue_one()
@@ -96,9 +78,7 @@ def test_messages_that_the_claim_does_not_hold_are_stale_and_the_others_are_fini
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_a_claim_that_is_gone_is_stale_and_changes_nothing(
-    queue: CheckedQueue, routine: str
-) -> None:
+def test_reaped_claim_is_stale_and_changes_nothing(queue: CheckedQueue, routine: str) -> None:
     ids = queue.enqueue("a", "b")
     claim = queue.dequeue(2)[0].claim_id
     queue.pass_seconds(100)
@@ -115,19 +95,7 @@ def test_a_claim_that_is_gone_is_stale_and_changes_nothing(
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_the_second_call_for_the_same_messages_is_stale(queue: CheckedQueue, routine: str) -> None:
-    ids = queue.enqueue("a")
-    claim = queue.dequeue_one().claim_id
-    given = {"claim_id": claim, "message_ids": ids}
-    assert [row.outcome for row in queue.call(routine, **given)] == [DONE[routine][0]]
-    state = queue.state_of(ids[0])
-    assert [row.outcome for row in queue.call(routine, **given)] == ["stale"]
-    assert queue.state_of(ids[0]) == state
-
-
-@pytest.mark.promise("P08")
-@each_routine
-def test_a_claim_of_another_queue_is_stale(queue: CheckedQueue, routine: str) -> None:
+def test_claim_of_another_queue_is_stale(queue: CheckedQueue, routine: str) -> None:
     other = queue.another()
     ids = queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
@@ -139,9 +107,7 @@ def test_a_claim_of_another_queue_is_stale(queue: CheckedQueue, routine: str) ->
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_a_claim_whose_lease_ran_out_still_holds_until_it_is_reaped(
-    queue: CheckedQueue, routine: str
-) -> None:
+def test_expired_claim_can_finish_until_it_is_reaped(queue: CheckedQueue, routine: str) -> None:
     ids = queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     queue.pass_seconds(100)
@@ -151,7 +117,7 @@ def test_a_claim_whose_lease_ran_out_still_holds_until_it_is_reaped(
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_no_messages_are_nothing_to_do(queue: CheckedQueue, routine: str) -> None:
+def test_empty_list_finishes_no_messages(queue: CheckedQueue, routine: str) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     assert queue.call(routine, claim_id=claim, message_ids=[]) == []
@@ -160,7 +126,7 @@ def test_no_messages_are_nothing_to_do(queue: CheckedQueue, routine: str) -> Non
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_a_message_named_twice_is_finished_once(queue: CheckedQueue, routine: str) -> None:
+def test_repeated_message_id_is_finished_once(queue: CheckedQueue, routine: str) -> None:
     ids = queue.enqueue("a", "b")
     claim = queue.dequeue(2)[0].claim_id
     queue.call(routine, claim_id=claim, message_ids=[ids[0], ids[0]])
@@ -171,7 +137,7 @@ def test_a_message_named_twice_is_finished_once(queue: CheckedQueue, routine: st
 
 @pytest.mark.promise("P07", "P08", "P17")
 @each_routine
-def test_what_is_rolled_back_is_leased_as_before(queue: CheckedQueue, routine: str) -> None:
+def test_rolled_back_finish_keeps_the_lease(queue: CheckedQueue, routine: str) -> None:
     queue.call("alter_queue", archive_days=1)
     queue.enqueue("a", "b", dedup_key=None)
     rows = queue.dequeue(2)
@@ -188,7 +154,7 @@ def test_what_is_rolled_back_is_leased_as_before(queue: CheckedQueue, routine: s
 @pytest.mark.parametrize(
     "message_ids", [[None], [1, None], [[1, 2], [3, 4]], [1] * 10001], ids=lambda ids: len(ids)
 )
-def test_a_bad_list_is_refused_and_nothing_is_finished(
+def test_invalid_list_is_refused_and_finishes_no_message(
     queue: CheckedQueue, routine: str, message_ids: list[Any]
 ) -> None:
     queue.enqueue("a")
@@ -200,7 +166,7 @@ def test_a_bad_list_is_refused_and_nothing_is_finished(
 
 @pytest.mark.promise("P08", "P15")
 @each_routine
-def test_ten_thousand_messages_may_be_named(queue: CheckedQueue, routine: str) -> None:
+def test_list_accepts_10000_messages(queue: CheckedQueue, routine: str) -> None:
     [message_id] = queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     ids = [message_id, *range(-9999, 0)]
@@ -210,7 +176,7 @@ def test_ten_thousand_messages_may_be_named(queue: CheckedQueue, routine: str) -
 
 @pytest.mark.promise("P05", "P08")
 @each_routine
-def test_a_thousand_messages_are_finished_at_once(queue: CheckedQueue, routine: str) -> None:
+def test_1000_messages_are_finished_in_one_call(queue: CheckedQueue, routine: str) -> None:
     messages = [{"body": str(number)} for number in range(1000)]
     queue.call("enqueue_batch", messages=messages)
     rows = queue.dequeue(1000)
@@ -221,6 +187,6 @@ def test_a_thousand_messages_are_finished_at_once(queue: CheckedQueue, routine: 
 
 @pytest.mark.promise("P15")
 @each_routine
-def test_a_missing_claim_is_refused(queue: CheckedQueue, routine: str) -> None:
+def test_null_claim_is_refused(queue: CheckedQueue, routine: str) -> None:
     queue.refused("RQ711", routine, claim_id=None)
     queue.refused("RQ711", routine, claim_id=None, message_ids=[1])

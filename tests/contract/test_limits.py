@@ -41,7 +41,7 @@ def limited(queue: CheckedQueue, messages: int = 20, **settings: Any) -> Checked
 
 
 @pytest.mark.promise("P15", "P28", "P29")
-def test_a_queue_has_no_limits_unless_they_are_set(
+def test_queue_has_no_limits_by_default(
     connection: Connection, queue_name: str, queue: CheckedQueue
 ) -> None:
     assert limits_of(queue) == NONE
@@ -50,7 +50,7 @@ def test_a_queue_has_no_limits_unless_they_are_set(
 
 
 @pytest.mark.promise("P15")
-def test_null_leaves_a_limit_and_0_takes_it_away(queue: CheckedQueue) -> None:
+def test_null_keeps_a_limit_and_0_removes_it(queue: CheckedQueue) -> None:
     queue.call("alter_queue", **SETTINGS)
     queue.call("alter_queue", lease_seconds=9)
     assert limits_of(queue) == SETTINGS
@@ -62,7 +62,7 @@ def test_null_leaves_a_limit_and_0_takes_it_away(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(("setting", "value"), INSIDE)
-def test_a_limit_at_its_bound_is_taken(queue: CheckedQueue, setting: str, value: float) -> None:
+def test_limit_accepts_its_bounds(queue: CheckedQueue, setting: str, value: float) -> None:
     queue.call("alter_queue", **{setting: value})
     assert limits_of(queue)[setting] == value
 
@@ -70,7 +70,7 @@ def test_a_limit_at_its_bound_is_taken(queue: CheckedQueue, setting: str, value:
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ["create_queue", "alter_queue"])
 @together(("setting", "value"), [*OUTSIDE, *NOT_FINITE])
-def test_a_limit_beyond_its_bound_is_refused_and_changes_nothing(
+def test_limit_out_of_range_is_refused(
     queue: CheckedQueue, routine: str, setting: str, value: float
 ) -> None:
     assert setting in queue.refused("RQ711", routine, **{setting: value})
@@ -78,7 +78,7 @@ def test_a_limit_beyond_its_bound_is_refused_and_changes_nothing(
 
 
 @pytest.mark.promise("P28")
-def test_no_more_than_max_leased_are_leased_however_they_are_asked_for(
+def test_max_leased_limits_leased_messages(
     queue: CheckedQueue,
 ) -> None:
     limited(queue, max_leased=5)
@@ -88,7 +88,7 @@ def test_no_more_than_max_leased_are_leased_however_they_are_asked_for(
 
 @pytest.mark.promise("P28")
 @pytest.mark.parametrize("finish", ["complete", "retry_later", "fail_now", "release"])
-def test_every_end_of_a_lease_makes_room(queue: CheckedQueue, finish: str) -> None:
+def test_finishing_messages_frees_capacity(queue: CheckedQueue, finish: str) -> None:
     limited(queue, max_leased=4)
     rows = queue.dequeue(4)
     claim_id = rows[0].claim_id
@@ -99,7 +99,7 @@ def test_every_end_of_a_lease_makes_room(queue: CheckedQueue, finish: str) -> No
 
 
 @pytest.mark.promise("P28", "P09")
-def test_an_expired_lease_counts_until_it_is_reaped(queue: CheckedQueue) -> None:
+def test_expired_lease_counts_until_reap(queue: CheckedQueue) -> None:
     limited(queue, max_leased=3)
     assert len(queue.dequeue(9, lease_seconds=5)) == 3
     queue.pass_seconds(6)
@@ -109,7 +109,7 @@ def test_an_expired_lease_counts_until_it_is_reaped(queue: CheckedQueue) -> None
 
 
 @pytest.mark.promise("P28")
-def test_a_limit_below_what_is_leased_takes_nothing_back_and_waits_for_room(
+def test_lowered_max_leased_keeps_existing_leases(
     queue: CheckedQueue,
 ) -> None:
     limited(queue)
@@ -124,7 +124,7 @@ def test_a_limit_below_what_is_leased_takes_nothing_back_and_waits_for_room(
 
 
 @pytest.mark.promise("P28")
-def test_dequeues_of_one_transaction_share_the_room_and_see_what_it_has_finished(
+def test_dequeues_of_one_transaction_share_the_capacity(
     queue: CheckedQueue,
 ) -> None:
     limited(queue, max_leased=3)
@@ -138,7 +138,7 @@ def test_dequeues_of_one_transaction_share_the_room_and_see_what_it_has_finished
 
 
 @pytest.mark.promise("P07", "P28", "P29")
-def test_a_dequeue_that_is_rolled_back_takes_no_room(queue: CheckedQueue) -> None:
+def test_rolled_back_dequeue_uses_no_capacity(queue: CheckedQueue) -> None:
     limited(queue, max_leased=3, rate_limit=3, rate_seconds=1000)
     with rolled_back(queue.connection):
         assert len(queue.dequeue(9)) == 3
@@ -146,13 +146,13 @@ def test_a_dequeue_that_is_rolled_back_takes_no_room(queue: CheckedQueue) -> Non
 
 
 @pytest.mark.promise("P29")
-def test_no_more_than_rate_limit_begin_within_rate_seconds(queue: CheckedQueue) -> None:
+def test_rate_limit_limits_deliveries_per_rate_seconds(queue: CheckedQueue) -> None:
     limited(queue, rate_limit=5, rate_seconds=60)
     claims = [queue.dequeue(size) for size in (2, 2, 4, 4)]
     assert [len(rows) for rows in claims] == [2, 2, 1, 0]
     for rows in claims[:3]:
         queue.call("complete", claim_id=rows[0].claim_id)
-    assert queue.dequeue() == [], "a finished delivery began all the same"
+    assert queue.dequeue() == [], "finished deliveries count"
     queue.pass_seconds(59)
     assert queue.dequeue() == []
     queue.pass_seconds(1)
@@ -160,7 +160,7 @@ def test_no_more_than_rate_limit_begin_within_rate_seconds(queue: CheckedQueue) 
 
 
 @pytest.mark.promise("P29")
-def test_the_window_slides(queue: CheckedQueue) -> None:
+def test_rate_window_slides(queue: CheckedQueue) -> None:
     limited(queue, rate_limit=3, rate_seconds=60)
     assert len(queue.dequeue(2)) == 2
     queue.pass_seconds(40)
@@ -174,7 +174,7 @@ def test_the_window_slides(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P29")
-def test_further_attempts_count_as_deliveries(queue: CheckedQueue) -> None:
+def test_retries_count_as_deliveries(queue: CheckedQueue) -> None:
     limited(queue, messages=1, rate_limit=3, rate_seconds=60)
     for routine in ("release", "retry_later", "release"):
         extra = {"delay_seconds": 0} if routine == "retry_later" else {}
@@ -185,7 +185,7 @@ def test_further_attempts_count_as_deliveries(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P29")
-def test_half_a_second_is_a_window_too(queue: CheckedQueue) -> None:
+def test_rate_seconds_may_be_below_one(queue: CheckedQueue) -> None:
     limited(queue, rate_limit=2, rate_seconds=0.5)
     assert len(queue.dequeue(9)) == 2
     rows = queue.call_one("dequeue_wait", batch_size=9, wait_seconds=20).messages
@@ -193,7 +193,7 @@ def test_half_a_second_is_a_window_too(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P28", "P29")
-def test_both_limits_hold_together(queue: CheckedQueue) -> None:
+def test_both_limits_apply_together(queue: CheckedQueue) -> None:
     limited(queue, max_leased=2, rate_limit=3, rate_seconds=60)
     rows = queue.dequeue(9)
     assert len(rows) == 2
@@ -203,9 +203,7 @@ def test_both_limits_hold_together(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P29")
 @pytest.mark.parametrize("seconds", [2, 61, 3600])
-def test_housekeeping_forgets_no_start_that_counts_and_keeps_none_that_does_not(
-    queue: CheckedQueue, seconds: int
-) -> None:
+def test_maintain_purges_only_old_delivery_starts(queue: CheckedQueue, seconds: int) -> None:
     limited(queue, rate_limit=4, rate_seconds=1000)
     for _ in range(3):
         queue.finish_one()
@@ -219,7 +217,7 @@ def test_housekeeping_forgets_no_start_that_counts_and_keeps_none_that_does_not(
 
 
 @pytest.mark.promise("P29")
-def test_the_starts_of_a_queue_whose_limit_was_taken_away_are_forgotten(
+def test_removed_rate_limit_purges_delivery_starts(
     queue: CheckedQueue,
 ) -> None:
     limited(queue, rate_limit=4, rate_seconds=1000)
@@ -233,7 +231,7 @@ def test_the_starts_of_a_queue_whose_limit_was_taken_away_are_forgotten(
 
 
 @pytest.mark.promise("P28")
-def test_a_limited_queue_is_dropped_whole_and_a_new_one_of_its_name_is_free(
+def test_dropped_limited_queue_leaves_no_limits(
     queue: CheckedQueue,
 ) -> None:
     limited(queue, max_leased=2, rate_limit=3)
@@ -248,10 +246,10 @@ def test_a_limited_queue_is_dropped_whole_and_a_new_one_of_its_name_is_free(
 @pytest.mark.promise("P28", "P29", "P15")
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_a_limited_queue_counts_what_is_committed_or_refuses_an_old_snapshot(
+def test_limited_dequeue_with_an_old_snapshot(
     queue: CheckedQueue, elsewhere: CheckedQueue, isolation: str, setting: str
 ) -> None:
-    """On Oracle, where nothing tells the level, only a snapshot that is too old is refused."""
+    """Oracle does not show the isolation level: it refuses only a snapshot that is too old."""
     limited(queue, **{setting: 2})
     dialect = dialect_of(queue.connection)
     dialect.begin(queue.connection, isolation)
@@ -260,14 +258,14 @@ def test_a_limited_queue_counts_what_is_committed_or_refuses_an_old_snapshot(
     if dialect.sees_newer:
         assert len(queue.dequeue(9)) == 1
     else:
-        assert "read committed" in queue.refused("RQ713", "dequeue_fast")
+        assert "READ COMMITTED" in queue.refused("RQ713", "dequeue_fast")
     dialect.rollback(queue.connection)
     assert queue.counts()[2] == 1
     assert len(queue.dequeue(9)) == 1
 
 
 @pytest.mark.promise("P28")
-def test_a_limited_queue_promotes_and_pauses_as_any_other(queue: CheckedQueue) -> None:
+def test_limited_queue_promotes_and_pauses(queue: CheckedQueue) -> None:
     queue.call("alter_queue", max_leased=2)
     queue.enqueue("1", "2", "3", delay_seconds=5)
     queue.pass_seconds(6)
@@ -281,7 +279,7 @@ def test_a_limited_queue_promotes_and_pauses_as_any_other(queue: CheckedQueue) -
 
 
 @pytest.mark.promise("P28")
-def test_dequeue_wait_waits_for_room(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
+def test_dequeue_wait_waits_for_capacity(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
     limited(queue, max_leased=1)
     row = queue.dequeue_one()
     assert elsewhere.call_one("dequeue_wait", wait_seconds=0.3).messages is None

@@ -14,13 +14,13 @@ def listed(queue: CheckedQueue, **arguments: Any) -> list[int]:
 
 
 def claims_of(queue: CheckedQueue, count: int) -> list[int]:
-    """Return the claims of as many messages, each a batch of one, in the order of their making."""
+    """Lease messages one by one; return their claims in order."""
     queue.enqueue(*["x"] * count)
     return [queue.dequeue_one().claim_id for _ in range(count)]
 
 
 @pytest.mark.promise("P03")
-def test_a_claim_is_listed_with_its_worker_its_messages_and_the_rest_of_its_lease(
+def test_list_claims_returns_worker_count_and_lease(
     queue: CheckedQueue,
 ) -> None:
     queue.enqueue(*"abcd")
@@ -35,7 +35,7 @@ def test_a_claim_is_listed_with_its_worker_its_messages_and_the_rest_of_its_leas
 
 
 @pytest.mark.promise("P03")
-def test_a_worker_needs_no_name_and_what_is_finished_counts_no_more(queue: CheckedQueue) -> None:
+def test_message_count_falls_as_messages_finish(queue: CheckedQueue) -> None:
     queue.enqueue(*"abc")
     taken = queue.dequeue(3)
     queue.call("complete", claim_id=taken[0].claim_id, message_ids=[taken[1].message_id])
@@ -46,7 +46,7 @@ def test_a_worker_needs_no_name_and_what_is_finished_counts_no_more(queue: Check
 
 
 @pytest.mark.promise("P09")
-def test_a_lease_that_has_run_out_is_listed_until_maintain_takes_the_messages_back(
+def test_expired_claim_is_listed_until_maintain(
     queue: CheckedQueue,
 ) -> None:
     [claim_id] = claims_of(queue, 1)
@@ -59,7 +59,7 @@ def test_a_lease_that_has_run_out_is_listed_until_maintain_takes_the_messages_ba
 
 
 @pytest.mark.promise("P03")
-def test_pages_follow_the_order_of_the_claims(queue: CheckedQueue) -> None:
+def test_pages_are_ordered_by_claim_id(queue: CheckedQueue) -> None:
     ids = claims_of(queue, 5)
     assert ids == sorted(ids)
     assert listed(queue) == ids
@@ -73,7 +73,7 @@ def test_pages_follow_the_order_of_the_claims(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P03")
-def test_without_a_name_the_claims_of_all_queues_are_listed_by_their_ids(
+def test_claims_of_all_queues_are_ordered_by_id(
     queue: CheckedQueue,
 ) -> None:
     other = queue.another()
@@ -94,7 +94,7 @@ def test_without_a_name_the_claims_of_all_queues_are_listed_by_their_ids(
 
 
 @pytest.mark.promise("P03")
-def test_a_hundred_are_listed_unless_more_are_asked_for(queue: CheckedQueue) -> None:
+def test_max_claims_defaults_to_100(queue: CheckedQueue) -> None:
     queue.call("enqueue_batch", messages=[{}] * 101)
     ids = [queue.dequeue_one().claim_id for _ in range(101)]
     assert listed(queue) == ids[:100]
@@ -102,7 +102,7 @@ def test_a_hundred_are_listed_unless_more_are_asked_for(queue: CheckedQueue) -> 
 
 
 @pytest.mark.promise("P07")
-def test_a_claim_that_is_not_committed_is_its_session_s_own(
+def test_uncommitted_claim_is_visible_to_its_session_only(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a")
@@ -114,9 +114,7 @@ def test_a_claim_that_is_not_committed_is_its_session_s_own(
 
 
 @pytest.mark.promise("P14")
-def test_a_claim_that_was_committed_late_is_listed_after_the_next_maintain(
-    queue: CheckedQueue, elsewhere: CheckedQueue
-) -> None:
+def test_late_claim_is_listed_after_maintain(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
     queue.enqueue(*["x"] * 40)
     with transaction(elsewhere.connection):
         late = elsewhere.dequeue_one().claim_id
@@ -131,6 +129,6 @@ def test_a_claim_that_was_committed_late_is_listed_after_the_next_maintain(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("max_claims", [0, -1, 10001, None])
-def test_a_number_out_of_range_is_refused(queue: CheckedQueue, max_claims: int | None) -> None:
+def test_max_claims_out_of_range_is_refused(queue: CheckedQueue, max_claims: int | None) -> None:
     text = queue.refused("RQ711", "list_claims", max_claims=max_claims)
     assert "max_claims" in text

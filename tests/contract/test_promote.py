@@ -12,7 +12,7 @@ def promote(queue: CheckedQueue, batch_size: int = 1000) -> int:
 
 
 @pytest.mark.promise("P11")
-def test_due_messages_are_ready_and_the_others_wait_on(queue: CheckedQueue) -> None:
+def test_only_due_messages_are_promoted(queue: CheckedQueue) -> None:
     queue.enqueue("due", delay_seconds=10)
     queue.enqueue("later", delay_seconds=1000)
     assert promote(queue) == 0
@@ -23,7 +23,7 @@ def test_due_messages_are_ready_and_the_others_wait_on(queue: CheckedQueue) -> N
 
 
 @pytest.mark.promise("P05", "P11")
-def test_they_go_to_the_tail_of_their_priority_the_earliest_first(queue: CheckedQueue) -> None:
+def test_promoted_messages_go_to_the_tail_in_due_order(queue: CheckedQueue) -> None:
     queue.enqueue("due third", delay_seconds=30)
     queue.enqueue("due first", delay_seconds=10)
     queue.enqueue("due second", delay_seconds=20)
@@ -43,7 +43,7 @@ def test_they_go_to_the_tail_of_their_priority_the_earliest_first(queue: Checked
 
 
 @pytest.mark.promise("P11", "P19")
-def test_no_more_than_a_batch_is_promoted_the_earliest_first(queue: CheckedQueue) -> None:
+def test_promote_stops_at_the_batch_size(queue: CheckedQueue) -> None:
     for place in range(5):
         queue.enqueue(f"{place}", delay_seconds=10 + place)
     queue.pass_seconds(100)
@@ -52,7 +52,7 @@ def test_no_more_than_a_batch_is_promoted_the_earliest_first(queue: CheckedQueue
 
 
 @pytest.mark.promise("P10", "P11")
-def test_a_retried_message_keeps_its_attempt_and_its_error(queue: CheckedQueue) -> None:
+def test_promoted_retry_keeps_attempt_and_error(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     queue.finish_one("retry_later", delay_seconds=10, error="broken")
     queue.pass_seconds(100)
@@ -63,7 +63,7 @@ def test_a_retried_message_keeps_its_attempt_and_its_error(queue: CheckedQueue) 
 
 @pytest.mark.promise("P06", "P11")
 @pytest.mark.requires("genuine")
-def test_messages_that_another_session_promotes_are_passed_over(
+def test_promote_skips_messages_locked_by_another_session(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a", "b", delay_seconds=10)
@@ -75,7 +75,7 @@ def test_messages_that_another_session_promotes_are_passed_over(
 
 
 @pytest.mark.promise("P17")
-def test_what_is_rolled_back_is_promoted_by_the_next(queue: CheckedQueue) -> None:
+def test_rolled_back_promote_is_repeated(queue: CheckedQueue) -> None:
     queue.enqueue("a", delay_seconds=10)
     queue.pass_seconds(100)
     with rolled_back(queue.connection):
@@ -84,7 +84,7 @@ def test_what_is_rolled_back_is_promoted_by_the_next(queue: CheckedQueue) -> Non
 
 
 @pytest.mark.promise("P11")
-def test_messages_of_other_queues_are_left_alone(queue: CheckedQueue) -> None:
+def test_promote_leaves_other_queues_unchanged(queue: CheckedQueue) -> None:
     other = queue.another()
     other.enqueue("a", delay_seconds=10)
     other.pass_seconds(100)

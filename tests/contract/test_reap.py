@@ -8,7 +8,7 @@ from tests.stored_times import expire_claim
 
 
 @pytest.mark.promise("P03", "P09")
-def test_messages_return_to_the_front_of_their_priority_with_the_attempt_counted(
+def test_reaped_messages_return_to_the_front(
     queue: CheckedQueue,
 ) -> None:
     queue.enqueue("a", "b", "c")
@@ -27,7 +27,7 @@ def test_messages_return_to_the_front_of_their_priority_with_the_attempt_counted
 
 
 @pytest.mark.promise("P09")
-def test_a_lease_that_has_not_run_out_is_left_alone(queue: CheckedQueue) -> None:
+def test_valid_lease_is_not_reaped(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     queue.dequeue_one(lease_seconds=60)
     queue.pass_seconds(30)
@@ -37,7 +37,7 @@ def test_a_lease_that_has_not_run_out_is_left_alone(queue: CheckedQueue) -> None
 
 
 @pytest.mark.promise("P09")
-def test_only_the_claim_whose_lease_ran_out_is_reaped(queue: CheckedQueue) -> None:
+def test_only_expired_claims_are_reaped(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b", "c")
     claims = [queue.dequeue_one().claim_id for _ in range(3)]
     expire_claim(queue.connection, claims[1])
@@ -46,7 +46,7 @@ def test_only_the_claim_whose_lease_ran_out_is_reaped(queue: CheckedQueue) -> No
 
 
 @pytest.mark.promise("P09")
-def test_what_the_worker_finished_before_is_not_reaped(queue: CheckedQueue) -> None:
+def test_finished_messages_of_a_claim_are_not_reaped(queue: CheckedQueue) -> None:
     ids = queue.enqueue("a", "b", "c")
     claim = queue.dequeue(3)[0].claim_id
     queue.call("complete", claim_id=claim, message_ids=[ids[1]])
@@ -56,7 +56,7 @@ def test_what_the_worker_finished_before_is_not_reaped(queue: CheckedQueue) -> N
 
 
 @pytest.mark.promise("P09", "P10")
-def test_messages_without_an_attempt_left_are_dead(queue: CheckedQueue) -> None:
+def test_reap_makes_messages_dead_after_the_last_attempt(queue: CheckedQueue) -> None:
     queue.call("alter_queue", max_attempts=1)
     first, second = (
         *queue.enqueue("dies", dedup_key="key", priority=2),
@@ -74,7 +74,7 @@ def test_messages_without_an_attempt_left_are_dead(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P09", "P10")
-def test_a_message_that_always_kills_its_worker_dies_in_the_end(queue: CheckedQueue) -> None:
+def test_poison_message_is_dead_after_max_attempts(queue: CheckedQueue) -> None:
     queue.enqueue("poison", max_attempts=3)
     found = []
     for _ in range(3):
@@ -87,7 +87,7 @@ def test_a_message_that_always_kills_its_worker_dies_in_the_end(queue: CheckedQu
 
 
 @pytest.mark.promise("P05", "P09")
-def test_reaped_messages_of_each_priority_keep_their_order(queue: CheckedQueue) -> None:
+def test_reaped_messages_keep_their_order(queue: CheckedQueue) -> None:
     for place in range(3):
         for priority in (0, 5, 9):
             queue.enqueue(f"{priority}{place}", priority=priority)
@@ -98,7 +98,7 @@ def test_reaped_messages_of_each_priority_keep_their_order(queue: CheckedQueue) 
 
 
 @pytest.mark.promise("P09", "P19")
-def test_a_small_batch_size_reaps_claim_by_claim(queue: CheckedQueue) -> None:
+def test_batch_size_1_reaps_one_claim(queue: CheckedQueue) -> None:
     queue.enqueue(*"abcdef")
     for _ in range(3):
         queue.dequeue(2)
@@ -110,9 +110,7 @@ def test_a_small_batch_size_reaps_claim_by_claim(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P03", "P06", "P08")
 @pytest.mark.requires("genuine")
-def test_a_claim_that_is_being_finished_is_passed_over(
-    queue: CheckedQueue, elsewhere: CheckedQueue
-) -> None:
+def test_reap_skips_a_claim_being_finished(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     queue.pass_seconds(100)
@@ -125,7 +123,7 @@ def test_a_claim_that_is_being_finished_is_passed_over(
 
 
 @pytest.mark.promise("P17")
-def test_what_is_rolled_back_is_reaped_by_the_next(queue: CheckedQueue) -> None:
+def test_rolled_back_reap_is_repeated(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     queue.dequeue_one()
     queue.pass_seconds(100)

@@ -1,4 +1,4 @@
-"""release, beyond what it shares with the other finishing routines (test_finishing.py)."""
+"""release, apart from test_finishing.py."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P05", "P08")
-def test_released_messages_go_to_the_front_of_their_priority_in_their_order(
+def test_released_messages_return_to_the_front_in_order(
     queue: CheckedQueue,
 ) -> None:
     queue.enqueue("a", "b", "c", "d")
@@ -17,7 +17,7 @@ def test_released_messages_go_to_the_front_of_their_priority_in_their_order(
 
 
 @pytest.mark.promise("P05", "P08")
-def test_the_front_of_a_priority_is_behind_all_better_ones(queue: CheckedQueue) -> None:
+def test_released_message_stays_behind_better_priorities(queue: CheckedQueue) -> None:
     queue.enqueue("5a", "5b")
     claim = queue.dequeue_one().claim_id
     queue.enqueue("4", priority=4)
@@ -26,7 +26,7 @@ def test_the_front_of_a_priority_is_behind_all_better_ones(queue: CheckedQueue) 
 
 
 @pytest.mark.promise("P08")
-def test_the_attempt_is_not_spent(queue: CheckedQueue) -> None:
+def test_release_does_not_spend_the_attempt(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a", max_attempts=1)
     for _ in range(3):
         row = queue.dequeue_one()
@@ -37,7 +37,7 @@ def test_the_attempt_is_not_spent(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P08", "P10")
-def test_earlier_attempts_and_their_error_are_kept(queue: CheckedQueue) -> None:
+def test_release_keeps_earlier_attempts_and_error(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     row = queue.dequeue_one()
     queue.call("retry_later", claim_id=row.claim_id, delay_seconds=0, error="broken")
@@ -48,7 +48,7 @@ def test_earlier_attempts_and_their_error_are_kept(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P12")
-def test_a_released_message_keeps_its_key(queue: CheckedQueue) -> None:
+def test_released_message_keeps_its_dedup_key(queue: CheckedQueue) -> None:
     queue.enqueue("a", dedup_key="key")
     queue.finish_one("release")
     assert queue.call_one("enqueue", dedup_key="key").outcome == "duplicate"

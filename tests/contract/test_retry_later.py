@@ -1,4 +1,4 @@
-"""retry_later, beyond what it shares with the other finishing routines (test_finishing.py)."""
+"""retry_later, apart from test_finishing.py."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,8 +15,8 @@ def retry(queue: CheckedQueue, row: Row, **arguments: Any) -> Row:
     return queue.call_one("retry_later", claim_id=row.claim_id, **arguments)
 
 
-def seconds_from_now(moment: datetime) -> float:
-    return (moment - datetime.now(UTC)).total_seconds()
+def seconds_from_now(time: datetime) -> float:
+    return (time - datetime.now(UTC)).total_seconds()
 
 
 def delays(queue: CheckedQueue, attempts: int, **settings: float) -> list[float]:
@@ -30,7 +30,7 @@ def delays(queue: CheckedQueue, attempts: int, **settings: float) -> list[float]
         done = retry(queue, row)
         assert done.outcome == "retrying"
         found.append((done.due_at - before).total_seconds())
-        for _ in range(40):  # The steps add up to a year.
+        for _ in range(40):  # more than a year
             queue.pass_seconds(10 * DAY)
         queue.call("maintain")
     return found
@@ -48,7 +48,7 @@ def delays(queue: CheckedQueue, attempts: int, **settings: float) -> list[float]
         ({"backoff_base_seconds": 100, "backoff_cap_seconds": 40}, [40, 40]),
     ],
 )
-def test_the_delay_grows_by_the_factor_up_to_the_cap(
+def test_backoff_grows_by_the_factor_up_to_the_cap(
     queue: CheckedQueue, settings: dict[str, float], expected: list[float]
 ) -> None:
     found = delays(queue, len(expected), backoff_jitter=0, **settings)
@@ -56,7 +56,7 @@ def test_the_delay_grows_by_the_factor_up_to_the_cap(
 
 
 @pytest.mark.promise("P10")
-def test_the_delay_after_ten_thousand_attempts_is_the_cap(queue: CheckedQueue) -> None:
+def test_backoff_after_100_attempts_is_the_cap(queue: CheckedQueue) -> None:
     queue.call(
         "alter_queue",
         max_attempts=10000,
@@ -74,9 +74,7 @@ def test_the_delay_after_ten_thousand_attempts_is_the_cap(queue: CheckedQueue) -
 
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("jitter", [0.5, 1])
-def test_jitter_shortens_each_delay_by_a_random_share_within_its_bounds(
-    queue: CheckedQueue, jitter: float
-) -> None:
+def test_jitter_shortens_delays_within_its_bounds(queue: CheckedQueue, jitter: float) -> None:
     queue.call(
         "alter_queue", backoff_base_seconds=80000, backoff_cap_seconds=80000, backoff_jitter=jitter
     )
@@ -91,7 +89,7 @@ def test_jitter_shortens_each_delay_by_a_random_share_within_its_bounds(
 
 
 @pytest.mark.promise("P10")
-def test_a_delay_that_is_given_is_used_exactly(queue: CheckedQueue) -> None:
+def test_delay_seconds_overrides_the_backoff(queue: CheckedQueue) -> None:
     queue.call("alter_queue", backoff_jitter=1, backoff_cap_seconds=1)
     [message_id] = queue.enqueue("a")
     done = retry(queue, queue.dequeue_one(), delay_seconds=5000)
@@ -105,7 +103,7 @@ def test_a_delay_that_is_given_is_used_exactly(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P10", "P11")
-def test_no_delay_makes_a_message_ready_at_once_behind_the_others(queue: CheckedQueue) -> None:
+def test_delay_0_moves_the_message_behind_the_others(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b", "c")
     retry(queue, queue.dequeue_one(), delay_seconds=0)
     assert bodies(queue.dequeue(10)) == ["b", "c", "a"]
@@ -113,9 +111,7 @@ def test_no_delay_makes_a_message_ready_at_once_behind_the_others(queue: Checked
 
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("setting", ["backoff_base_seconds", "backoff_cap_seconds"])
-def test_a_backoff_of_nothing_makes_a_message_ready_at_once(
-    queue: CheckedQueue, setting: str
-) -> None:
+def test_backoff_0_makes_the_message_ready_at_once(queue: CheckedQueue, setting: str) -> None:
     queue.call("alter_queue", **{setting: 0})
     queue.enqueue("a")
     retry(queue, queue.dequeue_one())
@@ -123,7 +119,7 @@ def test_a_backoff_of_nothing_makes_a_message_ready_at_once(
 
 
 @pytest.mark.promise("P05", "P10")
-def test_a_retried_message_keeps_its_priority(queue: CheckedQueue) -> None:
+def test_retried_message_keeps_its_priority(queue: CheckedQueue) -> None:
     queue.enqueue("urgent", priority=0)
     retry(queue, queue.dequeue_one(), delay_seconds=0)
     queue.enqueue("normal")
@@ -131,7 +127,7 @@ def test_a_retried_message_keeps_its_priority(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P10")
-def test_a_message_without_an_attempt_left_is_dead_with_its_last_error(queue: CheckedQueue) -> None:
+def test_message_is_dead_after_its_last_attempt(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a", max_attempts=3, dedup_key="key")
     for attempt in (1, 2, 3):
         row = queue.dequeue_one()
@@ -147,7 +143,7 @@ def test_a_message_without_an_attempt_left_is_dead_with_its_last_error(queue: Ch
 
 
 @pytest.mark.promise("P10")
-def test_each_message_of_a_claim_has_its_own_number_of_attempts(queue: CheckedQueue) -> None:
+def test_max_attempts_applies_per_message(queue: CheckedQueue) -> None:
     queue.call("alter_queue", max_attempts=1)
     ids = [
         *queue.enqueue("the queue's"),
@@ -163,9 +159,7 @@ def test_each_message_of_a_claim_has_its_own_number_of_attempts(queue: CheckedQu
 
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("delay_seconds", [0, 1000])
-def test_the_first_2000_characters_of_an_error_are_kept(
-    queue: CheckedQueue, delay_seconds: float
-) -> None:
+def test_error_is_truncated_to_2000_characters(queue: CheckedQueue, delay_seconds: float) -> None:
     [message_id] = queue.enqueue("a")
     error = "é🐘" * 1500
     retry(queue, queue.dequeue_one(), delay_seconds=delay_seconds, error=error)
@@ -174,7 +168,7 @@ def test_the_first_2000_characters_of_an_error_are_kept(
 
 
 @pytest.mark.promise("P10")
-def test_an_error_is_not_needed(queue: CheckedQueue) -> None:
+def test_error_may_be_null(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     retry(queue, queue.dequeue_one(), delay_seconds=0, error=None)
     assert queue.dequeue_one().last_error is None
@@ -184,9 +178,7 @@ def test_an_error_is_not_needed(queue: CheckedQueue) -> None:
 @pytest.mark.parametrize(
     "delay_seconds", [-0.001, -1, 315360000.001, float("nan"), float("inf"), float("-inf"), 1e300]
 )
-def test_a_delay_out_of_range_is_refused_and_the_lease_stays(
-    queue: CheckedQueue, delay_seconds: float
-) -> None:
+def test_delay_out_of_range_is_refused(queue: CheckedQueue, delay_seconds: float) -> None:
     [message_id] = queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     given = {"claim_id": claim, "delay_seconds": delay_seconds}
@@ -195,7 +187,7 @@ def test_a_delay_out_of_range_is_refused_and_the_lease_stays(
 
 
 @pytest.mark.promise("P15")
-def test_ten_years_are_taken(queue: CheckedQueue) -> None:
+def test_delay_seconds_accepts_ten_years(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     done = retry(queue, queue.dequeue_one(), delay_seconds=315360000)
     assert done.due_at - datetime.now(UTC) > timedelta(days=3649)

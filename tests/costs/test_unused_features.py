@@ -1,4 +1,4 @@
-"""What a feature costs a queue that does not use it, on every engine."""
+"""Cost of features for a queue that does not use them, on every engine."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,10 +19,10 @@ TABLES = {
     "schedules": {"schedule"},
     "topics": {"topic_binding"},
 }
-"""By feature, the tables that are its own, and what is called for it."""
+"""By feature, its tables and the routines called for it."""
 
 IDLE = {"postgres": "with recursive lane as", "mysql": "sysdate"}
-"""Words of the statement by which a maintain finds the queues that have nothing to do."""
+"""Words of the statement by which maintain finds idle queues."""
 
 SEEN = {
     ("postgres", "ends", "limits"): 5,
@@ -39,11 +39,10 @@ SEEN = {
     ("mysql", "maintain", "schedules"): 1,
     ("sqlserver", "maintain", "schedules"): 1,
 }
-"""How many statements name a feature all the same: 0 where nothing is said.
+"""Number of statements that name an unused feature. Default 0.
 
-PostgreSQL's enqueue reads the limit lock in the statement that stores a message. SQL Server looks
-for successors in a delete that is there anyway, by a seek that reads no row:
-engine_only/sqlserver/test_predecessors.py.
+PostgreSQL's enqueue reads the limit lock in the statement that stores a message. SQL Server seeks
+successors in a delete that runs anyway: engine_only/sqlserver/test_predecessors.py.
 """
 
 MAINTAINED = {
@@ -56,14 +55,14 @@ MAINTAINED = {
 
 
 class Ran(NamedTuple):
-    """What ran in the phases of a message's life, on a queue without features."""
+    """Statements by phase of a message's life, on a queue without features."""
 
     engine: str
     phases: dict[str, list[Statement]]
 
 
 def ends(watched: Watch, queue: str) -> None:
-    """Let messages be enqueued in every way, leased, and completed."""
+    """Enqueue messages in every way, and complete them."""
     name = {"queue_name": queue}
     for body in "abc":
         watched.call("enqueue", **name, body=body)
@@ -78,7 +77,7 @@ def ends(watched: Watch, queue: str) -> None:
 
 
 def returns(watched: Watch, queue: str) -> None:
-    """Let leased messages come back, die and live on."""
+    """Return, kill and reset leased messages."""
     name = {"queue_name": queue}
     for routine in ("retry_later", "fail_now", "release", "extend_lease"):
         for size in (1, 2):
@@ -89,7 +88,7 @@ def returns(watched: Watch, queue: str) -> None:
 
 
 def maintain(watched: Watch, queue: str) -> None:
-    """Maintain and purge a queue in which messages wait, are leased and are dead."""
+    """Maintain and purge a queue with waiting, leased and dead messages."""
     watched.call("maintain", queue_name=queue)
     watched.call("purge_archive", queue_name=queue)
 
@@ -99,7 +98,7 @@ PHASES: tuple[Callable[[Watch, str], None], ...] = (ends, returns, maintain)
 
 @pytest.fixture(scope="module")
 def ran(server: Server, database_url: str) -> Ran:
-    """Return what ran in each phase, once another queue has had all of it, and a topic."""
+    """Return the statements of each phase, after another queue has used every feature."""
     phases = {}
     with watch(server, database_url) as watched:
         for queue in ("unused", "plain"):
@@ -114,7 +113,7 @@ def ran(server: Server, database_url: str) -> Ran:
 @pytest.mark.promise("P13", "P28", "P29", "P30", "P32", "P37")
 @pytest.mark.parametrize("phase", [phase.__name__ for phase in PHASES])
 @pytest.mark.parametrize("feature", TABLES)
-def test_a_feature_that_is_not_used_runs_no_statement(ran: Ran, phase: str, feature: str) -> None:
+def test_unused_feature_runs_no_statement(ran: Ran, phase: str, feature: str) -> None:
     if phase == "maintain" and feature not in MAINTAINED[ran.engine]:
         pytest.skip("not counted there yet; to run it: --engine postgres18,mariadb")
     statements = ran.phases[phase]

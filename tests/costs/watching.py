@@ -1,4 +1,4 @@
-"""Watches the statements that routines run inside a server, alike on all engines."""
+"""Statements that routines run inside a server, alike on all engines."""
 
 import re
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"\browq[._](\w+)", re.IGNORECASE)
 
 
 class Statement:
-    """One statement; names: the tables of rowq that it reads or writes, and routines it calls."""
+    """One statement; names: the tables of rowq it uses, and the routines it calls."""
 
     def __init__(self, text: str, *tables: object) -> None:
         self.text = " ".join(text.split())
@@ -115,5 +115,5 @@ WATCHES: dict[str, type[Watch]] = {
 
 
 def watch(server: Server, url: str) -> closing[Watch]:
-    """Return a watch on a session of its own, to be closed."""
+    """Return a watch on its own session; close it afterwards."""
     return closing(WATCHES[server.engine](server, url))

@@ -1,4 +1,4 @@
-"""A setting that is changed while a call waits holds for that call, too."""
+"""A setting that changes while a call waits applies to that call."""
 
 import contextlib
 import time
@@ -15,24 +15,22 @@ from tests.interleavings.work import fill, maintain_later, take
 from tests.stored_times import pass_seconds
 
 TURNS = 50
-"""How often a test tries to have a dequeue wait for the limit lock: it waits milliseconds only."""
+"""Tries to make a dequeue wait for the limit lock, which it does for milliseconds only."""
 
 
 def send(session: Session, queue: str, text: str) -> None:
-    """Enqueue a message of the one group."""
+    """Enqueue a message in group a."""
     session.queue.enqueue(queue, text, group_key="a")
 
 
 def sending(queue: str, text: str) -> Callable[[Queue], Any]:
-    """Return a call that enqueues a message of the one group."""
+    """Return a call that enqueues a message in group a."""
     return lambda own: own.enqueue(queue, text, group_key="a")
 
 
 @pytest.mark.promise("P22")
 @pytest.mark.requires("groups")
-def test_a_producer_that_waits_for_a_group_has_the_limit_that_was_raised_meanwhile(
-    sessions: Open, queue: str
-) -> None:
+def test_waiting_producer_uses_a_raised_group_limit(sessions: Open, queue: str) -> None:
     admin, first, second = sessions(3)
     send(first.begin(), queue, "1")
     later = second.start(sending(queue, "2"))
@@ -46,9 +44,7 @@ def test_a_producer_that_waits_for_a_group_has_the_limit_that_was_raised_meanwhi
 
 @pytest.mark.promise("P22")
 @pytest.mark.requires("groups")
-def test_a_producer_that_waits_for_a_group_has_the_limit_that_was_lowered_meanwhile(
-    sessions: Open, queue: str
-) -> None:
+def test_waiting_producer_uses_a_lowered_group_limit(sessions: Open, queue: str) -> None:
     admin, first, second = sessions(3)
     admin.queue.alter_queue(queue, group_limit=2)
     send(admin, queue, "1")
@@ -65,17 +61,17 @@ def test_a_producer_that_waits_for_a_group_has_the_limit_that_was_lowered_meanwh
     assert take(admin, queue, 9) == []
 
 
-def taken_at_gate(
+def leased_after_waiting(
     holder: Session,
     waiter: Session,
     queue: str,
     change: Callable[[], None],
     undo: Callable[[], None],
 ) -> int:
-    """Return how many of four messages a dequeue takes that has waited for the limit lock.
+    """Return how many of 4 messages a dequeue leases after it has waited for the limit lock.
 
-    holder takes one message before the change, and commits after it. Where the dequeue was too
-    late to have the limit lock, the change is undone, and all of it is tried again.
+    holder leases one message before the change, and commits after it. If the dequeue was too late
+    for the limit lock, undo the change and try again.
     """
     for _ in range(TURNS):
         holder.begin()
@@ -92,13 +88,13 @@ def taken_at_gate(
         holder.rollback()
         running.result()
         undo()
-    raise AssertionError("the waiter never had its turn in time")
+    raise AssertionError("the waiter never got the limit lock in time")
 
 
 @pytest.mark.promise("P28")
 @pytest.mark.requires("limits")
 @pytest.mark.parametrize(("most", "taken"), [(3, 2), (1, 0)])
-def test_a_dequeue_that_waits_for_the_limit_lock_has_the_max_leased_that_was_set_meanwhile(
+def test_waiting_dequeue_uses_a_changed_max_leased(
     sessions: Open, queue: str, most: int, taken: int
 ) -> None:
     admin, holder, waiter = sessions(3)
@@ -109,16 +105,14 @@ def test_a_dequeue_that_waits_for_the_limit_lock_has_the_max_leased_that_was_set
         free(admin, queue)
         admin.queue.alter_queue(queue, max_leased=5)
 
-    assert taken == taken_at_gate(
+    assert taken == leased_after_waiting(
         holder, waiter, queue, lambda: set_to(admin, queue, max_leased=most), undo
     )
 
 
 @pytest.mark.promise("P29")
 @pytest.mark.requires("limits")
-def test_a_dequeue_that_waits_for_the_limit_lock_has_the_rate_limit_that_was_set_meanwhile(
-    sessions: Open, queue: str
-) -> None:
+def test_waiting_dequeue_uses_a_changed_rate_limit(sessions: Open, queue: str) -> None:
     admin, holder, waiter = sessions(3)
     fill(admin, queue, 200)
     admin.queue.alter_queue(queue, max_leased=100, rate_seconds=1000)
@@ -127,16 +121,16 @@ def test_a_dequeue_that_waits_for_the_limit_lock_has_the_rate_limit_that_was_set
         free(admin, queue)
         admin.queue.alter_queue(queue, rate_limit=0)
 
-    taken = taken_at_gate(holder, waiter, queue, lambda: set_to(admin, queue, rate_limit=3), undo)
+    taken = leased_after_waiting(
+        holder, waiter, queue, lambda: set_to(admin, queue, rate_limit=3), undo
+    )
     assert taken == 3
-    assert take(admin, queue, 9) == [], "what it has begun counts"
+    assert take(admin, queue, 9) == [], "the started deliveries count"
 
 
 @pytest.mark.promise("P18")
 @pytest.mark.requires("limits")
-def test_a_dequeue_that_waits_for_the_limit_lock_of_a_queue_that_is_paused_meanwhile_takes_nothing(
-    sessions: Open, queue: str
-) -> None:
+def test_waiting_dequeue_of_a_paused_queue_leases_no_message(sessions: Open, queue: str) -> None:
     admin, holder, waiter = sessions(3)
     fill(admin, queue, 200)
     admin.queue.alter_queue(queue, max_leased=5)
@@ -148,7 +142,7 @@ def test_a_dequeue_that_waits_for_the_limit_lock_of_a_queue_that_is_paused_meanw
         admin.queue.resume_queue(queue)
         free(admin, queue)
 
-    assert taken_at_gate(holder, waiter, queue, pause, undo) == 0
+    assert leased_after_waiting(holder, waiter, queue, pause, undo) == 0
 
 
 def set_to(admin: Session, queue: str, **settings: Any) -> None:
@@ -157,6 +151,6 @@ def set_to(admin: Session, queue: str, **settings: Any) -> None:
 
 
 def free(admin: Session, queue: str) -> None:
-    """Let all leases run out, so that there is room again."""
+    """Expire all leases."""
     pass_seconds(admin.connection, queue, 2000)
     maintain_later(admin, queue)

@@ -1,4 +1,4 @@
-"""Consumers pass over what another one holds; it comes back where it was."""
+"""Consumers skip what another one has locked; a rollback restores positions."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.interleavings.work import fill, take
 
 
 @pytest.mark.promise("P03", "P05", "P06")
-def test_open_dequeues_take_disjoint_messages_each_in_order(sessions: Open, queue: str) -> None:
+def test_open_dequeues_lease_disjoint_messages_in_order(sessions: Open, queue: str) -> None:
     first, second, third = sessions(3)
     ids = fill(first, queue, 9)
     first.begin()
@@ -23,7 +23,7 @@ def test_open_dequeues_take_disjoint_messages_each_in_order(sessions: Open, queu
 
 
 @pytest.mark.promise("P05", "P06")
-def test_a_held_better_priority_does_not_hold_up_the_worse_ones(sessions: Open, queue: str) -> None:
+def test_locked_better_priority_does_not_block_worse_ones(sessions: Open, queue: str) -> None:
     holder, other = sessions(2)
     urgent = fill(other, queue, 2, priority=0)
     normal = fill(other, queue, 2, priority=5)
@@ -36,7 +36,7 @@ def test_a_held_better_priority_does_not_hold_up_the_worse_ones(sessions: Open, 
 
 
 @pytest.mark.promise("P06")
-def test_nothing_starves_behind_a_row_that_is_held_for_long(sessions: Open, queue: str) -> None:
+def test_locked_message_blocks_no_later_message(sessions: Open, queue: str) -> None:
     holder, other = sessions(2)
     ids = fill(other, queue, 1)
     holder.begin()
@@ -50,25 +50,21 @@ def test_nothing_starves_behind_a_row_that_is_held_for_long(sessions: Open, queu
 
 
 @pytest.mark.promise("P05", "P07")
-def test_a_rolled_back_dequeue_gives_back_at_the_old_place_while_another_goes_on(
-    sessions: Open, queue: str
-) -> None:
+def test_rolled_back_dequeue_restores_positions_beside_another(sessions: Open, queue: str) -> None:
     unlucky, other = sessions(2)
     ids = fill(unlucky, queue, 6)
     unlucky.begin()
     assert take(unlucky, queue, 2) == ids[:2]
     assert take(other, queue, 2) == ids[2:4]
     unlucky.rollback()
-    given_back = other.queue.dequeue_fast(queue, 3)
-    assert [message.message_id for message in given_back] == [*ids[:2], ids[4]]
-    assert [message.attempt for message in given_back] == [1, 1, 1]
+    returned = other.queue.dequeue_fast(queue, 3)
+    assert [message.message_id for message in returned] == [*ids[:2], ids[4]]
+    assert [message.attempt for message in returned] == [1, 1, 1]
     assert take(unlucky, queue, 3) == ids[5:]
 
 
 @pytest.mark.promise("P07", "P13")
-def test_a_dequeue_rolled_back_after_the_floor_has_moved_gives_everything_back(
-    sessions: Open, queue: str
-) -> None:
+def test_rolled_back_dequeue_below_the_floor_loses_no_message(sessions: Open, queue: str) -> None:
     unlucky, other = sessions(2)
     ids = [*fill(other, queue, 1000), *fill(other, queue, 1000), *fill(other, queue, 1000)]
     unlucky.begin()
@@ -81,9 +77,7 @@ def test_a_dequeue_rolled_back_after_the_floor_has_moved_gives_everything_back(
 
 
 @pytest.mark.promise("P07")
-def test_a_dequeue_undone_to_a_savepoint_gives_back_while_its_transaction_goes_on(
-    sessions: Open, queue: str
-) -> None:
+def test_dequeue_rolled_back_to_a_savepoint_returns_messages(sessions: Open, queue: str) -> None:
     careful, other = sessions(2)
     ids = fill(careful, queue, 4)
     careful.begin()
@@ -91,16 +85,14 @@ def test_a_dequeue_undone_to_a_savepoint_gives_back_while_its_transaction_goes_o
     careful.savepoint("before_more")
     assert take(careful, queue, 2) == ids[1:3]
     careful.back_to("before_more")
-    given_back = dialect_of(other.connection).savepoints_release_locks
-    assert take(other, queue, 10) == (ids[1:] if given_back else ids[3:])
+    returned = dialect_of(other.connection).savepoints_release_locks
+    assert take(other, queue, 10) == (ids[1:] if returned else ids[3:])
     careful.commit()
-    assert take(other, queue, 10) == ([] if given_back else ids[1:3])
+    assert take(other, queue, 10) == ([] if returned else ids[1:3])
 
 
 @pytest.mark.promise("P02", "P07")
-def test_a_session_killed_in_its_transaction_gives_everything_back(
-    sessions: Open, queue: str
-) -> None:
+def test_killed_session_returns_its_messages(sessions: Open, queue: str) -> None:
     victim, other = sessions(2)
     ids = fill(other, queue, 3)
     victim.begin()
@@ -111,7 +103,7 @@ def test_a_session_killed_in_its_transaction_gives_everything_back(
 
 
 @pytest.mark.promise("P18")
-def test_a_pause_that_is_not_committed_stops_nobody(sessions: Open, queue: str) -> None:
+def test_uncommitted_pause_stops_no_dequeue(sessions: Open, queue: str) -> None:
     admin, consumer = sessions(2)
     ids = fill(consumer, queue, 2)
     admin.begin().queue.pause_queue(queue)

@@ -1,4 +1,4 @@
-"""Two calls finish parts of one claim at the same time."""
+"""Concurrent calls that finish parts of one claim."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def complete(queue: Queue, name: str, claim: int, ids: list[int] | None) -> dict
         pytest.param([0, 1, 2], [3], id="the last one after all others"),
     ],
 )
-def test_two_partial_completes_of_one_claim_finish_each_message_once(
+def test_concurrent_partial_completes_finish_messages_once(
     sessions: Open, queue: str, first_part: list[int], second_part: list[int], ending: str
 ) -> None:
     first, second = sessions(2)
@@ -40,13 +40,13 @@ def test_two_partial_completes_of_one_claim_finish_each_message_once(
     completing = second.start(lambda own: complete(own, queue, claim, theirs))
     completing.waits_for(first)
     first.end(ending)
-    gone = set(ours) if ending == "commit" else set()
+    completed = set(ours) if ending == "commit" else set()
     outcomes = completing.result()
     assert outcomes == {
-        message_id: "stale" if message_id in gone else "completed" for message_id in theirs
+        message_id: "stale" if message_id in completed else "completed" for message_id in theirs
     }
 
-    rest = [message_id for message_id in ids if message_id not in gone | set(theirs)]
+    rest = [message_id for message_id in ids if message_id not in completed | set(theirs)]
     if rest:
         assert complete(first.queue, queue, claim, None) == dict.fromkeys(rest, "completed")
     with pytest.raises(StaleClaim):
@@ -55,9 +55,7 @@ def test_two_partial_completes_of_one_claim_finish_each_message_once(
 
 
 @pytest.mark.promise("P08")
-def test_completing_what_a_claim_still_holds_waits_for_an_open_part_of_it(
-    sessions: Open, queue: str
-) -> None:
+def test_complete_waits_for_an_open_partial_complete(sessions: Open, queue: str) -> None:
     first, second = sessions(2)
     claim, ids = claim_of(first, queue, 4)
     first.begin()
@@ -69,25 +67,7 @@ def test_completing_what_a_claim_still_holds_waits_for_an_open_part_of_it(
 
 
 @pytest.mark.promise("P08")
-def test_complete_and_retry_of_different_messages_of_one_claim_both_take_effect(
-    sessions: Open, queue: str
-) -> None:
-    first, second = sessions(2)
-    claim, ids = claim_of(first, queue, 2)
-    first.begin()
-    complete(first.queue, queue, claim, ids[:1])
-    retrying = second.start(lambda own: own.retry_later(queue, claim, ids[1:], delay_seconds=0))
-    retrying.waits_for(first)
-    first.commit()
-    assert [outcome.outcome for outcome in retrying.result()] == ["retrying"]
-    again = first.queue.dequeue_fast(queue, 5)
-    assert [(message.message_id, message.attempt) for message in again] == [(ids[1], 2)]
-
-
-@pytest.mark.promise("P08")
-def test_a_heartbeat_beside_an_open_partial_complete_holds_the_rest(
-    sessions: Open, queue: str
-) -> None:
+def test_heartbeat_during_partial_complete_extends_the_rest(sessions: Open, queue: str) -> None:
     worker, heart = sessions(2)
     claim, ids = claim_of(worker, queue, 3)
     worker.begin()
@@ -112,7 +92,7 @@ def test_a_heartbeat_beside_an_open_partial_complete_holds_the_rest(
         for pair in (("complete", other), (other, "complete"))
     ],
 )
-def test_two_different_finishes_of_one_claim_take_effect_for_each_message_once(
+def test_concurrent_finishes_apply_once_per_message(
     sessions: Open,
     queue: str,
     first_finish: str,
@@ -150,7 +130,7 @@ def test_two_different_finishes_of_one_claim_take_effect_for_each_message_once(
 @pytest.mark.promise("P08")
 @pytest.mark.parametrize("part", [None, [0, 1]], ids=["everything", "a part"])
 @pytest.mark.parametrize("finish", FINISHES)
-def test_a_finish_waits_for_an_open_heartbeat_and_is_then_done(
+def test_finish_waits_for_an_open_heartbeat(
     sessions: Open, queue: str, finish: str, part: list[int] | None
 ) -> None:
     worker, heart = sessions(2)
@@ -168,7 +148,7 @@ def test_a_finish_waits_for_an_open_heartbeat_and_is_then_done(
 
 @pytest.mark.promise("P02", "P09")
 @pytest.mark.parametrize("finish", FINISHES)
-def test_reap_takes_the_rest_of_a_claim_of_which_a_part_was_finished_meanwhile(
+def test_reap_returns_the_unfinished_rest_of_a_claim(
     sessions: Open, queue: str, finish: str
 ) -> None:
     worker, reaper = sessions(2)
@@ -183,9 +163,7 @@ def test_reap_takes_the_rest_of_a_claim_of_which_a_part_was_finished_meanwhile(
 
 
 @pytest.mark.promise("P03", "P15")
-def test_cancel_leaves_a_message_alone_that_an_open_dequeue_holds(
-    sessions: Open, queue: str
-) -> None:
+def test_cancel_skips_a_message_of_an_open_dequeue(sessions: Open, queue: str) -> None:
     producer, consumer = sessions(2)
     message = producer.queue.enqueue(queue, 0).message_id
     consumer.begin().queue.dequeue_fast(queue)
@@ -196,7 +174,7 @@ def test_cancel_leaves_a_message_alone_that_an_open_dequeue_holds(
 
 
 @pytest.mark.promise("P07")
-def test_dequeue_passes_over_a_message_that_is_being_cancelled(sessions: Open, queue: str) -> None:
+def test_dequeue_skips_a_message_being_cancelled(sessions: Open, queue: str) -> None:
     producer, consumer = sessions(2)
     message = producer.queue.enqueue(queue, 0).message_id
     producer.begin().queue.cancel(queue, [message])
@@ -206,9 +184,7 @@ def test_dequeue_passes_over_a_message_that_is_being_cancelled(sessions: Open, q
 
 
 @pytest.mark.promise("P08", "P15")
-def test_cancel_of_a_dead_message_waits_for_nobody_who_resets_it(
-    sessions: Open, queue: str
-) -> None:
+def test_cancel_does_not_wait_for_an_open_reset(sessions: Open, queue: str) -> None:
     producer, admin = sessions(2)
     claim, ids = claim_of(admin, queue, 1)
     admin.queue.fail_now(queue, claim)

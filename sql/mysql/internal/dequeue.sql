@@ -1,13 +1,13 @@
--- Dequeue: lease messages, and wait for some.
+-- Dequeue: lease messages, and wait for them.
 --
--- A dequeue takes the first rows of the best lane, skips locked ones, deletes them from ready and
--- makes one claim: one lease, one heartbeat and one complete for the whole batch. A rollback
--- returns everything to its old position. If nothing is ready it promotes what is due and runs some
--- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
--- transactions until a message comes or the time is up.
+-- A dequeue locks the first rows of the best lane, skips locked ones, deletes them from ready and
+-- inserts one claim: one lease, one heartbeat and one complete per batch. A rollback restores
+-- everything. If nothing is ready, it promotes due messages and runs some deferred work, so a queue
+-- without maintain still moves. dequeue_wait repeats that in short transactions until a message
+-- comes or the time is up.
 --
--- The fast path of dequeue_fast is in its own file; this is the general one. One waiter of a queue
--- polls for all: the one that holds a row of lane while it sleeps.
+-- The fast path is in routines/dequeue_fast.sql; this is the general path. One waiter per queue
+-- polls for all, and holds a row of lane while it sleeps.
 --
 --   dequeue_fast, dequeue_wait -> dequeue -> pop_ready, push_claim, trim_claim
 --   pop_ready -> lock_ready
@@ -34,12 +34,12 @@ create procedure rowq.internal_dequeue(
 sql security definer
 modifies sql data
 begin
--- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array; nulls when there is none.
--- locks     where the queue has limits its limit lock; ready rows, passing over locked ones; the
---           new claim row
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array.
+-- locks     the limit lock, if the queue has limits; ready rows, skipping locked ones; the new
+--           claim row
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ713
--- differs   two routines share it, as a procedure cannot read the result of another
+-- differs   shared by two routines, because a procedure cannot read another's result set
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_queue_id, v_lease_seconds, v_promoted, v_solved, v_capacity int;
@@ -65,7 +65,7 @@ begin
             call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
             call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
             if char_length(p_worker_name) > 200 then
-                call rowq.internal_refuse('worker_name is longer than 200 characters');
+                call rowq.internal_refuse('worker_name must be at most 200 characters');
             elseif locate(x'ED', cast(p_worker_name as binary)) > 0 then
                 call rowq.internal_check_text('worker_name', p_worker_name);
             end if;
@@ -95,8 +95,8 @@ begin
                     v_queue_id, v_capacity, v_owns_transaction, p_messages
                 );
                 if p_messages is null then
-                    -- Nothing is ready: what has become due meanwhile need not wait for maintain,
-                    -- nor what was left to be looked at again.
+                    -- Nothing is ready. Promote due messages and run deferred work now instead of
+                    -- waiting for maintain.
                     call rowq.internal_promote(
                         v_queue_id, v_capacity, v_owns_transaction, v_promoted
                     );
@@ -150,8 +150,8 @@ create procedure rowq.internal_pop_ready(
 sql security definer
 modifies sql data
 begin
--- purpose   Take up to p_limit messages from the lanes, best lane first; null when there is none.
--- locks     ready rows, passing over locked ones; rows of lanes, too
+-- purpose   Lease up to p_limit messages, best lane first; return null if there are none.
+-- locks     ready rows and rows of lane, skipping locked ones
     declare v_left int default p_limit;
     declare v_lane smallint default -32768;
     declare v_is_hidden boolean default false;
@@ -173,14 +173,14 @@ begin
             leave lanes;
         end if;
         if v_next < 0 then
-            -- Look into closed lanes too: there are messages, but an open transaction keeps others
-            -- from opening the lanes.
+            -- An open-lane request: read closed lanes too, which hold messages that an open
+            -- transaction keeps other sessions from opening.
             set v_is_hidden = true, v_lane = -1;
             iterate lanes;
         end if;
         set v_lane = v_next;
 
-        -- Look without locks first, so that an empty lane costs no write and its sentinel rows are
+        -- Read without locks first, so that an empty lane costs no write and its sentinel rows are
         -- not locked. Only "select ... into" takes no locks: exists() or a subquery in "set" would
         -- wait for open producers.
         set v_probe = null;
@@ -217,12 +217,10 @@ begin
             p_messages is null, v_some, json_merge_preserve(p_messages, v_some)
         );
 
-        -- Moving the floor costs a write, so only one dequeue in twelve does it. A dequeue in the
-        -- caller's transaction never does, because it would hold the row for long and may read an
-        -- old snapshot.
+        -- Moving the floor costs a write, so do it in 1 of 12 dequeues, and never in the caller's
+        -- transaction, which may hold the row for long or read an old snapshot.
         if p_owns_transaction and rand() < 0.08 then
-            -- Stop below a row that another session has taken but not committed: a rollback puts it
-            -- back.
+            -- Stop below a row that another session has locked: its rollback would restore it.
             call rowq.internal_first_key(p_queue_id, v_lane, v_floor, v_seen);
             set v_to = least(
                 v_first, coalesce(v_seen, v_first),
@@ -250,14 +248,14 @@ create procedure rowq.internal_lock_ready(
 sql security definer
 modifies sql data
 begin
--- purpose   Lock up to p_limit messages of one lane, from its floor on; null when there is none.
--- locks     ready rows, passing over locked ones
--- differs   elsewhere a range is locked without its gaps
+-- purpose   Lock up to p_limit messages of one lane, starting at its floor.
+-- locks     ready rows, skipping locked ones
+-- differs   here locking a range may lock its gaps
     declare v_from bigint default p_floor;
     declare v_after bigint default 0;
     declare v_seen, v_some longtext;
     declare v_left int default p_limit;
-    declare v_look int default p_limit + 50;
+    declare v_scan_size int default p_limit + 50;
     set p_messages = null;
 
     if p_owns_transaction then
@@ -275,9 +273,9 @@ begin
             for update skip locked
         ) h;
     else
-        -- The caller's transaction may be repeatable read, where locking a range locks its gaps and
-        -- makes producers wait. So find rows without locks, then lock them by their whole keys.
-        looks: while v_left > 0 do
+        -- In the caller's transaction, which may be REPEATABLE READ, locking a range locks its gaps
+        -- and blocks producers. So find rows without locks, then lock them by their full keys.
+        scans: while v_left > 0 do
             select json_arrayagg(json_array(h.message_id, h.attempt, h.seq)) into v_seen
             from (
                 select r.seq, r.message_id, r.attempt
@@ -288,10 +286,10 @@ begin
                   and r.seq < 9223372036854775806
                   and (r.seq > v_from or r.message_id > v_after)
                 order by r.queue_id, r.lane, r.seq, r.message_id
-                limit v_look
+                limit v_scan_size
             ) h;
             if v_seen is null then
-                leave looks;
+                leave scans;
             end if;
 
             select json_arrayagg(
@@ -317,12 +315,12 @@ begin
                     p_messages is null, v_some, json_merge_preserve(p_messages, v_some)
                 );
             end if;
-            if json_length(v_seen) < v_look then
-                leave looks;
+            if json_length(v_seen) < v_scan_size then
+                leave scans;
             end if;
-            set v_from = json_extract(v_seen, concat('$[', v_look - 1, '][2]')),
-                v_after = json_extract(v_seen, concat('$[', v_look - 1, '][0]')),
-                v_look = least(v_look * 2, 10000);
+            set v_from = json_extract(v_seen, concat('$[', v_scan_size - 1, '][2]')),
+                v_after = json_extract(v_seen, concat('$[', v_scan_size - 1, '][0]')),
+                v_scan_size = least(v_scan_size * 2, 10000);
         end while;
     end if;
 end//
@@ -342,8 +340,7 @@ create procedure rowq.internal_push_claim(
 sql security definer
 modifies sql data
 begin
--- purpose   Note a batch that was taken as a claim: as a range of ids where they follow each other, else as a list.
--- locks     the new claim row
+-- purpose   Insert the claim of a batch: a range if the ids are consecutive, else a list.
     declare v_is_keyed, v_is_range boolean;
     declare v_lane, v_attempt smallint;
     declare v_first_id, v_last_id bigint;
@@ -399,11 +396,11 @@ create procedure rowq.internal_trim_claim(
 sql security definer
 modifies sql data
 begin
--- purpose   Return a new claim's messages as one JSON array, and those that go beyond max_allowed_packet to their places.
--- locks     the claim row and ready rows, locked by the caller; what internal_push_dead locks
--- commits   never; call it in the transaction that took the messages
+-- purpose   Return a new claim's messages as a JSON array; put back those beyond max_allowed_packet.
+-- locks     the claim row and ready rows, held by the caller; as internal_push_dead
+-- commits   never; call it in the transaction that leased the messages
 -- errors    RQ711
--- differs   elsewhere the most octets of an answer are no setting of the server
+-- differs   elsewhere no server setting limits the size of an answer
     declare v_all, v_some, v_dead longtext;
     declare v_count int default json_length(p_messages);
     declare v_first int default 1;
@@ -411,19 +408,18 @@ begin
     declare v_size int default 100;
     set p_json = null, v_all = p_messages;
 
-    -- Read the messages in pieces, so that those which do not fit are not read in vain. A piece
-    -- that is too long is halved, down to one message.
+    -- Read the messages in pieces, to avoid reading those that do not fit. Halve a piece that is
+    -- too long, down to one message.
     pieces: while v_last < v_count do
         call rowq.internal_messages_json(
             p_claim_id, p_lease_until, v_all, v_last + 1, least(v_size, v_count - v_last), v_some
         );
-        -- A text that the engine has cut is up to three bytes shorter than the limit, because it
-        -- cuts between characters. So leave ten bytes of room.
+        -- The engine truncates between characters, up to 3 bytes below the limit: leave 10 bytes.
         if length(v_some) + coalesce(length(p_json), 0) + 10 < @@max_allowed_packet then
             set p_json = concat_ws(',', p_json, v_some),
                 v_last = v_last + least(v_size, v_count - v_last);
-            -- The next piece has as many messages as half of the room holds, if they are as long as
-            -- those before.
+            -- Size the next piece to fill half of the remaining space, judging by the average so
+            -- far.
             set v_size = greatest(
                 v_size,
                 (v_last - v_first + 1) * (@@max_allowed_packet / length(p_json) - 1) div 2
@@ -434,11 +430,11 @@ begin
             leave pieces;
         elseif @@max_allowed_packet < @@global.max_allowed_packet then
             call rowq.internal_refuse(
-                'the next message is longer than max_allowed_packet of this session: connect again'
+                'the next message exceeds max_allowed_packet of this session; reconnect'
             );
         else
-            -- The server accepted this message when max_allowed_packet was larger. Declare it dead,
-            -- because it must not block the others.
+            -- max_allowed_packet was larger when this message was enqueued. Make it dead, so that
+            -- it does not block others.
             set v_last = v_last + 1, v_first = v_last + 1, v_size = 100;
             select json_arrayagg(json_array(j.message_id, j.lane, j.attempt - 1)) into v_dead
             from json_table(
@@ -507,8 +503,8 @@ create procedure rowq.internal_messages_json(
 sql security definer
 modifies sql data
 begin
--- purpose   Return p_count messages of a batch from p_first on, as JSON with commas between; null when one of several may be too long.
--- differs   elsewhere the most octets of an answer are no setting of the server
+-- purpose   Return p_count messages from p_first on as JSON; null if one of several may be too long.
+-- differs   elsewhere no server setting limits the size of an answer
     declare v_length bigint;
     declare v_cut_at bigint unsigned default @@group_concat_max_len;
     declare exit handler for sqlexception
@@ -518,10 +514,9 @@ begin
     end;
     set p_json = null;
 
-    -- No function makes a value that is longer than max_allowed_packet, and after one attempt
-    -- MariaDB's json_object returns null for short messages too. So measure first, and never
-    -- attempt it. JSON needs up to six bytes for one, and 500 bytes are enough for the keys and for
-    -- what has no text.
+    -- No function returns more than max_allowed_packet, and after one failed attempt MariaDB's
+    -- json_object returns null even for short messages. So measure first. JSON needs up to 6 bytes
+    -- per byte; 500 bytes cover the keys and the other columns.
     select 6 * max(
                coalesce(length(m.body), length(m.body_binary), 0) + coalesce(length(m.headers), 0)
                + coalesce(length(m.message_type), 0) + coalesce(length(m.last_error), 0)
@@ -534,7 +529,7 @@ begin
     where j.place between p_first and p_first + p_count - 1;
 
     if p_count = 1 and v_length + 500 > @@max_allowed_packet then
-        -- Measure the JSON itself only where a single message may be too long. to_base64 adds line
+        -- Measure the JSON itself only if a single message may be too long. to_base64 adds line
         -- breaks, which count here although they are removed later.
         select coalesce(
                    length(json_quote(m.body)), length(m.body) * 6, length(m.body_binary) * 1.352, 0
@@ -550,7 +545,7 @@ begin
     end if;
 
     if v_length + 500 <= @@max_allowed_packet then
-        -- The engine cuts the result of group_concat to this length, and to max_allowed_packet.
+        -- group_concat truncates at this length, and at max_allowed_packet.
         set session group_concat_max_len = @@max_allowed_packet;
         select group_concat(
                    json_object(
@@ -587,12 +582,11 @@ create procedure rowq.internal_return_ready(p_queue_id int, p_messages longtext,
 sql security definer
 modifies sql data
 begin
--- purpose   Put back what internal_pop_ready took to where it was, except the first p_kept messages.
--- locks     ready rows that the caller has locked already
--- commits   never; call it in the transaction that took the messages
--- differs   elsewhere what is left of a batch goes to the front of its priority
-    -- No floor has moved past these rows meanwhile, because none moves past a row that is taken and
-    -- not committed.
+-- purpose   Put back what internal_pop_ready leased, except the first p_kept messages.
+-- locks     ready rows, held by the caller
+-- commits   never; call it in the transaction that leased the messages
+-- differs   elsewhere the rest of a batch goes to the front of its priority
+    -- No floor has passed these rows: floors stop at rows whose delete is not committed.
     insert into rowq.ready (queue_id, lane, seq, message_id, attempt)
     select p_queue_id, j.lane, j.seq, j.message_id, j.attempt - 1
     from json_table(
@@ -620,21 +614,20 @@ create procedure rowq.internal_wait(
 sql security definer
 modifies sql data
 begin
--- purpose   Let a waiter of dequeue_wait sleep until its next look, p_until at the latest.
--- locks     a row of lane while it sleeps, passed over when locked
--- commits   each statement by itself; call it outside transactions
--- differs   elsewhere waiters are woken, or a lock of the session elects one
-    declare v_look_at datetime(6) default least(p_until, utc_timestamp(6) + interval 1 second);
+-- purpose   Sleep until a waiter's next poll, at most until p_until.
+-- locks     a row of lane while it sleeps, skipped if locked
+-- commits   each statement; call it outside transactions
+-- differs   elsewhere waiters are woken, or a session lock elects the poller
+    declare v_next_poll datetime(6) default least(p_until, utc_timestamp(6) + interval 1 second);
     declare v_left double;
     declare v_slept, v_interrupted int;
 
-    -- One waiter of a queue looks at it ten times a second: the one that found the row of lane -20
-    -- free and holds it while it sleeps. The others try that row four times a second, and look at
-    -- the queue once a second.
-    naps: while v_slept is null and utc_timestamp(6) < v_look_at do
-        set v_left = timestampdiff(microsecond, utc_timestamp(6), v_look_at) / 1000000;
-        -- The lock lasts as long as this statement, and ends with a session that is killed. Without
-        -- "limit 1" the engine would read the row first, give up its lock and only then sleep.
+    -- The poller, which holds the row of lane -20 while it sleeps, polls the queue 10 times a
+    -- second. Other waiters try that row 4 times a second and poll the queue once a second.
+    naps: while v_slept is null and utc_timestamp(6) < v_next_poll do
+        set v_left = timestampdiff(microsecond, utc_timestamp(6), v_next_poll) / 1000000;
+        -- The lock lasts as long as this statement, and ends with a killed session. Without "limit
+        -- 1" the engine would read the row, release its lock and only then sleep.
         select sleep(least(p_pause, v_left)) into v_slept
         from (
             select l.lane

@@ -1,12 +1,11 @@
 -- Finish: how messages leave a claim, and how they end.
 --
--- The claim is the fence. A call that finishes messages deletes the claim, or takes them out of it,
--- before anything else; a second session finds nothing there and its messages are stale. reap does
--- the same for claims whose lease has expired. An ended message is deleted, or kept in finished for
--- the archive, and its links are released in the same transaction: the dedup key, the slot of its
--- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
--- end does not wait for a producer that holds the message's row: the row stays, and a row of
--- deferred has maintain delete it.
+-- The claim is the fence. A call that finishes messages first deletes the claim, or takes them out
+-- of it; a second session finds nothing there, and its messages are stale. reap does the same for
+-- expired claims. An ended message is deleted, or kept in finished for the archive, and its links
+-- are released in the same transaction: dedup key, group slot, successors. A dead message moves to
+-- dead and keeps its row. An end does not wait for a producer that has locked the message's row:
+-- maintain deletes the row by a row of deferred.
 --
 --   enqueue, store_batch, end_awaited, ... -> read_links -> try_lock_messages
 --   dequeue_fast, complete -> expand_range
@@ -43,8 +42,8 @@ create procedure rowq.internal_read_links(
 sql security definer
 modifies sql data
 begin
--- purpose   Return what the end of these messages has to free, as [message_id, group key in hex or null, dedup key in hex or null, 1 if others wait for it]; null where that is nothing. p_without_slot are ids that have no slot of their group, and p_with_keys is whether a dedup key counts. p_held are those whose rows are to be locked, and that another transaction has locked; null where there is none. Of messages with keys there are no more than internal_next_slice takes.
--- locks     the message rows, if asked for, as internal_try_lock_messages
+-- purpose   Return the links that ended messages release; null if there are none.
+-- locks     the message rows, if p_is_locking, as internal_try_lock_messages
 -- differs   PostgreSQL reads them as it deletes the messages
     declare v_cut_at bigint unsigned default @@group_concat_max_len;
     declare v_free longtext;
@@ -58,15 +57,17 @@ begin
     end;
     set p_links = null, p_held = null;
 
-    -- MariaDB cuts what json_arrayagg returns to this length, which 300 messages stay below
-    -- whatever their keys, and to that of a packet, below which a slice stays.
+    -- A link is [message_id, group key in hex, dedup key in hex, 1 if others wait for it]. p_held
+    -- are messages whose rows another transaction has locked. MariaDB truncates json_arrayagg at
+    -- group_concat_max_len, which 300 messages never reach, and at max_allowed_packet, which a
+    -- slice (internal_next_slice) never reaches.
     if json_length(p_messages) > 300 and v_cut_at < @@max_allowed_packet then
         set session group_concat_max_len = @@max_allowed_packet;
     end if;
     if p_is_locking then
-        -- Lock every row, so that nobody comes to wait for one of them any more. The limit keeps
-        -- the engine from locking only some of them. An old snapshot may not show a message yet,
-        -- but a lock finds it.
+        -- Lock every row, so that no producer can name one as a predecessor any more. The limit
+        -- keeps the engine from locking only some of them. An old snapshot may not show a message
+        -- yet, but a lock finds it.
         set v_free = p_messages;
         locking: while v_free is not null do
             select json_arrayagg(if(h.is_linked, json_array(
@@ -142,9 +143,10 @@ create procedure rowq.internal_try_lock_messages(
 sql security definer
 modifies sql data
 begin
--- purpose   Lock the rows of messages, arrays that begin with message_id; divide them into p_free, which are locked, and p_held, which another transaction has locked, null where there is none.
--- locks     message rows, tried only, but waited for where the caller's snapshot does not show them
--- differs   elsewhere a plain look shows every message that a lock finds
+-- purpose   Lock message rows; return those that are locked now, and those locked by another transaction.
+-- locks     message rows, skipping locked ones; waits for rows that the caller's snapshot does not
+--           show
+-- differs   elsewhere a plain read shows every message that a lock finds
     declare v_locked, v_unseen longtext;
     declare v_count int;
     set p_free = p_messages, p_held = null;
@@ -179,7 +181,7 @@ begin
                 for update /*!80000 of m */
             ) h;
         end if;
-        -- Leave out the nulls that the aggregates have put into the arrays.
+        -- Drop the nulls that the aggregates have put into the arrays.
         select json_arrayagg(json_array(j.message_id, null, null)) into p_held
         from json_table(p_held, '$[*]' columns (message_id bigint path '$[0]')) j
         where j.message_id is not null;
@@ -207,10 +209,10 @@ create procedure rowq.internal_expand_range(
 sql security definer
 modifies sql data
 begin
--- purpose   Return the messages of a claim that holds a range of ids as an array of [message_id, lane, attempt].
+-- purpose   Return a range of ids as an array of [message_id, lane, attempt].
 -- differs   no such helper elsewhere: other engines keep arrays
-    -- An array of as many zeros counts to the end of the range. A recursive query would end at a
-    -- limit that a session may set. In JSON, MariaDB quotes a parameter, but not a sum.
+    -- An array of zeros counts to the end of the range: a recursive query would stop at a limit
+    -- that a session may set. In JSON, MariaDB quotes a parameter, but not a sum.
     select json_arrayagg(json_array(p_first_id + j.place - 1, p_lane + 0, p_attempt + 0))
     into p_messages
     from json_table(
@@ -218,7 +220,7 @@ begin
         '$[*]' columns (place for ordinality)
     ) j;
     if p_messages is null then
-        -- No function returns a text that is longer than max_allowed_packet.
+        -- No function returns more than max_allowed_packet.
         call rowq.internal_refuse(
             'the batch exceeds max_allowed_packet; use fewer messages'
         );
@@ -242,7 +244,7 @@ create procedure rowq.internal_finish(
 sql security definer
 modifies sql data
 begin
--- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, those in p_without_slot have no slot of their group, and those in p_keyless no dedup key any more.
+-- purpose   Delete ended messages or pass them to the archive, and release their links.
 -- locks     as internal_end_linked and internal_end_awaited; result rows
     declare v_rest, v_slice longtext;
 
@@ -262,7 +264,7 @@ begin
     else
         call rowq.internal_end_awaited(p_queue_id, p_messages, p_owns_transaction);
     end if;
-    -- What was completed has results of its own, which complete keeps.
+    -- complete stores the results of completed messages itself.
     if p_state <> 'completed' then
         call rowq.internal_push_result(p_queue_id, p_messages, p_state, null, null, null);
     end if;
@@ -276,9 +278,9 @@ create procedure rowq.internal_next_slice(inout p_messages longtext, out p_slice
 sql security definer
 reads sql data
 begin
--- purpose   Take as many messages from the head of an array as internal_read_links can return the links of, however long their keys are; p_messages are the others, or null.
--- differs   elsewhere no aggregate is cut off at the length of a packet
-    -- Two keys of 800 bytes in hex, an id, and what stands between them.
+-- purpose   Split off as many messages as internal_read_links can return links for.
+-- differs   elsewhere no aggregate is truncated at the length of a packet
+    -- Two keys of 800 bytes in hex, an id, and punctuation.
     declare c_longest_link int default 3300;
     declare v_most int default greatest(1, @@max_allowed_packet div c_longest_link);
 
@@ -305,15 +307,15 @@ create procedure rowq.internal_end_linked(
 sql security definer
 modifies sql data
 begin
--- purpose   Release the links of finished messages, and delete those that are not archived; p_is_keyed, p_without_slot and p_keyless are those of internal_finish.
+-- purpose   Release the links of ended messages, and delete those that are not archived.
 -- locks     as internal_read_links, internal_release_dedup_keys and internal_release_links
 -- differs   PostgreSQL reads links by the delete itself
     declare v_links, v_freed, v_held, v_more longtext;
     declare v_keyed longtext default p_messages;
 
     if p_keyless is not null then
-        -- Others may have the keys of these by now, and under the caller's repeatable read a look
-        -- with a lock for a key that is not there would lock the gap around it.
+        -- Messages without their key (p_keyless): other messages may have it now, and under the
+        -- caller's REPEATABLE READ a locking read of a missing key would lock the gap around it.
         select json_arrayagg(json_array(j.message_id, null, null)) into v_keyed
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
         left join (
@@ -323,7 +325,7 @@ begin
         where f.message_id is null;
     end if;
 
-    -- What waits for a message of the archive and is not committed yet is left to internal_archive.
+    -- internal_archive releases successors of an archived message that are not committed yet.
     call rowq.internal_read_links(
         p_messages, p_without_slot, true, not (p_is_archived and p_owns_transaction), v_links,
         v_held
@@ -357,14 +359,14 @@ create procedure rowq.internal_delete_messages(
 sql security definer
 modifies sql data
 begin
--- purpose   Delete messages, whose rows the caller has locked but for those in p_held; leave these, which have ended all the same, to maintain.
--- locks     message rows; new deferred rows
+-- purpose   Delete messages whose rows the caller has locked; defer those in p_held.
+-- locks     message rows, held by the caller; new deferred rows
     if p_held is null then
         delete m
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
     else
-        -- A producer names one as a predecessor, perhaps, and may never commit.
+        -- A producer may name one as a predecessor and never commit.
         delete m
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
         left join (
@@ -391,7 +393,7 @@ create procedure rowq.internal_release_links(
 sql security definer
 modifies sql data
 begin
--- purpose   Pass on the slots of messages that have ended, and let those go on that have waited for them; internal_read_links has returned what they are.
+-- purpose   Pass the group slots of ended messages on, and resume their successors.
 -- locks     as internal_release_group_slots and internal_resume_successors
     declare v_message_id bigint;
     declare v_is_end boolean default false;
@@ -436,7 +438,7 @@ create procedure rowq.internal_outcomes(
 sql security definer
 reads sql data
 begin
--- purpose   Return the result of a finishing routine: one row for each message; those in p_cancel_ids ended as cancelled.
+-- purpose   Return the result of a finishing routine: the outcome of each message.
 -- differs   no such helper elsewhere: other engines return a query
     if p_cancel_ids is not null then
         if p_message_ids is null then
@@ -506,12 +508,12 @@ create procedure rowq.internal_pop_claimed(
 sql security definer
 modifies sql data
 begin
--- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none. p_is_keyed is false where none has a dedup key; p_cancel_ids are those of them that were cancelled, null where there is none; p_worker_name and p_leased_at are of the lease.
--- locks     the claim row, first of all
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all.
+-- locks     the claim row, before any other row
 -- errors    RQ721
 -- differs   a claim holds its messages as a range of ids or as a JSON array
     declare v_claim_id bigint default p_claim_id;
-    declare v_held, v_kept, v_noted, v_kept_noted longtext;
+    declare v_held, v_kept, v_cancel_ids, v_kept_cancel_ids longtext;
     declare v_first_id, v_last_id bigint;
     declare v_lane, v_attempt smallint;
     declare v_at int;
@@ -521,10 +523,10 @@ begin
     if not p_owns_transaction then
         call rowq.internal_bound_gap(p_queue_id, v_claim_id);
     end if;
-    -- A locking read by the whole key finds the row as it is now, even under an old snapshot.
+    -- A locking read by the full key sees the current row even under an old snapshot.
     select c.is_keyed, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
            c.cancel_ids, c.worker_name, c.leased_at
-    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, v_noted, p_worker_name,
+    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, v_cancel_ids, p_worker_name,
          p_leased_at
     from rowq.claim c force index (primary)
     where c.queue_id = p_queue_id
@@ -542,7 +544,7 @@ begin
         set p_messages = v_held;
     elseif json_length(p_message_ids) = 1 then
         -- Find one message by the text of its id. The number of entries before that text is its
-        -- place in the array.
+        -- position in the array.
         set v_id = trim(leading '0' from json_value(p_message_ids, '$[0]'));
         set v_at = locate(concat('[', v_id, ','), v_held);
         if v_at > 0 then
@@ -584,15 +586,15 @@ begin
         end if;
     end if;
 
-    if v_noted is not null then
+    if v_cancel_ids is not null then
         select json_arrayagg(n.message_id) into p_cancel_ids
-        from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) n
+        from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) n
         straight_join (
             select distinct j.message_id
             from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
         ) w on w.message_id = n.message_id;
-        select json_arrayagg(n.message_id) into v_kept_noted
-        from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) n
+        select json_arrayagg(n.message_id) into v_kept_cancel_ids
+        from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) n
         left join (
             select distinct j.message_id
             from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
@@ -603,7 +605,7 @@ begin
     if v_kept is not null then
         update rowq.claim c force index (primary)
         set c.messages = v_kept,
-            c.cancel_ids = v_kept_noted
+            c.cancel_ids = v_kept_cancel_ids
         where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id;
     elseif p_messages is not null then
@@ -622,22 +624,22 @@ create procedure rowq.internal_bound_gap(p_queue_id int, inout p_claim_id bigint
 sql security definer
 modifies sql data
 begin
--- purpose   Let the caller's transaction lock a claim that may be gone without stopping new claims; p_claim_id is null afterwards if no claim has had that number yet.
--- locks     a new claim row that is deleted at once
+-- purpose   Prepare to lock a claim that may be gone without blocking new claims.
+-- locks     a new claim row, deleted at once
 -- commits   never; moves the savepoint of internal_begin_work
 -- differs   only engines that lock gaps need it
     declare v_claim_id bigint;
-    -- A claim that the snapshot shows keeps its place in the index even if it is gone by now, so a
-    -- lock on it covers no gap where new claims go.
+    -- A claim that the snapshot shows stays in the index even if it is gone by now, so a lock on it
+    -- covers no gap where new claims go.
     select c.claim_id into v_claim_id
     from rowq.claim c force index (primary)
     where c.queue_id = p_queue_id
       and c.claim_id = p_claim_id;
 
     if v_claim_id is null then
-        -- The claim is newer than the snapshot, or gone. A lock on a key that is gone covers the
-        -- gap up to the next row, which is where new claims go. A row that this transaction inserts
-        -- and deletes ends the gap before them.
+        -- The claim is newer than the snapshot, or gone. A lock on a missing key covers the gap up
+        -- to the next row, where new claims go. A row that this transaction inserts and deletes
+        -- ends the gap before them.
         set v_claim_id = uuid_short() & 9007199254740991;
         insert into rowq.claim (queue_id, claim_id, lease_until, messages)
         values (p_queue_id, v_claim_id, utc_timestamp(6) + interval 1 day, '[]');
@@ -645,12 +647,12 @@ begin
         from rowq.claim c force index (primary)
         where c.queue_id = p_queue_id
           and c.claim_id = v_claim_id;
-        -- Move the savepoint behind the row. If a refused call removed the row, the gap would reach
-        -- up to the next one.
+        -- Move the savepoint past the row: if a refused call removed the row, the gap would grow
+        -- again.
         savepoint rowq_call;
         if p_claim_id >= v_claim_id then
-            -- No claim has had this number yet, because numbers only grow. A lock on it would cover
-            -- the gap where new claims go.
+            -- No claim has had this number yet, because numbers only grow. Return null: a lock
+            -- would cover the gap where new claims go.
             set p_claim_id = null;
         end if;
     end if;
@@ -667,7 +669,7 @@ begin
 -- purpose   Raise the error for a claim that is gone.
 -- errors    RQ721
     declare v_text varchar(128);
-    set v_text = concat('RQ721 stale_claim: claim ', p_claim_id, ' holds nothing any more');
+    set v_text = concat('RQ721 stale_claim: claim ', p_claim_id, ' no longer holds any messages');
     signal sqlstate '45721' set message_text = v_text;
 end//
 delimiter ;
@@ -684,7 +686,7 @@ create procedure rowq.internal_back_off(
 sql security definer
 modifies sql data
 begin
--- purpose   Compute when failed messages are due again: [message_id, lane, attempt, due_at in microseconds].
+-- purpose   Return when failed messages are due again: [message_id, lane, attempt, microseconds].
     declare v_base, v_factor, v_cap, v_jitter double;
     declare v_now bigint default timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
 
@@ -725,7 +727,7 @@ create procedure rowq.internal_push_dead(
 sql security definer
 modifies sql data
 begin
--- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked.
+-- purpose   Make messages dead with their last error, and propagate the deaths to their successors.
 -- locks     new dead rows; in the caller's transaction as internal_read_links; new result rows; as
 --           internal_release_dedup_keys, internal_release_group_slots and internal_propagate_deaths
     declare v_is_held boolean;
@@ -746,8 +748,8 @@ begin
 
     while v_rest is not null do
         call rowq.internal_next_slice(v_rest, v_slice);
-        -- In a transaction of its own the call sees every message without a lock, and keys never
-        -- change. Who has come to wait is looked for below.
+        -- In its own transaction the call sees every message without a lock, and keys never change.
+        -- New successors are read below.
         call rowq.internal_read_links(
             v_slice, null, true, not p_owns_transaction, v_links, v_held
         );
@@ -792,11 +794,11 @@ create procedure rowq.internal_split_by_attempts(
 sql security definer
 modifies sql data
 begin
--- purpose   Divide messages into those with an attempt left and those without; null where there is none.
+-- purpose   Split messages into those with an attempt left and those without; null if empty.
 -- locks     in the caller's transaction as internal_try_lock_messages
-    declare v_worn, v_locked, v_free, v_held longtext;
+    declare v_exhausted, v_locked, v_free, v_held longtext;
 
-    -- Where the snapshot is older than a message, a lock finds it.
+    -- If the snapshot is older than a message, a lock finds it.
     if not p_owns_transaction then
         call rowq.internal_try_lock_messages(p_messages, v_free, v_held);
     end if;
@@ -815,7 +817,7 @@ begin
         for update /*!80000 of m */;
     end if;
     if p_owns_transaction or v_held is not null then
-        select json_arrayagg(j.message_id) into v_worn
+        select json_arrayagg(j.message_id) into v_exhausted
         from json_table(
             p_messages,
             '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
@@ -824,12 +826,12 @@ begin
         where j.attempt >= coalesce(m.max_attempts, p_max_attempts);
     end if;
     if v_locked is not null then
-        set v_worn = json_merge_preserve(coalesce(v_worn, '[]'), v_locked);
+        set v_exhausted = json_merge_preserve(coalesce(v_exhausted, '[]'), v_locked);
     end if;
 
     set p_alive = p_messages, p_dead = null;
 
-    if v_worn is not null then
+    if v_exhausted is not null then
         select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_alive
         from json_table(
             p_messages,
@@ -841,7 +843,7 @@ begin
         ) j
         left join (
             select distinct x.message_id
-            from json_table(v_worn, '$[*]' columns (message_id bigint path '$')) x
+            from json_table(v_exhausted, '$[*]' columns (message_id bigint path '$')) x
         ) w on w.message_id = j.message_id
         where w.message_id is null;
         select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_dead
@@ -855,7 +857,7 @@ begin
         ) j
         straight_join (
             select distinct x.message_id
-            from json_table(v_worn, '$[*]' columns (message_id bigint path '$')) x
+            from json_table(v_exhausted, '$[*]' columns (message_id bigint path '$')) x
         ) w on w.message_id = j.message_id;
     end if;
 end//
@@ -868,7 +870,7 @@ create procedure rowq.internal_as_front(p_messages longtext, p_spent int, out p_
 sql security definer
 modifies sql data
 begin
--- purpose   Prepare messages for the front of their priority, with p_spent attempts fewer.
+-- purpose   Return messages for the front of their priority, with p_spent attempts fewer.
 -- differs   no such helper elsewhere: other engines change arrays in place
     select json_arrayagg(json_array(j.message_id, j.lane div 2 * 2, j.attempt - p_spent))
     into p_front
@@ -895,9 +897,9 @@ create procedure rowq.internal_claims_of(
 sql security definer
 modifies sql data
 begin
--- purpose   Find the claims that hold any of these messages, and which messages these are; null where there is none.
+-- purpose   Return the claims that hold any of these messages, and those messages.
 -- differs   PostgreSQL compares arrays
-    -- An array of as many entries stands for a range.
+    -- A range is an array with as many entries.
     select json_arrayagg(h.claim_id), json_arrayagg(h.message_id) into p_claim_ids, p_held_ids
     from (
         select c.claim_id, w.message_id
@@ -931,8 +933,8 @@ create procedure rowq.internal_lock_dead(
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean, as [message_id, lane, attempt, holds_slot]; null where there is none.
--- locks     the queue, shared; dead rows, passing over locked ones
+-- purpose   Check the arguments of reset and discard_dead, and lock the dead messages they select.
+-- locks     the queue, shared; dead rows, skipping locked ones
     declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
     declare v_seen longtext;
 
@@ -940,13 +942,15 @@ begin
     call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
     if p_message_ids is not null
        and (p_message_type is not null or p_died_before is not null) then
-        call rowq.internal_refuse('message_type and died_before go together with no message_ids');
+        call rowq.internal_refuse(
+            'message_ids is mutually exclusive with message_type and died_before'
+        );
     end if;
 
     call rowq.internal_require_queue(p_queue_name, p_queue_id);
     call rowq.internal_lock_queue_shared(p_queue_id, p_queue_name);
 
-    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+    -- Find rows without locks, then lock them by their full keys, so that no gap is locked.
     if p_message_ids is null then
         select json_arrayagg(h.message_id) into v_seen
         from (
@@ -1003,8 +1007,8 @@ create procedure rowq.internal_end_held(
 sql security definer
 modifies sql data
 begin
--- purpose   Delete a message that has ended while another transaction had locked its row, and let the messages go on that have come to wait for it; p_is_done is false where the row is locked still. p_most and p_most_looks are as for internal_resume_successors. The transaction must be the call's own.
--- locks     the message row, tried only; as internal_resume_successors
+-- purpose   Delete an ended message whose row was locked, and resume its new successors.
+-- locks     the message row, skipped if locked; as internal_resume_successors
     declare v_message_id bigint;
     declare v_is_awaited boolean;
     select m.message_id, coalesce(m.has_successors, false) into v_message_id, v_is_awaited
@@ -1043,8 +1047,8 @@ create procedure rowq.internal_reap(
 sql security definer
 modifies sql data
 begin
--- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- locks     expired claim rows, passing over locked ones; in the caller's transaction as
+-- purpose   Return the messages of expired claims to the front of their lanes, until p_limit is reached.
+-- locks     expired claim rows, skipping locked ones; in the caller's transaction as
 --           internal_try_lock_messages; for cancelled messages as internal_finish; new history rows
     declare v_expired, v_held, v_messages, v_cancel_ids, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);
@@ -1080,8 +1084,8 @@ begin
         end if;
         set v_claim_id = json_extract(v_expired, concat('$[', v_at, ']')), v_at = v_at + 1;
 
-        -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
-        -- its row is locked or gone.
+        -- Skip a claim whose heartbeat or finish came first: its lease is longer, or its row is
+        -- locked or gone.
         set v_messages = null, v_first_id = null, v_cancel_ids = null;
         select c.worker_name, c.leased_at, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
                c.cancel_ids
@@ -1147,10 +1151,10 @@ create procedure rowq.internal_record_error(p_messages longtext, p_error longtex
 sql security definer
 modifies sql data
 begin
--- purpose   Store the error that messages failed with that are tried again, but of those whose rows a producer holds.
--- locks     message rows, tried only
--- differs   the last error stands beside the body, and not where the message waits
-    -- Without a limit MySQL would merge what is selected into the update, and wait.
+-- purpose   Store the last error of messages that are retried; skip rows that a producer holds.
+-- locks     message rows, skipping locked ones
+-- differs   the last error is stored with the body, not with the state
+    -- Without a limit MySQL would merge the subquery into the update, and wait.
     update (
         select x.message_id
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j

@@ -1,14 +1,14 @@
 -- Floors: where the live rows of a lane begin.
 --
--- Deleted rows stay in an index while a snapshot may want them. A reader therefore starts at the
+-- Deleted rows stay in an index while a snapshot can see them. A reader therefore starts at the
 -- floor of its lane and skips them. maintain rescans from below, finds rows that were committed
--- late and lowers the floor again: a late message waits for the next maintain and is never lost. A
--- lane below 0 is another table that is read from its low end, such as claim, delayed or expiry.
--- After a slow scan a lane backs off for fifty times as long as the scan took.
+-- late and lowers the floor: a late message waits for the next maintain and is never lost. A lane
+-- below 0 is another table that is read from its low end, such as claim, delayed or expiry. After a
+-- slow scan a lane backs off for 50 times the duration of the scan.
 --
--- A lane is a row of lane. One dequeue in twelve moves its floor up, never nearer than half a
--- second to now. A closed lane is not read: the first message there opens it, and maintain closes
--- an empty front lane again.
+-- A lane is a row of lane. 1 of 12 dequeues moves its floor up, at most to half a second before
+-- now. A closed lane is not read: its first message opens it, and maintain closes an empty front
+-- lane again.
 --
 --   dequeue_fast, promote, pop_ready, ... -> move_floor
 --   maintain_queue -> close_fronts -> first_key
@@ -31,11 +31,11 @@ create procedure rowq.internal_move_floor(
 sql security definer
 modifies sql data
 begin
--- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
--- locks     the row of the lane, passed over when locked
--- differs   PostgreSQL keeps floors in an append-only table, as its readers walk dead versions
+-- purpose   Move the floor of a lane down, or up unless it has changed since the caller read it.
+-- locks     the row of the lane, skipped if locked
+-- differs   PostgreSQL keeps floors in an append-only table, because its readers scan dead versions
     declare v_floor bigint;
-    -- Skip a locked row: its session is already moving the floor or opening the lane.
+    -- Skip a locked row: its session is moving the floor or opening the lane.
     select l.floor into v_floor
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
@@ -57,9 +57,9 @@ create procedure rowq.internal_close_fronts(p_queue_id int)
 sql security definer
 modifies sql data
 begin
--- purpose   Close the front lanes that are empty and were opened long enough ago, so that dequeue need not look there.
--- locks     rows of lanes, passing over locked ones
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Close empty front lanes that were opened over a minute ago, so that dequeue skips them.
+-- locks     rows of lane, skipping locked ones
+-- commits   its own transaction if the caller has none; never the caller's
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_lane, v_next, v_locked smallint;
@@ -79,8 +79,8 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
             set v_lane = -1;
 
-            -- A message that is put into a lane while it is closed waits for the next maintain. So
-            -- leave that to a short transaction, and not to the caller's.
+            -- A message inserted into a lane that is being closed waits for the next maintain. So
+            -- close lanes only in a short transaction, not in the caller's.
             lanes: while v_owns_transaction do
                 set v_next = null;
                 select l.lane, l.floor into v_next, v_floor
@@ -104,7 +104,7 @@ begin
                 for update skip locked;
                 call rowq.internal_first_key(p_queue_id, v_lane, v_floor, v_first);
                 if v_locked is not null and v_first is null then
-                    -- The floor moves too, because nobody moves that of a closed lane.
+                    -- Move the floor too: no session moves that of a closed lane.
                     update rowq.lane l
                     set l.is_open = false,
                         l.floor = greatest(
@@ -135,7 +135,7 @@ create procedure rowq.internal_first_key(
 sql security definer
 reads sql data
 begin
--- purpose   Return the first live key of a lane from p_from on; null where there is none.
+-- purpose   Return the first live key of a lane from p_from on; null if there is none.
     declare v_attempt smallint;
     declare v_due_at, v_since datetime(6);
     set p_first = null;
@@ -232,10 +232,10 @@ create procedure rowq.internal_open_lane(p_queue_id int, p_lane smallint)
 sql security definer
 modifies sql data
 begin
--- purpose   Let dequeue look into a lane, for a minute at least.
--- locks     the row of the lane, passed over when locked; else a new row of lane
+-- purpose   Open a lane for dequeue, for at least a minute.
+-- locks     the row of the lane, skipped if locked; or a new row of lane
     declare v_lane, v_request smallint;
-    -- Skip a locked row, so that no producer waits: its session is usually opening the lane too.
+    -- Skip a locked row, so that no producer waits: its session is usually opening the lane.
     select l.lane into v_lane
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
@@ -249,10 +249,9 @@ begin
           and l.lane = p_lane
           and not l.is_open;
     else
-        -- That session may roll back, or take long. So leave an open-lane request, an open lane
-        -- below -1000 that has no messages: while there is one, dequeue looks into closed lanes
-        -- too. The next maintain finds the messages, opens the lane and deletes the open-lane
-        -- request.
+        -- That session may roll back or take long. So insert an open-lane request, an open lane
+        -- below -1000 without messages: while there is one, dequeue reads closed lanes too. The
+        -- next maintain opens the lane and deletes the request.
         select l.lane into v_request
         from rowq.lane l force index (primary)
         where l.queue_id = p_queue_id
@@ -260,8 +259,7 @@ begin
           and l.is_open
         limit 1;
         if v_request is null then
-            -- Another session may have drawn the same number, and then there is an open-lane
-            -- request.
+            -- If another session has drawn the same number, there is a request already.
             insert ignore into rowq.lane (queue_id, lane, is_open)
             values (p_queue_id, -1001 - floor(31000 * rand()), true);
         end if;
@@ -281,13 +279,12 @@ create procedure rowq.internal_rescan_floors(
 sql security definer
 modifies sql data
 begin
--- purpose   Look for the first live row of every lane from its very start, those of started, result and history only if there may be one; put floors right, and open lanes.
--- locks     rows of lanes, passing over locked ones
--- differs   PostgreSQL looks from the safe start, and from the start once a minute
-    declare c_duty int default 50;
-    -- Times are in microseconds. A look that takes longer than c_fast_scan has walked over dead
-    -- rows. After one longer than c_slow_scan the lane rests c_duty times as long, but never longer
-    -- than c_longest_pause.
+-- purpose   Find the first live row of every lane, correct its floor, and open lanes.
+-- locks     rows of lane, skipping locked ones
+-- differs   PostgreSQL scans from the safe start, and from the very start once a minute
+    declare c_factor int default 50;
+    -- Times are in microseconds. A scan longer than c_fast_scan has read dead rows. After one
+    -- longer than c_slow_scan the lane backs off c_factor times as long, at most c_longest_pause.
     declare c_fast_scan bigint default 300;
     declare c_slow_scan bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
@@ -295,12 +292,11 @@ begin
     declare v_next smallint;
     declare v_is_open boolean;
     declare v_is_hidden boolean default false;
-    declare v_floor, v_first, v_latest, v_worth_it, v_took, v_pause bigint;
+    declare v_floor, v_first, v_latest, v_min_step, v_took, v_pause bigint;
     declare v_started, v_sweep_at datetime(6);
     declare v_requests longtext;
 
-    -- Open-lane requests of sessions that could not open a lane: those that are there before the
-    -- looks into the lanes are not needed after them.
+    -- Read open-lane requests before scanning the lanes; only those may be deleted afterwards.
     select json_arrayagg(l.lane) into v_requests
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
@@ -330,45 +326,43 @@ begin
 
         if v_lane >= 0 and v_first is not null and not v_is_open then
             -- The lane has messages but is closed: the transaction that was to open it has rolled
-            -- back, or is still open.
+            -- back or is still open.
             call rowq.internal_open_lane(p_queue_id, v_lane);
             select l.is_open into v_is_open
             from rowq.lane l force index (primary)
             where l.queue_id = p_queue_id
               and l.lane = v_lane;
             if not v_is_open then
-                -- An open transaction holds the row of the lane, so leave the row alone, and let
-                -- dequeue look into closed lanes meanwhile.
+                -- An open transaction has locked the row of the lane: let dequeue read closed
+                -- lanes.
                 set v_is_hidden = true;
                 iterate lanes;
             end if;
         end if;
         if v_lane in (-1 /* claim */, -3 /* finished */) then
             if v_first is null and v_took > c_fast_scan then
-                -- Where there is no row, take the next number for the first, because all later rows
-                -- are above it.
+                -- If there is no row, use the next number: all later rows are above it.
                 call rowq.internal_next_number(p_queue_id, v_lane, v_first);
             end if;
-            set v_first = coalesce(v_first, v_floor), v_worth_it = 400;
+            set v_first = coalesce(v_first, v_floor), v_min_step = 400;
         else
-            -- The floor stays half a second behind now, because messages of the last moments may
-            -- not be committed yet.
+            -- Stay half a second behind now: recent messages may not be committed yet.
             set v_latest = timestampdiff(microsecond, '1970-01-01', v_started) - 500000,
                 v_first = least(coalesce(v_first, v_latest), v_latest),
-                v_worth_it = 60000000;
+                v_min_step = 60000000;
         end if;
         if v_took > c_fast_scan then
-            set v_worth_it = 0;
+            set v_min_step = 0;
         end if;
         if v_first < v_floor
-           or (v_first > v_floor + v_worth_it and (v_is_open or v_lane < 0)) then
+           or (v_first > v_floor + v_min_step and (v_is_open or v_lane < 0)) then
             call rowq.internal_move_floor(p_queue_id, v_lane, v_floor, v_first);
         end if;
 
-        -- After a slow scan over dead rows, back off for fifty times as long as it took.
+        -- After a slow scan over dead rows, back off.
         if v_took > c_slow_scan then
-            set v_pause = least(v_took * c_duty, c_longest_pause);
-            -- Skip a row that an open purge_archive holds.
+            set v_pause = least(v_took * c_factor, c_longest_pause);
+            -- An open purge_archive may hold the row: skip it.
             set v_next = null;
             select l.lane into v_next
             from rowq.lane l force index (primary)
@@ -384,7 +378,7 @@ begin
         end if;
     end loop;
 
-    -- A closed lane that rests was not looked into, and may be the one that a request is for.
+    -- A closed lane that backs off was not scanned, and may be the one requested.
     set v_next = null;
     if v_requests is not null then
         select l.lane into v_next
@@ -403,8 +397,8 @@ begin
            and l.lane = j.lane;
     end if;
 
-    -- maintain may pass over the queue for five minutes while it is idle, but not while a lane
-    -- rests, because to see that the queue is idle it would walk over the dead rows.
+    -- maintain may skip an idle queue for 5 minutes, but not while a lane backs off: to see that
+    -- the queue is idle it would scan the dead rows.
     set v_sweep_at = utc_timestamp(6) + interval 5 minute;
     set v_next = null;
     select l.lane into v_next
@@ -416,8 +410,7 @@ begin
     if v_is_hidden or v_next is not null then
         set v_sweep_at = '1970-01-01';
     end if;
-    -- This session is the one that is elected and holds the row of the claims' lane already, so the
-    -- update waits for nobody.
+    -- The elected session holds the row of lane -1 already, so the update does not wait.
     update rowq.lane l
     set l.is_open = v_is_hidden,
         l.sweep_at = v_sweep_at
@@ -441,9 +434,9 @@ create procedure rowq.internal_next_number(
 sql security definer
 modifies sql data
 begin
--- purpose   Take the next number of the claims or of the finished batches.
--- locks     for finished batches a new row, which is gone before anybody sees it
--- differs   elsewhere a sequence gives it
+-- purpose   Return the next number for claims or finished batches.
+-- locks     for finished batches a new row, deleted at once
+-- differs   other engines use a sequence
     if p_lane = -1 /* claim */ then
         set p_number = uuid_short() & 9007199254740991;
     else

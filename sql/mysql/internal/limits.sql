@@ -1,11 +1,10 @@
 -- Limits: max_leased and rate_limit.
 --
--- A dequeue from a limited queue counts the messages that are leased and the deliveries that
--- started within rate_seconds, and leases no more than the limits allow. It counts twice: first
--- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
--- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
--- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
--- queue's row in limit_lock.
+-- A dequeue from a limited queue counts the leased messages and the deliveries started within
+-- rate_seconds, and leases no more than the limits allow. It counts first without a lock, so that
+-- polling a full queue neither waits nor writes, then under the limit lock (the queue's row in
+-- limit_lock), so that two dequeues cannot use the same capacity. There are no counters, so
+-- capacity cannot leak: a claim that is finished, reaped or rolled back is free again.
 --
 --   dequeue -> admit -> available_capacity, lock_limit
 --   maintain_delivery -> move_safe_floor -> has_late_claim
@@ -30,10 +29,10 @@ create procedure rowq.internal_admit(
 sql security definer
 modifies sql data
 begin
--- purpose   Return how many messages a dequeue may lease under its queue's limits, the rate_limit by then, and the last claim before it; from then on it is alone until its transaction ends.
--- locks     the limit lock of the queue
+-- purpose   Return how many messages a dequeue may lease, and hold the queue's limit lock.
+-- locks     the limit lock: waits up to 100 ms, holds it until the transaction ends
 -- errors    RQ713
--- differs   elsewhere the level of the transaction can be read, and not only that of the session
+-- differs   the isolation level of a single transaction cannot be read, only that of the session
     declare v_is_old boolean default
         not p_owns_transaction
         and /*!80000 @@session.transaction_isolation */ /*M!100600 @@session.tx_isolation */
@@ -41,11 +40,10 @@ begin
     declare v_is_paused boolean;
     set p_capacity = 0, p_last_claim_id = null;
 
-    -- An older snapshot does not show what others have leased since, and READ UNCOMMITTED takes
-    -- for gone what may be rolled back. The level of one transaction stands in no variable, so the
-    -- session's counts.
+    -- An older snapshot does not show what other sessions have leased since, and READ UNCOMMITTED
+    -- hides rows whose delete may be rolled back.
     if not v_is_old then
-        -- Look first, because a poll of a queue without room shall neither wait nor write.
+        -- Count without the lock first: polling a full queue must not wait or write.
         call rowq.internal_available_capacity(
             p_queue_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_capacity
         );
@@ -55,8 +53,8 @@ begin
     end if;
 
     if p_last_claim_id is not null and not p_owns_transaction then
-        -- REPEATABLE READ may have been chosen for this transaction only. A snapshot that shows the
-        -- last one to have held the limit lock shows all before it, too.
+        -- REPEATABLE READ may be set for this transaction only. A snapshot that shows the previous
+        -- holder of the limit lock also shows all earlier ones.
         select not g.last_claim_id <=> p_last_claim_id into v_is_old
         from rowq.limit_lock g
         where g.queue_id = p_queue_id;
@@ -64,15 +62,15 @@ begin
     if v_is_old then
         signal sqlstate '45713'
             set message_text =
-                'RQ713 wrong_transaction_state: limits ask for read committed in the session';
+                'RQ713 wrong_transaction_state: '
+                'a queue with max_leased or rate_limit requires READ COMMITTED';
     end if;
 
     if p_last_claim_id is null then
         set p_capacity = 0;
     else
-        -- Look again, in statements of their own: their snapshots are newer than the lock, so they
-        -- see what the session leased that held the limit lock before, and settings that were
-        -- changed meanwhile.
+        -- Read and count again in new statements: their snapshots are newer than the lock, so they
+        -- include the previous holder's claim and changed settings.
         select q.paused_at is not null, q.max_leased, q.rate_limit, q.rate_seconds
         into v_is_paused, p_max_leased, p_rate_limit, p_rate_seconds
         from rowq.queue q
@@ -102,13 +100,13 @@ create procedure rowq.internal_available_capacity(
 sql security definer
 reads sql data
 begin
--- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment.
+-- purpose   Return how many of p_wanted messages the queue's limits allow now.
     declare v_since datetime(6) default
         utc_timestamp(6) - interval round(p_rate_seconds * 1000000) microsecond;
     set p_capacity = p_wanted;
 
     if p_max_leased > 0 then
-        -- Begin at the safe floor of the claims, because one that was committed late counts, too.
+        -- Start at the safe floor, so that claims committed late are counted.
         select least(
                    p_capacity,
                    p_max_leased - coalesce(
@@ -141,8 +139,8 @@ create procedure rowq.internal_lock_limit(p_queue_id int, out p_last_claim_id bi
 sql security definer
 modifies sql data
 begin
--- purpose   Take the limit lock of a limited queue and return its last claim; null where that could not be done in a tenth of a second.
--- locks     the limit lock of the queue, tried for a tenth of a second
+-- purpose   Lock the limit lock and return its last claim; null if it is not free within 100 ms.
+-- locks     the limit lock: waits up to 100 ms
     declare v_naps_left int default 10;
     set p_last_claim_id = null;
 
@@ -154,7 +152,7 @@ begin
         if p_last_claim_id is not null or v_naps_left = 0 then
             leave tries;
         end if;
-        -- Nap between tries, because the shortest time-out for a lock is a second.
+        -- Poll, because the shortest lock timeout is a second.
         set v_naps_left = v_naps_left - 1;
         if sleep(0.01) then
             signal sqlstate '70100'
@@ -171,11 +169,11 @@ create procedure rowq.internal_move_safe_floor(p_queue_id int)
 sql security definer
 modifies sql data
 begin
--- purpose   Move the floor from which a limited queue's claims are counted up to the first one that is there or may yet be committed.
--- locks     the limit lock, passed over when locked; as internal_has_late_claim
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Move the safe floor up to the first claim that exists or may yet be committed.
+-- locks     the limit lock, skipped if locked; as internal_has_late_claim
+-- commits   its own transaction if the caller has none; never the caller's
 -- differs   PostgreSQL has such a floor for each lane
-    declare c_worth_it int default 400;
+    declare c_min_step int default 400;
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_floor, v_last, v_first bigint;
@@ -195,8 +193,8 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
             set v_last = null;
 
-            -- In the caller's transaction the limit lock would be held to its end. While this
-            -- session has it, no dequeue that counts can add a claim.
+            -- Not in the caller's transaction, which would hold the limit lock to its end. While
+            -- this session holds it, no limited dequeue can add a claim.
             if v_owns_transaction then
                 select g.last_claim_id into v_last
                 from rowq.limit_lock g
@@ -209,10 +207,10 @@ begin
                 where l.queue_id = p_queue_id
                   and l.lane = -9 /* counted claim */;
                 call rowq.internal_first_key(p_queue_id, -1 /* claim */, v_floor, v_first);
-                -- Never pass the last claim that was counted: internal_record_start compares new
-                -- ones with that.
+                -- Never pass the last counted claim: internal_record_start compares new ones with
+                -- it.
                 set v_first = least(coalesce(v_first, v_last + 1), v_last + 1);
-                if v_first > v_floor + c_worth_it then
+                if v_first > v_floor + c_min_step then
                     call rowq.internal_has_late_claim(
                         p_queue_id, v_floor, v_first, v_has_late
                     );
@@ -243,15 +241,14 @@ create procedure rowq.internal_has_late_claim(
 sql security definer
 modifies sql data
 begin
--- purpose   Return whether a claim with a number from p_from to below p_before is there, or was made by a transaction that is still open.
--- locks     claim rows of that range, not waited for; a time-out may roll the transaction back, so
---           call it before anything is changed
--- differs   PostgreSQL knows which transactions are open
+-- purpose   Return whether claims from p_from to below p_before exist or may yet be committed.
+-- locks     claim rows of that range, no wait; a timeout may roll back the transaction, so call it
+--           before any write
+-- differs   PostgreSQL can list open transactions
     declare v_patience bigint default @@session.innodb_lock_wait_timeout;
     declare v_claim_id bigint;
     declare v_is_range boolean;
-    -- MariaDB allows no "nowait" in procedures (1314), but a time-out of 0, which MySQL does not
-    -- have.
+    -- MariaDB refuses nowait in procedures (1314) but allows a timeout of 0; MySQL does not.
     declare exit handler for 1205, 3572
     begin
         set session innodb_lock_wait_timeout = v_patience;
@@ -291,15 +288,15 @@ create procedure rowq.internal_record_start(
 sql security definer
 modifies sql data
 begin
--- purpose   Note a claim that was made under the queue's limits, and where there is a rate_limit the deliveries that it has begun.
--- locks     the limit lock, which the caller holds; the new started row
+-- purpose   Record a limited queue's last claim and, with a rate_limit, the deliveries it started.
+-- locks     the limit lock, held by the caller
     update rowq.limit_lock g
     set g.last_claim_id = p_claim_id
     where g.queue_id = p_queue_id;
 
     if p_claim_id < p_last_claim_id then
-        -- The numbers of claims begin again lower, as they may on another server. Count from the
-        -- first one on until maintain has found where the claims begin now.
+        -- Claim ids went backwards, as after a move to another server: count from 0 until maintain
+        -- finds the floor.
         call rowq.internal_move_floor(p_queue_id, -9 /* counted claim */, 0, 0);
     end if;
 
@@ -317,8 +314,8 @@ create procedure rowq.internal_purge_started(p_queue_id int, p_seconds double, p
 sql security definer
 modifies sql data
 begin
--- purpose   Delete up to p_limit notes, 10000 at most, of deliveries that began more than p_seconds ago.
--- locks     started rows
+-- purpose   Delete up to p_limit rows of started, at most 10000, that are older than p_seconds.
+-- locks     the deleted rows
     -- A longer list might be cut off at group_concat_max_len.
     declare v_limit int default least(p_limit, 10000);
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
@@ -331,7 +328,7 @@ begin
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
       and l.lane = -5 /* started */;
-    -- Find rows without locks, then delete them by their whole keys, so that no gap is locked.
+    -- Find rows without locks, then delete them by their full keys, so that no gap is locked.
     select json_arrayagg(
                json_array(h.claim_id, timestampdiff(microsecond, '1970-01-01', h.started_at))
            )

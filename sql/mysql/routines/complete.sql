@@ -16,8 +16,8 @@ begin
 -- purpose   Finish messages: delete or archive them, and never deliver them again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     with an archive the queue, shared; the claim row; then message and dedup rows, rows of
---           groups and of messages that wait, all of them tried only; new result and history rows
--- commits   its own transaction where the caller has none; never the caller's
+--           groups and of waiting messages, skipping locked ones; new result and history rows
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -32,12 +32,11 @@ begin
     declare v_messages, v_cancel_ids longtext;
     /*!80000 declare v_count int; */
 
-    -- Most calls take this fast path: a transaction of their own, the whole claim, no key, archive,
-    -- results or history. For everything else, every error included, it changes nothing, and the
-    -- loop below does it all.
+    -- Fast path: own transaction, whole claim, no keys, archive, results or history. Errors and all
+    -- other cases change nothing here and go to the loop below.
     fast_path: begin
-        -- Do not wait for the same lock twice (1205), and do not go on where the call was killed
-        -- (1317) or ran out of its time (1969, 3024). But messages are not waited for here.
+        -- Do not wait for the same lock twice (1205), and stop if the call was killed (1317) or
+        -- timed out (1969, 3024). But message rows are never waited for here.
         declare exit handler for 1205, 1317, 1969, 3024
         begin
             declare v_errno int;
@@ -79,7 +78,7 @@ begin
           and c.claim_id > 0
           and not c.is_keyed;
         if v_queue_id is not null then
-            -- The claim was read without a lock. Whoever deletes it as it was read has its
+            -- The claim was read without a lock. The session that deletes it unchanged owns its
             -- messages.
             delete from rowq.claim
             where queue_id = v_queue_id
@@ -90,7 +89,7 @@ begin
             set v_is_done = row_count() > 0;
         end if;
         /*!80000
-        -- MySQL has no time-out of 0 for the locks of one statement.
+        -- MySQL has no timeout of 0 for the locks of one statement.
         if v_is_done then
             select count(*) into v_count
             from (
@@ -116,11 +115,10 @@ begin
         end if;
         */
         if v_is_done and v_messages is null then
-            -- Find each message by its key. A delete by a range waits for whoever has locked the
-            -- row behind its end, and reads the whole table where the server takes it for empty, as
-            -- it does after a restart. An array of as many zeros counts to the end of the range. A
-            -- row that another transaction has locked, a producer perhaps that may never end, is
-            -- left to the loop below.
+            -- Find each message by its key. A delete by range waits for a lock on the row after its
+            -- end, and scans the whole table if the server believes it empty, as after a restart.
+            -- An array of zeros counts to the end of the range. The loop below takes rows that
+            -- another transaction has locked.
             if v_first_id = v_last_id then
                 /*M!100600 set statement innodb_lock_wait_timeout = 0 for */
                 delete from rowq.message
@@ -146,7 +144,7 @@ begin
         end if;
         if v_is_done
            and row_count() < coalesce(json_length(v_messages), v_last_id - v_first_id + 1) then
-            -- Others wait for the rest.
+            -- The remaining messages have successors.
             if v_messages is null then
                 call rowq.internal_expand_range(v_first_id, v_last_id, 0, 0, v_messages);
             end if;
@@ -170,7 +168,7 @@ begin
 
             call rowq.internal_check_ids(p_message_ids);
             if p_claim_id is null then
-                call rowq.internal_refuse('claim_id is missing');
+                call rowq.internal_refuse('claim_id is required');
             end if;
 
             set v_queue_id = null;
@@ -196,7 +194,7 @@ begin
             );
             if p_results is not null and p_message_ids is null and json_length(v_messages) > 1 then
                 call rowq.internal_refuse(
-                    'results without message_ids are of a claim of one message'
+                    'results without message_ids requires a claim of exactly one message'
                 );
             end if;
             if v_messages is not null then
@@ -228,7 +226,7 @@ begin
     elseif v_first_id = v_last_id then
         select v_first_id as message_id, 'completed' as outcome;
     else
-        -- An array of as many zeros counts to the end of the range.
+        -- An array of zeros counts to the end of the range.
         select v_first_id + j.place - 1 as message_id, 'completed' as outcome
         from json_table(
             concat('[0', repeat(',0', v_last_id - v_first_id), ']'),

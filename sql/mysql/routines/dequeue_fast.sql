@@ -15,12 +15,12 @@ begin
 -- version   1
 -- purpose   Lease up to batch_size ready messages under one new claim, and skip locked rows.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
--- locks     ready rows, passing over locked ones; the new claim row; seldom a row of lane, tried;
---           where the queue has limits, its limit lock, tried for a tenth of a second and held
---           until the transaction ends
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     ready rows, skipping locked ones; the new claim row; sometimes a row of lane, skipped
+--           if locked; the limit lock, if the queue has limits: waits up to 100 ms, holds it until
+--           the transaction ends
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ713
--- differs   the batch is held in the claim row, as a range of ids or as a JSON array
+-- differs   the claim row holds the batch as a range of ids or as a JSON array
     declare v_owns_transaction, v_is_keyed, v_some_keyed boolean;
     declare v_tries_left int default 1;
     declare v_queue_id, v_open_lanes, v_attempt, v_some_attempt int;
@@ -31,10 +31,9 @@ begin
     declare v_is_shown boolean default true;
     set p_batch_size = coalesce(p_batch_size, 1);
 
-    -- Most calls take this fast path: a transaction of their own, good arguments, one open lane, no
-    -- limits. The time of a call is the number of its kinds of statement, so it has few, all of
-    -- them here. For everything else, every error included, it changes nothing, and
-    -- internal_dequeue does it all.
+    -- Fast path: own transaction, valid arguments, one open lane, no limits. The duration of a call
+    -- depends on its number of statements, so it has few. Errors and all other cases change nothing
+    -- here and go to internal_dequeue.
     fast_path: begin
         declare v_is_end boolean default false;
         declare each_ready cursor for
@@ -48,8 +47,8 @@ begin
             limit p_batch_size
             for update skip locked;
         declare continue handler for not found set v_is_end = true;
-        -- Do not wait for the same lock twice (1205), and do not go on where the call was killed
-        -- (1317) or ran out of its time (1969, 3024).
+        -- Do not wait for the same lock twice (1205), and stop if the call was killed (1317) or
+        -- timed out (1969, 3024).
         declare exit handler for 1205, 1317, 1969, 3024
         begin
             call rowq.internal_roll_back(v_owns_transaction, null, v_tries_left);
@@ -74,7 +73,7 @@ begin
             leave fast_path;
         end if;
 
-        -- Lanes below 0 are open while messages are hidden in closed ones.
+        -- An open lane below 0 means that closed lanes may have messages.
         select count(*), max(l.queue_id), max(l.lane), max(l.floor), max(utc_timestamp(6)),
                max(utc_timestamp(6) + interval coalesce(p_lease_seconds, q.lease_seconds) second)
         into v_open_lanes, v_queue_id, v_lane, v_floor, v_leased_at, v_lease_until
@@ -89,7 +88,7 @@ begin
             leave fast_path;
         end if;
 
-        -- Look without locks first, so that an empty lane costs no write and its sentinel rows are
+        -- Read without locks first, so that an empty lane costs no write and its sentinel rows are
         -- not locked.
         select r.seq, r.attempt into v_head, v_attempt
         from rowq.ready r force index (primary)
@@ -133,8 +132,7 @@ begin
                 elseif v_first_id is null then
                     set v_first_id = v_message_id, v_last_id = v_message_id;
                 else
-                    -- The ids do not follow each other, or not all attempts are the same: make a
-                    -- list of the range so far, and go on with that.
+                    -- The ids are not consecutive, or the attempts differ: continue with a list.
                     if v_messages is null then
                         call rowq.internal_expand_range(
                             v_first_id, v_last_id, v_lane, v_attempt, v_messages
@@ -164,9 +162,9 @@ begin
                 v_queue_id, v_claim_id, v_leased_at, v_lease_until, p_worker_name, v_is_keyed,
                 v_lane, v_attempt, v_first_id, v_last_id, v_messages
             );
-            -- Moving the floor costs a write, so only one call in twelve does it, and one in 125 of
-            -- those that take one message. The head was there when this call began, taken by
-            -- others perhaps and not committed, so nothing below it can come back.
+            -- Moving the floor costs a write, so do it in 1 of 12 batches and 1 of 125 calls for
+            -- one message. Nothing can reappear below the head: it was there when this call began,
+            -- even if another session has locked it.
             if rand() < 0.008 * least(p_batch_size, 10) then
                 set v_head = least(
                     v_head, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 500000
@@ -214,9 +212,9 @@ begin
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         order by j.place;
     else
-        -- Read with a lock, because the old snapshot of an open transaction does not show newer
-        -- messages. Nobody else reads so, because a producer that names one of them as a
-        -- predecessor holds it.
+        -- A locking read: the old snapshot of an open transaction does not show newer messages.
+        -- Other paths do not lock, because a producer that names a message as a predecessor holds
+        -- its row.
         select v_claim_id as claim_id, m.message_id, j.attempt,
                m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at,
                v_lease_until as lease_until, m.last_error

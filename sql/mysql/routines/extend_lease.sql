@@ -16,7 +16,7 @@ begin
 -- purpose   Extend the lease of a claim to lease_seconds from now; it is never shortened.
 -- promise   P08 P34
 -- locks     the claim row
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -40,7 +40,7 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             if p_claim_id is null then
-                call rowq.internal_refuse('claim_id is missing');
+                call rowq.internal_refuse('claim_id is required');
             end if;
             call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
             if locate(x'ED', cast(p_progress as binary)) > 0 then

@@ -15,9 +15,9 @@ begin
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10 P34 P37
--- locks     the queue, shared; the claim row; then message and dedup rows, tried only; dead rows,
---           and for cancelled messages as complete; new history rows
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; the claim row; then message and dedup rows, skipping locked ones;
+--           dead rows; for cancelled messages as complete; new history rows
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -43,7 +43,7 @@ begin
 
             call rowq.internal_check_ids(p_message_ids);
             if p_claim_id is null then
-                call rowq.internal_refuse('claim_id is missing');
+                call rowq.internal_refuse('claim_id is required');
             end if;
             if locate(x'ED', cast(p_error as binary)) > 0 then
                 call rowq.internal_check_text('error', p_error);

@@ -13,7 +13,7 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a claim that was committed late is listed once maintain has corrected its floor
+-- differs   a claim committed late is listed once maintain has corrected its floor
     declare v_limit int default coalesce(p_max_claims, 100);
     declare v_queue_id, v_last int default 0;
     declare v_after bigint;

@@ -44,8 +44,8 @@ begin
             leave lanes;
         end if;
         if v_next < 0 then
-            -- Look into closed lanes too: there are messages, but an open transaction keeps others
-            -- from opening the lanes.
+            -- An open-lane request: read closed lanes too, which hold messages that an open
+            -- transaction keeps other sessions from opening.
             set v_is_hidden = true, v_lane = -1;
             iterate lanes;
         end if;

@@ -10,8 +10,8 @@ begin
 -- version   1
 -- purpose   Make delayed messages ready that are due.
 -- promise   P11
--- locks     the queue, shared; delayed rows, passing over locked ones; new ready rows
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; delayed rows, skipping locked ones; new ready rows
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -29,8 +29,8 @@ begin
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
-            -- the keys of many messages are longer.
+            -- The default session may truncate json_arrayagg at 1 MB; the keys of many messages are
+            -- longer.
             /*M!100600 call rowq.internal_set_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 

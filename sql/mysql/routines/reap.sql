@@ -10,9 +10,9 @@ begin
 -- version   1
 -- purpose   Return unfinished messages of claims whose lease has expired.
 -- promise   P03 P09 P34 P37
--- locks     the queue, shared; expired claim rows, passing over locked ones; message rows, tried
---           only; new history rows
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; expired claim rows and message rows, skipping locked ones; new
+--           history rows
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;

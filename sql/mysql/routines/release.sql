@@ -10,9 +10,9 @@ begin
 -- version   1
 -- purpose   Return messages to the front of their priority without spending the attempt.
 -- promise   P08 P34 P37
--- locks     the queue, shared; the claim row; then new ready rows, and for cancelled messages as
+-- locks     the queue, shared; the claim row; then new ready rows; for cancelled messages as
 --           complete; new history rows
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -38,7 +38,7 @@ begin
 
             call rowq.internal_check_ids(p_message_ids);
             if p_claim_id is null then
-                call rowq.internal_refuse('claim_id is missing');
+                call rowq.internal_refuse('claim_id is required');
             end if;
 
             set v_queue_id = null;

@@ -16,9 +16,9 @@ begin
 -- version   1
 -- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
--- locks     the queue, shared; the claim row; then message rows, tried only; delayed, ready, dead
---           or dedup rows, and for cancelled messages as complete; new history rows
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; the claim row; then message rows, skipping locked ones; delayed,
+--           ready, dead or dedup rows; for cancelled messages as complete; new history rows
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
@@ -44,7 +44,7 @@ begin
 
             call rowq.internal_check_ids(p_message_ids);
             if p_claim_id is null then
-                call rowq.internal_refuse('claim_id is missing');
+                call rowq.internal_refuse('claim_id is required');
             end if;
             if locate(x'ED', cast(p_error as binary)) > 0 then
                 call rowq.internal_check_text('error', p_error);

@@ -202,7 +202,7 @@ is
 -- errors    RQ711
 begin
     if p_claim_id is null then
-        internal_refuse('claim_id is missing');
+        internal_refuse('claim_id is required');
     end if;
 end internal_check_claim;
 

@@ -1,14 +1,14 @@
--- Dequeue: lease messages, and wait for some.
+-- Dequeue: lease messages, and wait for them.
 --
--- A dequeue takes the first rows of the best lane, skips locked ones, deletes them from ready and
--- makes one claim: one lease, one heartbeat and one complete for the whole batch. A rollback
--- returns everything to its old position. If nothing is ready it promotes what is due and runs some
--- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
--- transactions until a message comes or the time is up.
+-- A dequeue locks the first rows of the best lane, skips locked ones, deletes them from ready and
+-- inserts one claim: one lease, one heartbeat and one complete per batch. A rollback restores
+-- everything. If nothing is ready, it promotes due messages and runs some deferred work, so a queue
+-- without maintain still moves. dequeue_wait repeats that in short transactions until a message
+-- comes or the time is up.
 --
--- The two helpers without the prefix internal_ are public, because package rowq_wait calls them by
--- text: sessions that wait must not stop a new body of rowq. With dbms_lock one waiter polls for
--- all; with the optional wake-up queue producers wake it.
+-- The two helpers without the prefix internal_ are public: package rowq_wait calls them by dynamic
+-- SQL, so that waiting sessions do not block a new body of rowq. With dbms_lock one waiter polls
+-- for all; with the optional wake-up queue producers wake it.
 --
 --   resume_queue, enqueue, enqueue_batch, ... -> wake_waiters
 --   dequeue_fast -> dequeue -> require_lanes, pop_ready, open_lanes_of
@@ -23,8 +23,8 @@
 
 procedure internal_wake_waiters(p_queue_id in number, p_waiting_until in timestamp)
 is
--- purpose   Wake the sessions that wait at a queue, if wakeup.sql was run and one waits.
--- locks     none that another could wait for
+-- purpose   Wake the sessions that wait for a queue's messages, if wakeup.sql was run.
+-- locks     none that block other sessions
 -- commits   never; waiters wake when the caller's transaction commits
 -- differs   this engine's own
     -- ORA-01013: the user has cancelled the call.
@@ -34,14 +34,13 @@ begin
     if p_waiting_until is null or p_waiting_until < sys_extract_utc(systimestamp) then
         return;
     end if;
-    -- This is dynamic SQL, because the package exists only where the owner has run wakeup.sql.
+    -- Dynamic SQL: the package exists only if the owner has run wakeup.sql.
     execute immediate 'begin rowq_wakeup.wake(:1); end;' using p_queue_id;
 exception
     when e_cancelled then
         raise;
     when others then
-        -- Never fail a call because the wake-up failed: waiters poll once a second anyway. The
-        -- statement that failed has left nothing to roll back.
+        -- Ignore a failed wake-up: waiters poll once a second.
         return;
 end internal_wake_waiters;
 
@@ -55,11 +54,11 @@ procedure internal_dequeue(
     p_lease_until   out timestamp
 )
 is
--- purpose   Lease up to p_batch_size ready messages to one new claim; a null claim when there is none.
--- locks     ready rows, passing over locked ones; the new claim row; of a limited queue the limit
---           lock
+-- purpose   Lease up to p_batch_size ready messages to one new claim; null if there are none.
+-- locks     ready rows, skipping locked ones; the new claim row; the limit lock, if the queue has
+--           limits
 -- errors    RQ701 RQ711 RQ713
--- differs   two routines share it; an empty look takes no lock and begins no transaction
+-- differs   shared by two routines; if nothing is ready it takes no lock and begins no transaction
     v_queue        t_queue;
     v_lanes        t_lanes;
     v_has_deferred boolean;
@@ -74,7 +73,7 @@ begin
     internal_check_whole('batch_size', p_batch_size, 1, 1000, p_is_required => true);
     internal_check_whole('lease_seconds', p_lease_seconds, 1, 86400);
     if length(p_worker_name) > 200 then
-        internal_refuse('worker_name is longer than 200 characters');
+        internal_refuse('worker_name must be at most 200 characters');
     end if;
     internal_require_lanes(p_queue_name, v_queue, v_lanes, v_has_deferred);
     p_queue_id := v_queue.queue_id;
@@ -91,8 +90,8 @@ begin
     end if;
 
     internal_pop_ready(v_queue.queue_id, v_lanes, v_batch_size, v_messages);
-    -- Nothing is ready, so promote what is due by now: it need not wait for the next maintain, nor
-    -- need a group whose slot was left.
+    -- Nothing is ready. Promote due messages and run deferred work now instead of waiting for
+    -- maintain.
     if v_messages.count = 0 then
         v_found := internal_promote(v_queue.queue_id, v_batch_size);
         if v_found = 0 and v_has_deferred then
@@ -131,7 +130,7 @@ procedure internal_require_lanes(
     p_has_deferred out boolean
 )
 is
--- purpose   Read what a dequeue needs of a queue, and the lanes to look into, best first; raise an error if there is none. p_has_deferred says whether deferred may have rows.
+-- purpose   Read a queue's settings and open lanes, best first; raise an error if it is unknown.
 -- errors    RQ701 RQ711
 -- differs   no such helper elsewhere: one statement in place of two
     v_key   raw(400);
@@ -140,8 +139,8 @@ is
 begin
     if length(p_queue_name) <= 100 then
         v_key := utl_raw.cast_to_raw(p_queue_name);
-        -- Every queue has open lanes: those of the default priority, which nothing closes. Of the
-        -- lanes below 0 only that of deferred may be open.
+        -- Every queue has open lanes: those of the default priority are never closed. Of the lanes
+        -- below 0 only that of deferred may be open.
         select /*+ leading(q l) use_nl(l) index(l rowq_lane_pk) */
                q.queue_id, q.lease_seconds, q.max_leased, q.rate_limit, q.paused_at, l.lane,
                l.floor_seq
@@ -182,9 +181,10 @@ procedure internal_pop_ready(
     p_messages out nocopy t_messages
 )
 is
--- purpose   Take up to p_limit messages from the lanes, in the order of p_lanes.
--- locks     ready rows, passing over locked ones
--- differs   a cursor bounds the batch: rownum would count before the skip, fetch first is refused
+-- purpose   Lease up to p_limit messages from the lanes, in the order of p_lanes.
+-- locks     ready rows, skipping locked ones
+-- differs   a cursor bounds the batch: rownum would count before the skip, and fetch first is
+--           refused
     v_probe  rowq_ready.message_id%type;
     v_left   pls_integer;
     v_locked t_locked_rows;
@@ -195,8 +195,8 @@ is
           and r.lane = p_lane
           and r.seq >= p_floor
         order by r.queue_id, r.lane, r.seq, r.message_id;
-    -- The order is that of the index, so nothing is sorted and a row is locked only when it is
-    -- fetched: one fetch of n rows locks n rows. Batched table access would break that order.
+    -- The order is that of the index: nothing is sorted, and one fetch of n rows locks n rows.
+    -- Batched table access would break that order.
     cursor lane_rows(p_lane in number, p_floor in number) is
         select /*+ index_rs_asc(r rowq_ready_pk) no_batch_table_access_by_rowid(r) */
                r.rowid, r.message_id, r.lane, r.attempt, r.seq
@@ -210,7 +210,7 @@ begin
     p_messages.delete;
     for i in 1 .. p_lanes.count loop
         exit when p_messages.count >= p_limit;
-        -- Look without a lock first, so that a call that finds nothing begins no transaction.
+        -- Read without a lock first, so that a call that finds nothing begins no transaction.
         v_probe := null;
         open lane_head(p_lanes(i).lane, p_lanes(i).floor_seq);
         fetch lane_head into v_probe;
@@ -224,7 +224,7 @@ begin
         end if;
     end loop;
 
-    -- From here on seq is the place in the claim.
+    -- From here on seq is the position in the claim.
     for i in 1 .. p_messages.count loop
         p_messages(i).attempt := p_messages(i).attempt + 1;
         p_messages(i).seq := i;
@@ -234,7 +234,7 @@ end internal_pop_ready;
 function internal_open_lanes_of(p_queue_id in number)
 return t_lanes
 is
--- purpose   Return the lanes that dequeue looks into, best first, with their floors.
+-- purpose   Return the open lanes, best first, with their floors.
 -- differs   no such helper elsewhere: other engines read them one by one
     v_lanes t_lanes;
 begin
@@ -273,11 +273,11 @@ procedure poll_once(
     p_lease_until   out timestamp
 )
 is
--- purpose   One look of dequeue_wait: what dequeue_fast takes, as far as it fits one answer; a null claim when there is none.
--- locks     as dequeue_fast; of a session that waits the queue row, passed over when locked
+-- purpose   Poll once for dequeue_wait: lease as much as one answer holds; a null claim if nothing is ready.
+-- locks     as dequeue_fast; for a waiter the queue row, skipped if locked
 -- commits   never; the caller commits at once
 -- errors    RQ701 RQ711 RQ713
--- differs   this engine's own: public, so that package rowq_wait can call it
+-- differs   this engine's own: public, because package rowq_wait calls it
 begin
     internal_dequeue(
         p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, p_queue_id, p_claim_id,
@@ -293,8 +293,8 @@ end poll_once;
 
 procedure internal_trim_claim(p_queue_id in number, p_claim_id in number)
 is
--- purpose   Give back those messages of a new claim that go beyond 64 MB; the first one stays.
--- locks     rows of leased, which nobody else sees yet; new ready rows
+-- purpose   Return the messages of a new claim that exceed 64 MB, except the first.
+-- locks     rows of leased that are not committed yet
     c_most  constant number := 67108864;
     v_held  t_messages := internal_claimed_messages(p_queue_id, p_claim_id);
     v_rest  t_messages;
@@ -332,8 +332,8 @@ end internal_trim_claim;
 
 procedure internal_record_waiter(p_queue_id in number, p_waiting_until in timestamp)
 is
--- purpose   Record until when a session waits at a queue; null when none does.
--- locks     the queue row, passed over when locked
+-- purpose   Record until when a session waits for a queue's messages; null if none does.
+-- locks     the queue row, skipped if locked
 -- differs   this engine's own
     v_row_id rowid;
     cursor queue_row is
@@ -359,10 +359,10 @@ function messages_json(
 )
 return clob
 is
--- purpose   What dequeue_fast returns for a claim, as a JSON array; null where there is no claim.
--- differs   this engine's own: public, so that the query of dequeue_wait's result can call it
-    -- The array is made when the result is fetched, because a temporary LOB of a variable ends with
-    -- the block that has the variable, and what SQL gets from a function lives until it is fetched.
+-- purpose   Return a claim's messages as a JSON array; null without a claim.
+-- differs   this engine's own: public, because the query of dequeue_wait's result calls it
+    -- The array is built when the result is fetched: a temporary LOB in a variable ends with the
+    -- block of the variable, but a function's result lives until it is fetched.
     v_object json_object_t;
     v_text   clob := '[';
 
@@ -372,8 +372,8 @@ is
         if p_text is null then
             v_object.put_null(p_key);
         elsif dbms_lob.getlength(p_text) = 0 then
-            -- An empty text is not a missing one, so it is put as "". Before 21c only an array or
-            -- an object can be parsed, and put takes '' as null.
+            -- An empty text is not null, but put takes '' as null, and before 21c only an array or
+            -- object can be parsed.
             v_object.put(p_key, json_array_t.parse('[""]').get(0));
         else
             v_object.put(p_key, p_text);
@@ -406,7 +406,7 @@ begin
         put_text('lease_until', internal_iso_text(p_lease_until));
         put_text('last_error', each_message.last_error);
 
-        -- Headers are added as text, because a JSON object would round their numbers.
+        -- Append headers as text: a JSON object would round their numbers.
         if dbms_lob.getlength(v_text) > 1 then
             dbms_lob.append(v_text, ',');
         end if;
@@ -421,8 +421,8 @@ end messages_json;
 
 procedure internal_stop_polling(p_lock in number)
 is
--- purpose   Let another waiter of the queue poll.
--- locks     gives back the session's lock p_lock
+-- purpose   Stop polling, so that another waiter can.
+-- locks     releases the session's lock p_lock
 -- differs   this engine's own
     v_result number;
 begin
@@ -434,19 +434,18 @@ end internal_stop_polling;
 function internal_try_become_poller(p_lock in number)
 return boolean
 is
--- purpose   Wait for a second at most to be the one waiter of a queue that polls for all.
+-- purpose   Wait up to a second to become the queue's poller.
 -- locks     the lock p_lock, kept until internal_stop_polling or the session's end
 -- differs   this engine's own
     v_result number;
 begin
-    -- This is dynamic SQL, so that the package compiles without a right to dbms_lock.
+    -- Dynamic SQL, so that the package compiles without a right to dbms_lock.
     execute immediate
         'begin :1 := sys.dbms_lock.request(id => :2, lockmode => sys.dbms_lock.x_mode,'
         || ' timeout => 1, release_on_commit => false); end;'
         using out v_result, in p_lock;
-    -- 0 means granted, 1 means timed out, and 4 means that a call that was broken off has left the
-    -- lock with this session. The other results come at once, so sleep here: waiting goes on
-    -- without a poller.
+    -- 0: granted. 1: timed out. 4: an interrupted call has left the lock with this session. Other
+    -- results come at once, so sleep here: waiting continues without a poller.
     if v_result not in (0, 1, 4) then
         dbms_session.sleep(1);
     end if;
@@ -459,8 +458,8 @@ procedure internal_wait_for_wakeup(
     p_has_wakeup_queue   in out boolean
 )
 is
--- purpose   Record that a session waits at a queue; if that is recorded, wait to be woken, for a second at most.
--- locks     the queue row, passed over when locked; none while waiting
+-- purpose   Record that a session waits; once recorded, wait up to a second to be woken.
+-- locks     the queue row, skipped if locked; none while waiting
 -- commits   never; the caller commits at once, and polls before it waits again
 -- differs   this engine's own
     -- ORA-01013: the user has cancelled the call.
@@ -469,31 +468,30 @@ is
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
     if p_waiting_until is null or p_waiting_until < v_now + numtodsinterval(2, 'second') then
-        -- Say so for six seconds only, so that a session that was killed is not woken for long.
+        -- Record 6 seconds only, so that producers soon stop waking a killed session.
         p_waiting_until := v_now + numtodsinterval(6, 'second');
         internal_record_waiter(p_queue_id, p_waiting_until);
         return;
     end if;
-    -- This is dynamic SQL, because the package exists only where the owner has run wakeup.sql.
+    -- Dynamic SQL: the package exists only if the owner has run wakeup.sql.
     execute immediate 'begin rowq_wakeup.await(:1); end;' using p_queue_id;
 exception
     when e_cancelled then
         raise;
     when others then
-        -- The wake-up queue is broken or gone, so go on without it.
+        -- The wake-up queue is broken or dropped: poll without it.
         p_has_wakeup_queue := false;
 end internal_wait_for_wakeup;
 
 function internal_poller_lock_number(p_queue_id in number)
 return number
 is
--- purpose   Return the number of the lock that elects a queue's poller; 0 if the owner may not use dbms_lock.
--- differs   this engine's own: the server has numbers and no names for locks that need no row
+-- purpose   Return the number of a queue's poller lock; 0 if the owner may not use dbms_lock.
+-- differs   this engine's own: user locks have numbers, not names
     v_count pls_integer;
 begin
-    -- Look the right up and do not try it, because a statement that fails to parse is parsed anew
-    -- each time. Roles do not count in stored code, and "execute any procedure" leaves out what
-    -- belongs to SYS.
+    -- Look up the right instead of trying it: a statement that fails to parse is parsed again each
+    -- time. Roles do not count in stored code, and "execute any procedure" excludes objects of SYS.
     select count(*) into v_count
     from all_tab_privs p
     where p.table_schema = 'SYS'
@@ -503,8 +501,8 @@ begin
     if v_count = 0 then
         return 0;
     end if;
-    -- All applications of the database share the lock numbers up to 1073741823. One that happens to
-    -- use the same number delays waiters by a second at most.
+    -- All applications of the database share the numbers up to 1073741823. Another application with
+    -- the same number delays waiters by up to a second.
     return dbms_utility.get_hash_value(
         sys_context('userenv', 'current_user') || '.rowq.wait.' || internal_number_text(p_queue_id),
         1, 1073741823

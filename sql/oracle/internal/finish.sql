@@ -1,15 +1,14 @@
 -- Finish: how messages leave a claim, and how they end.
 --
--- The claim is the fence. A call that finishes messages deletes the claim, or takes them out of it,
--- before anything else; a second session finds nothing there and its messages are stale. reap does
--- the same for claims whose lease has expired. An ended message is deleted, or kept in finished for
--- the archive, and its links are released in the same transaction: the dedup key, the slot of its
--- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
--- end does not wait for a producer that holds the message's row: the row stays, and a row of
--- deferred has maintain delete it.
+-- The claim is the fence. A call that finishes messages first deletes the claim, or takes them out
+-- of it; a second session finds nothing there, and its messages are stale. reap does the same for
+-- expired claims. An ended message is deleted, or kept in finished for the archive, and its links
+-- are released in the same transaction: dedup key, group slot, successors. A dead message moves to
+-- dead and keeps its row. An end does not wait for a producer that has locked the message's row:
+-- maintain deletes the row by a row of deferred.
 --
--- fail_now and retry_later do wait for a producer that has just named one of their messages,
--- because only the row has the error.
+-- But fail_now and retry_later wait for a producer that has just named one of their messages: only
+-- the row can store the error.
 --
 --   complete, retry_later, fail_now, ... -> finish -> delete_messages, read_links, release_links
 --   delete_messages -> lock_messages, release_links, read_links
@@ -19,13 +18,13 @@
 --   extend_lease -> refuse_claim
 --   trim_claim -> claimed_messages
 --   retry_later -> back_off, split_by_attempts
---   retry_later, fail_now, release, ... -> mark_lines
+--   retry_later, fail_now, release, ... -> set_outcomes
 --   retry_later, fail_now -> push_dead -> record_error, read_links, release_links
 --   push_delayed -> record_error -> lock_messages
 --   retry_later -> retry_outcomes -> outcomes
 --   retry_later, fail_now, release -> split_by_cancel
 --   release, trim_claim -> as_front
---   cancel -> mark_leased -> mark_lines
+--   cancel -> set_leased -> set_outcomes
 --   cancel_many -> waiting_of
 --   reset, discard_dead -> lock_dead
 --   reset -> pop_dead -> read_links, delete_dead, outcomes
@@ -41,7 +40,7 @@ procedure internal_finish(
     p_state    in varchar2
 )
 is
--- purpose   Remove finished messages, or note them for the archive; keep how they have ended where their queue wants that.
+-- purpose   Delete ended messages or pass them to the archive; release their links and store results.
 -- locks     as internal_delete_messages and internal_release_links; new finished rows; result rows
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_finish_id  rowq_finished.finish_id%type;
@@ -66,7 +65,7 @@ begin
                 p_queue.queue_id, v_finish_id, p_messages(i).message_id, p_messages(i).lane,
                 p_messages(i).attempt, p_state, v_now
             );
-        -- What waits for one of them and is not committed yet is left to internal_archive.
+        -- internal_archive releases successors that are not committed yet.
         internal_read_links(
             p_queue.queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited
         );
@@ -81,8 +80,8 @@ end internal_finish;
 
 procedure internal_delete_messages(p_queue_id in number, p_messages in t_messages)
 is
--- purpose   Delete messages for good, with their links; leave to maintain the rows that another transaction has locked.
--- locks     message rows, tried only; as internal_release_links; new deferred rows
+-- purpose   Delete messages and release their links; defer rows locked by another transaction.
+-- locks     message rows, skipping locked ones; as internal_release_links; new deferred rows
     v_wanted     rowq_ids := internal_ids_of(p_messages);
     v_locked     rowq_ids;
     v_held       rowq_ids;
@@ -102,8 +101,8 @@ begin
     internal_release_links(p_queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited);
 
     if v_held.count > 0 then
-        -- A producer names one as a predecessor, perhaps, and may never commit. The message has
-        -- ended all the same, so only its row is left, and what that producer adds.
+        -- A producer may name it as a predecessor and never commit. The message has ended, so defer
+        -- only its row and what that producer adds.
         internal_defer(p_queue_id, v_held, v_held, 0);
         for i in 1 .. v_held.count loop
             v_left(i).message_id := v_held(i);
@@ -122,10 +121,10 @@ procedure internal_lock_messages(
     p_held     out nocopy rowq_ids
 )
 is
--- purpose   Lock those of these message rows that nobody holds (p_locked); p_held are those that are there and that others hold.
--- locks     message rows, passing over locked ones
+-- purpose   Lock message rows that are free (p_locked); return existing rows locked by others (p_held).
+-- locks     message rows, skipping locked ones
 -- differs   no such helper elsewhere: part of the statements that need it
-    -- ORA-08177: this transaction is serializable, and another has written to a row since it began.
+    -- ORA-08177: this transaction is serializable, and the row was changed after it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_most   constant pls_integer := 10000;
@@ -181,7 +180,7 @@ procedure internal_release_links(
     p_awaited    in t_numbers
 )
 is
--- purpose   Free what messages had that have ended: their dedup keys, their slots but for those that are without_slot, and what waits for those that p_awaited has as 1. Each place of the lists is one message; null where it has no such link.
+-- purpose   Release the dedup keys, group slots and successors of ended messages.
 -- locks     dedup rows; as internal_release_group_slots and internal_resume_successors; new
 --           deferred rows
     v_began        constant timestamp(6) := sys_extract_utc(systimestamp);
@@ -196,8 +195,8 @@ begin
             v_keys(v_keys.count + 1) := utl_raw.cast_to_raw(p_dedup_keys(i));
         end if;
     end loop;
-    -- Compare message_id too, because another message may have the key by now: a dead message gives
-    -- its key up.
+    -- Compare message_id too: another message may own the key now, because a dead message releases
+    -- its key.
     forall i in 1 .. v_keys.count
         delete from rowq_dedup d
         where d.queue_id = p_queue_id
@@ -217,8 +216,8 @@ begin
     end loop;
     internal_release_group_slots(p_queue_id, v_group_keys);
     for i in 1 .. p_ids.count loop
-        -- Many messages may have ended, each with a thousand others that wait: leave what takes
-        -- long to maintain.
+        -- Many messages may have ended, each with a thousand successors: defer the rest after 500
+        -- ms.
         if p_awaited(i) = 1
            and internal_seconds_since(v_began, sys_extract_utc(systimestamp)) > 0.5 then
             internal_defer(p_queue_id, null, rowq_ids(p_ids(i)), 0);
@@ -237,7 +236,7 @@ procedure internal_read_links(
     p_awaited    out nocopy t_numbers
 )
 is
--- purpose   Read the links of those messages that have any, as internal_release_links takes them.
+-- purpose   Return the links of the messages that have any, as internal_release_links takes them.
     v_wanted rowq_ids := internal_ids_of(p_messages);
 begin
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
@@ -260,7 +259,7 @@ function internal_outcomes(
 )
 return rowq_lines
 is
--- purpose   Return a line for each message: p_outcome for p_messages, p_other for the others that were asked for.
+-- purpose   Return the outcome of each message: p_outcome for p_messages, p_other for the rest of p_ids.
 -- differs   no such helper elsewhere: other engines return a query
     v_lines rowq_lines := rowq_lines();
     v_done  t_positions;
@@ -301,8 +300,8 @@ procedure internal_pop_claimed(
     p_messages out nocopy t_messages
 )
 is
--- purpose   Take messages out of a claim: those asked for that it still holds, or all of them. p_claim says who had them.
--- locks     the claim row, first of all
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all.
+-- locks     the claim row, before any other row
 -- errors    RQ721
     v_row_id rowid;
     v_held   t_messages;
@@ -316,8 +315,8 @@ is
 begin
     p_messages.delete;
     p_claim.claim_id := p_claim_id;
-    -- Both ways wait for a session that is finishing the same claim; afterwards the claim is as it
-    -- was, smaller, or gone.
+    -- Both branches wait for a session that is finishing the same claim; then the claim is
+    -- unchanged, smaller or gone.
     if p_ids is null then
         delete from rowq_claim c
         where c.queue_id = p_queue_id
@@ -369,14 +368,14 @@ begin
     raise_application_error(
         -20721,
         'RQ721 stale_claim: claim ' || internal_number_text(p_claim_id)
-        || ' holds nothing any more'
+        || ' no longer holds any messages'
     );
 end internal_refuse_claim;
 
 function internal_claimed_messages(p_queue_id in number, p_claim_id in number)
 return t_messages
 is
--- purpose   Return the messages that a claim holds, in the order in which they were given out.
+-- purpose   Return the messages of a claim in delivery order.
 -- differs   no such helper elsewhere: other engines read them from the claim
     v_held t_messages;
 begin
@@ -397,7 +396,7 @@ procedure internal_back_off(
     p_due_at        out nocopy t_timestamps
 )
 is
--- purpose   Compute when failed messages are due again, one moment for each.
+-- purpose   Return when each failed message is due again.
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_delay number;
 begin
@@ -414,13 +413,13 @@ begin
     end loop;
 end internal_back_off;
 
-procedure internal_mark_lines(
+procedure internal_set_outcomes(
     p_lines   in out nocopy rowq_lines,
     p_ids     in rowq_ids,
     p_outcome in varchar2
 )
 is
--- purpose   Give the lines of these messages another outcome.
+-- purpose   Change the outcome of these messages.
 -- differs   no such helper elsewhere: other engines return a query
     v_places t_positions;
 begin
@@ -432,7 +431,7 @@ begin
             p_lines(i).outcome := p_outcome;
         end if;
     end loop;
-end internal_mark_lines;
+end internal_set_outcomes;
 
 procedure internal_push_dead(
     p_queue      in t_queue,
@@ -441,7 +440,7 @@ procedure internal_push_dead(
     p_is_waiting in boolean
 )
 is
--- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_is_waiting is that of internal_record_error.
+-- purpose   Make messages dead with their last error, and propagate the deaths to their successors.
 -- locks     new dead rows; as internal_record_error, internal_release_links and
 --           internal_propagate_deaths; result rows
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
@@ -494,8 +493,7 @@ begin
         p_queue.queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_flags
     );
     if not p_is_waiting then
-        -- A producer that comes to wait for one of them may hold its row: the flag does not show
-        -- that yet.
+        -- A producer may hold its row while adding a successor: the flag does not show that yet.
         v_awaited := internal_ids_of(p_messages);
     end if;
     if v_awaited.count > 0 then
@@ -510,11 +508,11 @@ procedure internal_record_error(
     p_is_waiting in boolean
 )
 is
--- purpose   Store the error that messages failed with; without p_is_waiting not of those whose rows a producer holds.
--- locks     message rows, without p_is_waiting passing over locked ones
--- differs   the last error stands beside the body, and not where the message waits
-    -- A CLOB counts an emoji as two, and a varchar2 counts it as one. What is stored is a CLOB,
-    -- because SQL takes no varchar2 of more than 4000 bytes for many rows (ORA-01461).
+-- purpose   Store the last error of messages; skip rows that a producer holds unless p_is_waiting.
+-- locks     message rows; without p_is_waiting, skipping locked ones
+-- differs   the last error is stored with the body, not with the state
+    -- A CLOB counts an emoji as 2 characters, a varchar2 as 1. Store a CLOB, because SQL takes no
+    -- varchar2 of more than 4000 bytes for many rows (ORA-01461).
     v_error  constant clob := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
     v_wanted rowq_ids := internal_ids_of(p_messages);
     v_ids    rowq_ids;
@@ -526,7 +524,7 @@ begin
         internal_lock_messages(p_queue_id, v_wanted, v_ids, v_held);
     end if;
     if p_error is not null and v_error is null then
-        -- An empty text is not a missing one, but Oracle takes '' as null: store an empty CLOB.
+        -- An empty text is not null, but Oracle takes '' as null: store an empty CLOB.
         forall i in 1 .. v_ids.count
             update rowq_message m
             set m.last_error = empty_clob()
@@ -549,7 +547,7 @@ function internal_retry_outcomes(
 )
 return rowq_lines
 is
--- purpose   Return the lines of retry_later: retrying with due_at, dead, or stale.
+-- purpose   Return the outcomes of retry_later: retrying with due_at, dead, or stale.
 -- differs   no such helper elsewhere: part of retry_later
     v_lines rowq_lines := internal_outcomes(p_ids, p_messages, 'retrying');
     v_alive t_positions;
@@ -578,7 +576,7 @@ procedure internal_split_by_attempts(
     p_dead     out nocopy t_messages
 )
 is
--- purpose   Divide messages into those with an attempt left and those without.
+-- purpose   Split messages into those with an attempt left and those without.
     v_wanted rowq_ids := internal_ids_of(p_messages);
     v_ids    t_numbers;
     v_limits t_numbers;
@@ -587,7 +585,7 @@ is
 begin
     p_alive.delete;
     p_dead.delete;
-    -- Read only the messages that have a limit of their own, because they are few.
+    -- Read only the few messages that have their own limit.
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id, m.max_attempts
     bulk collect into v_ids, v_limits
     from table(v_wanted) a
@@ -619,7 +617,7 @@ procedure internal_split_by_cancel(
     p_cancelled out nocopy t_messages
 )
 is
--- purpose   Divide messages of a claim into those that were cancelled and the rest.
+-- purpose   Split messages of a claim into cancelled ones and the rest.
 -- differs   no such helper elsewhere: other engines keep a claim's cancelled messages as a list
 begin
     p_rest.delete;
@@ -635,7 +633,7 @@ end internal_split_by_cancel;
 
 procedure internal_as_front(p_messages in out nocopy t_messages, p_spent in number)
 is
--- purpose   Prepare messages for the front of their priority, with p_spent attempts fewer.
+-- purpose   Change messages for the front of their priority, with p_spent attempts fewer.
 begin
     for i in 1 .. p_messages.count loop
         p_messages(i).lane := trunc(p_messages(i).lane / 2) * 2;
@@ -643,9 +641,9 @@ begin
     end loop;
 end internal_as_front;
 
-procedure internal_mark_leased(p_queue_id in number, p_lines in out nocopy rowq_lines)
+procedure internal_set_leased(p_queue_id in number, p_lines in out nocopy rowq_lines)
 is
--- purpose   Mark as leased what was not found but still has a body: a worker holds it.
+-- purpose   Set the outcome leased for messages that were not found but still have a body.
 -- differs   no such helper elsewhere: part of cancel
     v_asked  rowq_ids := rowq_ids();
     v_leased rowq_ids;
@@ -672,13 +670,13 @@ begin
         where f.queue_id = p_queue_id
           and f.message_id = m.message_id
     );
-    internal_mark_lines(p_lines, v_leased, 'leased');
-end internal_mark_leased;
+    internal_set_outcomes(p_lines, v_leased, 'leased');
+end internal_set_leased;
 
 function internal_waiting_of(p_queue_id in number, p_ids in rowq_ids)
 return rowq_ids
 is
--- purpose   Return those of these messages that no claim holds and that are not finished and on their way to the archive.
+-- purpose   Return the messages that are neither leased nor finished and waiting for the archive.
 -- differs   no such helper elsewhere: part of cancel_many
     v_ids rowq_ids;
 begin
@@ -711,10 +709,10 @@ procedure internal_lock_dead(
     p_locked       out nocopy t_locked_rows
 )
 is
--- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean; p_ids are those that were named, or null.
--- locks     dead rows, passing over locked ones
-    -- No type is longer than 200 characters, and SQL takes no more than 2000 bytes. Compare bytes,
-    -- because texts are compared by the session's NLS_COMP and NLS_SORT.
+-- purpose   Check the arguments of reset and discard_dead, and lock the dead messages they select.
+-- locks     dead rows, skipping locked ones
+    -- No type is longer than 200 characters, and SQL takes at most 2000 bytes. Compare bytes,
+    -- because text comparison depends on the session's NLS_COMP and NLS_SORT.
     v_type  constant raw(804) := utl_raw.cast_to_raw(substr(p_message_type, 1, 201));
     v_limit pls_integer;
     cursor asked_for is
@@ -746,7 +744,7 @@ begin
     p_ids := internal_read_id_list(p_message_ids);
     internal_check_whole('max_messages', p_max_messages, 1, 10000, p_is_required => true);
     if p_message_ids is not null and (p_message_type is not null or p_died_before is not null) then
-        internal_refuse('message_type and died_before go together with no message_ids');
+        internal_refuse('message_ids is mutually exclusive with message_type and died_before');
     end if;
     p_queue := internal_require_queue(p_queue_name);
 
@@ -771,8 +769,8 @@ procedure internal_pop_dead(
     p_lines    out nocopy rowq_lines
 )
 is
--- purpose   Take locked dead messages out of their place; one whose dedup key another message has stays dead. Those without a slot get their group_key, as they are to join their groups.
--- locks     dead rows, which the caller holds already; new dedup rows, in key order
+-- purpose   Take locked dead messages out of dead, except those whose dedup key is taken.
+-- locks     dead rows, held by the caller; new dedup rows, in key order
 -- differs   no such helper elsewhere: part of reset
     v_found  t_messages;
     v_wanted rowq_ids;
@@ -841,8 +839,8 @@ end internal_pop_dead;
 
 procedure internal_delete_dead(p_locked in t_locked_rows, p_messages in out nocopy t_messages)
 is
--- purpose   Delete dead rows that are locked, and append their messages.
--- locks     dead rows, which the caller holds already
+-- purpose   Delete locked dead rows, and append their messages.
+-- locks     dead rows, held by the caller
 -- differs   no such helper elsewhere: part of reset and pop_waiting
     v_next  pls_integer := p_messages.count;
     v_hit   pls_integer := 0;
@@ -853,8 +851,7 @@ begin
         where d.rowid = p_locked(i).row_id
           and d.message_id = p_locked(i).message_id
         returning d.holds_slot bulk collect into v_holds;
-    -- Take a message only if this statement has deleted its row, so that no other session has the
-    -- message too.
+    -- Take a message only if this statement deleted its row, so that no other session has it too.
     for i in 1 .. p_locked.count loop
         if sql%bulk_rowcount(i) = 1 then
             v_next := v_next + 1;
@@ -875,8 +872,8 @@ procedure internal_reap(
     p_died   out number
 )
 is
--- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- locks     expired claim rows and message rows, passing over locked ones; as internal_push_dead;
+-- purpose   Return the messages of expired claims to the front of their lanes, until p_limit is reached.
+-- locks     expired claim rows and message rows, skipping locked ones; as internal_push_dead;
 --           for cancelled messages as internal_finish; new history rows
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_floor constant number := internal_read_floor(p_queue.queue_id, -1 /* claim */);
@@ -911,15 +908,14 @@ begin
         v_messages := internal_claimed_messages(p_queue.queue_id, v_claim.claim_id);
         internal_split_by_cancel(v_messages, v_rest, v_cancelled);
         if v_cancelled.count > 0 then
-            -- Leave the claim alone while a producer is adding a message that waits for one of
-            -- these.
+            -- Skip the claim while a producer is adding a successor to one of these.
             internal_lock_messages(
                 p_queue.queue_id, internal_ids_of(v_cancelled), v_locked, v_held
             );
             continue when v_held.count > 0;
         end if;
-        -- The cursor may have been open for seconds. Pass over a claim whose heartbeat or finish
-        -- came first: its lease is longer by then, or its row is locked or gone.
+        -- The cursor may have been open for seconds. Skip a claim whose heartbeat or finish came
+        -- first: its lease is longer, or its row is locked or gone.
         delete from rowq_claim c
         where c.rowid = v_row_id
           and c.claim_id = v_claim.claim_id

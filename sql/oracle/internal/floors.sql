@@ -1,20 +1,20 @@
 -- Floors: where the live rows of a lane begin.
 --
 -- Deleted rows cost a reader nothing here, but the emptied blocks at the left end of an index are
--- walked until they are used again. A reader therefore starts at the floor of its lane. maintain
--- rescans from the very start, finds rows that were committed late and lowers the floor again: a
--- late message waits for the next maintain and is never lost. A lane below 0 is another table that
--- is read from its low end, such as claim, delayed or expiry. After a slow scan a lane backs off
--- for fifty times as long as the scan took.
+-- scanned until they are reused. A reader therefore starts at the floor of its lane. maintain
+-- rescans from the very start, finds rows that were committed late and lowers the floor: a late
+-- message waits for the next maintain and is never lost. A lane below 0 is another table that is
+-- read from its low end, such as claim, delayed or expiry. After a slow scan a lane backs off for
+-- 50 times the duration of the scan.
 --
--- A lane is a row of rowq_lane, and only maintain moves its floor, never nearer than half a second
--- to now.
+-- A lane is a row of rowq_lane, and only maintain moves its floor, at most to half a second before
+-- now.
 --
 --   list_delayed, promote, run_deferred_groups, ... -> read_floor
 --   maintain_archive -> first_key
 --   push_deferred, defer -> open_lanes
 --   store -> open_lanes_for -> open_lanes
---   maintain_queue -> rescan_floors -> first_key, first_lane, open_lanes, move_floor, rest_lane
+--   maintain_queue -> rescan_floors -> first_key, first_lane, open_lanes, move_floor, back_off_lane
 --
 -- Writes lane. Only reads claim, delayed, expiry, finished, history, ready, deferred, result,
 -- started.
@@ -22,7 +22,7 @@
 function internal_read_floor(p_queue_id in number, p_lane in number)
 return number
 is
--- purpose   Return where the live rows of a lane begin; 0 for a lane that is not there.
+-- purpose   Return where the live rows of a lane begin; 0 if the lane does not exist.
     v_floor rowq_lane.floor_seq%type;
 begin
     select coalesce(max(l.floor_seq), 0) into v_floor
@@ -35,14 +35,14 @@ end internal_read_floor;
 function internal_first_key(p_queue_id in number, p_lane in number, p_from in number)
 return number
 is
--- purpose   Return the first live key of a lane from p_from on; null where there is none.
+-- purpose   Return the first live key of a lane from p_from on; null if there is none.
     v_since  constant timestamp(6) :=
         internal_from_microseconds(
             case when p_lane in (-1 /* claim */, -3 /* finished */) then 0 else p_from end
         );
     v_first  number;
-    v_moment timestamp(6);
-    -- Each cursor is ordered and fetched once, so the walk ends at the first row.
+    v_time   timestamp(6);
+    -- Each cursor is ordered and fetched once, so the scan ends at the first row.
     cursor claims is
         select /*+ index_rs_asc(c rowq_claim_pk) */ c.claim_id
         from rowq_claim c
@@ -106,38 +106,38 @@ begin
             close claims;
         when -2 /* delayed */ then
             open delayed_rows;
-            fetch delayed_rows into v_moment;
+            fetch delayed_rows into v_time;
             close delayed_rows;
-            v_first := internal_microseconds(v_moment);
+            v_first := internal_microseconds(v_time);
         when -3 /* finished */ then
             open finished_rows;
             fetch finished_rows into v_first;
             close finished_rows;
         when -4 /* deferred */ then
             open deferred_rows;
-            fetch deferred_rows into v_moment;
+            fetch deferred_rows into v_time;
             close deferred_rows;
-            v_first := internal_microseconds(v_moment);
+            v_first := internal_microseconds(v_time);
         when -5 /* started */ then
             open started_rows;
-            fetch started_rows into v_moment;
+            fetch started_rows into v_time;
             close started_rows;
-            v_first := internal_microseconds(v_moment);
+            v_first := internal_microseconds(v_time);
         when -6 /* expiry */ then
             open expiry_rows;
-            fetch expiry_rows into v_moment;
+            fetch expiry_rows into v_time;
             close expiry_rows;
-            v_first := internal_microseconds(v_moment);
+            v_first := internal_microseconds(v_time);
         when -7 /* result */ then
             open result_rows;
-            fetch result_rows into v_moment;
+            fetch result_rows into v_time;
             close result_rows;
-            v_first := internal_microseconds(v_moment);
+            v_first := internal_microseconds(v_time);
         when -8 /* history */ then
             open history_rows;
-            fetch history_rows into v_moment;
+            fetch history_rows into v_time;
             close history_rows;
-            v_first := internal_microseconds(v_moment);
+            v_first := internal_microseconds(v_time);
         else
             open ready_rows;
             fetch ready_rows into v_first;
@@ -148,11 +148,11 @@ end internal_first_key;
 
 procedure internal_open_lanes(p_queue_id in number, p_lane in number)
 is
--- purpose   Let dequeue look into a lane and its front companion.
--- locks     the rows of the two lanes, passing over locked ones
+-- purpose   Open a lane and its front companion for dequeue.
+-- locks     the rows of the two lanes, skipping locked ones
     v_row_ids t_row_ids;
-    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
-    -- If the lanes stay closed, the next maintain finds the messages and opens them.
+    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes. If
+    -- the lanes stay closed, the next maintain opens them.
     cursor closed_lanes is
         select l.rowid
         from rowq_lane l
@@ -172,8 +172,8 @@ end internal_open_lanes;
 
 procedure internal_open_lanes_for(p_queue_id in number, p_new in t_new_messages)
 is
--- purpose   Let dequeue look into the lanes of new messages.
--- locks     as internal_open_lanes, only for a lane that was never used
+-- purpose   Open the lanes of new messages for dequeue.
+-- locks     as internal_open_lanes, if a lane was never used
 -- differs   no such helper elsewhere: part of store
     -- The lane of the default priority is open from the start.
     c_default_lane constant pls_integer := 11;
@@ -206,11 +206,11 @@ procedure internal_rescan_floors(
     p_has_history  out boolean
 )
 is
--- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_deferred and the others say whether these tables may have rows.
--- locks     rows of lanes, passing over locked ones
+-- purpose   Find the first live row of every lane, correct its floor; return which tables may have rows.
+-- locks     rows of lane, skipping locked ones
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
-    -- Times are in microseconds. A look that takes longer than c_fast_scan has walked over emptied
-    -- blocks. After one longer than c_slow_scan the lane rests.
+    -- Times are in microseconds. A scan longer than c_fast_scan has read emptied blocks. After one
+    -- longer than c_slow_scan the lane backs off.
     c_fast_scan constant number := 300;
     c_slow_scan constant number := 20000;
     c_not_yet_committed constant number := 500000;
@@ -218,7 +218,7 @@ is
         lane       rowq_lane.lane%type,
         floor_seq  rowq_lane.floor_seq%type,
         is_open    rowq_lane.is_open%type,
-        is_resting number(1)
+        is_backing_off number(1)
     );
     type t_due_lanes is table of t_due_lane index by pls_integer;
     v_now      constant timestamp(6) := sys_extract_utc(systimestamp);
@@ -226,17 +226,17 @@ is
     v_started  timestamp(6);
     v_first    number;
     v_latest   number;
-    v_worth_it number;
+    v_min_step number;
     v_took     number;
-    -- The lanes of messages before v_next_lane were found empty; it begins at v_next_seq. A look
-    -- that passes over empty lanes ends at v_last, because the lane behind it rests.
+    -- The lanes before v_next_lane are empty; it begins at v_next_seq. A scan over empty lanes ends
+    -- at v_last, because the next lane backs off.
     v_next_lane pls_integer;
     v_next_seq  number;
     v_last      pls_integer;
     v_is_slow   boolean := false;
 begin
     select l.lane, l.floor_seq, l.is_open,
-           case when l.check_after > v_now then 1 else 0 end as is_resting
+           case when l.check_after > v_now then 1 else 0 end as is_backing_off
     bulk collect into v_lanes
     from rowq_lane l
     where l.queue_id = p_queue_id
@@ -245,23 +245,20 @@ begin
           or l.lane between -8 /* history */ and -4 /* deferred */
               and l.lane <> -5 /* started */
       )
-      -- Only a queue that has left a slot, or work without one, has rows there.
+      -- Skip the tables of features that the queue has never used.
       and (
           l.lane <> -4 /* deferred */
           or l.is_open = 1
           or exists (select null from rowq_deferred r where r.queue_id = p_queue_id)
       )
-      -- Only a queue that has a rate_limit, or had one, has rows there.
       and (
           l.lane <> -5 /* started */
           or exists (select null from rowq_started s where s.queue_id = p_queue_id)
       )
-      -- Only a queue that has messages which expire, or had some, has rows there.
       and (
           l.lane <> -6 /* expiry */
           or exists (select null from rowq_expiry e where e.queue_id = p_queue_id)
       )
-      -- Only a queue that has result_seconds, or had some, has rows there.
       and (
           l.lane <> -7 /* result */
           or l.check_after > v_now
@@ -271,7 +268,6 @@ begin
               where r.queue_id = p_queue_id
           )
       )
-      -- Only a queue that has history_days, or had some, has rows there.
       and (
           l.lane <> -8 /* history */
           or l.check_after > v_now
@@ -294,9 +290,9 @@ begin
         p_has_expiry := p_has_expiry or v_lanes(i).lane = -6 /* expiry */;
         p_has_results := p_has_results or v_lanes(i).lane = -7 /* result */;
         p_has_history := p_has_history or v_lanes(i).lane = -8 /* history */;
-        -- What is purged or expires goes on from its floor also while nobody moves that.
+        -- Purging and expiry continue from the floor even while it does not move.
         continue when v_lanes(i).lane between -8 /* history */ and -6 /* expiry */
-            and v_lanes(i).is_resting = 1;
+            and v_lanes(i).is_backing_off = 1;
         v_started := sys_extract_utc(systimestamp);
         v_first := null;
         if v_lanes(i).lane < 0 or v_is_slow then
@@ -320,8 +316,8 @@ begin
         v_took := internal_microseconds(sys_extract_utc(systimestamp))
             - internal_microseconds(v_started);
         if not v_is_slow and v_next_lane > v_lanes(i).lane and v_took > c_fast_scan then
-            -- Emptied blocks were walked over, and nobody knows of which lane: look at this lane
-            -- alone, and at each one behind it.
+            -- Emptied blocks were scanned, of an unknown lane: scan this lane and each later one
+            -- alone.
             v_is_slow := true;
             v_started := sys_extract_utc(systimestamp);
             v_first := internal_first_key(p_queue_id, v_lanes(i).lane, 0);
@@ -334,40 +330,39 @@ begin
            and v_lanes(i).is_open = 0
         then
             -- The lane has messages but is closed: the transaction that was to open it has rolled
-            -- back, or is still open.
+            -- back or is still open.
             internal_open_lanes(p_queue_id, v_lanes(i).lane);
         end if;
         if v_lanes(i).lane in (-1 /* claim */, -3 /* finished */) then
             v_first := coalesce(v_first, v_lanes(i).floor_seq);
-            v_worth_it := 400;
+            v_min_step := 400;
         elsif v_first is null and v_took <= c_fast_scan then
-            -- The lane is empty and the walk was short, so a dequeue loses no time before its
-            -- floor. Leave the floor, so that an idle queue writes nothing.
+            -- The lane is empty and the scan was fast. Leave the floor, so that an idle queue
+            -- writes nothing.
             v_first := v_lanes(i).floor_seq;
-            v_worth_it := 0;
+            v_min_step := 0;
         else
-            -- The floor stays half a second behind now, because messages of the last moments may
-            -- not be committed yet.
+            -- Stay half a second behind now: recent messages may not be committed yet.
             v_latest := internal_microseconds(v_started) - c_not_yet_committed;
             v_first := least(coalesce(v_first, v_latest), v_latest);
-            v_worth_it := case
+            v_min_step := case
                 when v_lanes(i).lane between -8 /* history */ and -6 /* expiry */ then 60000000
                 else 1000000
             end;
         end if;
         if v_took > c_fast_scan then
-            v_worth_it := 0;
+            v_min_step := 0;
         end if;
         if v_first < v_lanes(i).floor_seq
            or (
-               v_first > v_lanes(i).floor_seq + v_worth_it
+               v_first > v_lanes(i).floor_seq + v_min_step
                and (v_lanes(i).is_open = 1 or v_lanes(i).lane < 0)
            ) then
             internal_move_floor(p_queue_id, v_lanes(i).lane, v_lanes(i).floor_seq, v_first);
         end if;
 
         if v_took > c_slow_scan then
-            internal_rest_lane(p_queue_id, v_lanes(i).lane, v_took);
+            internal_back_off_lane(p_queue_id, v_lanes(i).lane, v_took);
         end if;
     end loop;
 end internal_rescan_floors;
@@ -380,8 +375,8 @@ procedure internal_first_lane(
     p_seq      out number
 )
 is
--- purpose   Find the first lane from p_from to p_to that has messages, and its first place; p_to + 1 where none has.
--- differs   this engine's own: one look in place of one for each empty lane
+-- purpose   Find the first lane from p_from to p_to that has messages, and its first seq; else p_to + 1.
+-- differs   this engine's own: one scan instead of one per empty lane
     cursor ready_rows is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.lane, r.seq
         from rowq_ready r
@@ -403,8 +398,8 @@ procedure internal_move_floor(
     p_to       in number
 )
 is
--- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
--- locks     the row of the lane, passed over when locked
+-- purpose   Move the floor of a lane down, or up unless it has changed since the caller read it.
+-- locks     the row of the lane, skipped if locked
     v_row_id rowid;
     v_floor  rowq_lane.floor_seq%type;
     cursor lane_row is
@@ -424,12 +419,12 @@ begin
     end if;
 end internal_move_floor;
 
-procedure internal_rest_lane(p_queue_id in number, p_lane in number, p_took in number)
+procedure internal_back_off_lane(p_queue_id in number, p_lane in number, p_took in number)
 is
--- purpose   Look at a lane no more for fifty times as long as the last look took, p_took microseconds.
--- locks     the row of the lane, passed over when locked
+-- purpose   Do not rescan a lane for 50 times the duration of its last scan (p_took microseconds).
+-- locks     the row of the lane, skipped if locked
 -- differs   no such helper elsewhere: part of rescan_floors
-    c_duty          constant number := 50;
+    c_factor        constant number := 50;
     c_longest_pause constant number := 3600000000;
     v_row_id rowid;
     cursor lane_row is
@@ -444,6 +439,6 @@ begin
     close lane_row;
     update rowq_lane l
     set l.check_after = sys_extract_utc(systimestamp)
-        + numtodsinterval(least(p_took * c_duty, c_longest_pause) / 1000000, 'second')
+        + numtodsinterval(least(p_took * c_factor, c_longest_pause) / 1000000, 'second')
     where l.rowid = v_row_id;
-end internal_rest_lane;
+end internal_back_off_lane;

@@ -1,11 +1,10 @@
 -- Limits: max_leased and rate_limit.
 --
--- A dequeue from a limited queue counts the messages that are leased and the deliveries that
--- started within rate_seconds, and leases no more than the limits allow. It counts twice: first
--- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
--- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
--- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
--- queue's row in limit_lock.
+-- A dequeue from a limited queue counts the leased messages and the deliveries started within
+-- rate_seconds, and leases no more than the limits allow. It counts first without a lock, so that
+-- polling a full queue neither waits nor writes, then under the limit lock (the queue's row in
+-- limit_lock), so that two dequeues cannot use the same capacity. There are no counters, so
+-- capacity cannot leak: a claim that is finished, reaped or rolled back is free again.
 --
 --   dequeue -> admit -> available_capacity, lock_limit
 --   dequeue -> record_start
@@ -16,32 +15,31 @@
 function internal_admit(p_queue_id in number, p_wanted in number)
 return number
 is
--- purpose   Return how many messages a dequeue may lease under its queue's limits; from then on it is alone until its transaction ends.
--- locks     the limit lock of the queue
+-- purpose   Return how many messages a dequeue may lease, and hold the queue's limit lock.
+-- locks     the limit lock: waits up to 100 ms, holds it until the transaction ends
 -- errors    RQ713
--- differs   a serializable transaction is refused only where others have leased since it began:
---           nothing tells its level
+-- differs   the isolation level cannot be read: a serializable transaction is refused only if other
+--           sessions have leased since it began
 begin
-    -- Look first, because a poll of a queue without room shall neither wait nor write.
+    -- Count without the lock first: polling a full queue must not wait or write.
     if internal_available_capacity(p_queue_id, p_wanted) = 0 then
         return 0;
     end if;
     if not internal_lock_limit(p_queue_id) then
         return 0;
     end if;
-    -- Look again, in a statement of its own: it is younger than the lock, so it sees what the
-    -- session leased that held the limit lock before, and settings that were changed meanwhile.
+    -- Count again in a new statement: it is newer than the lock, so it includes the previous
+    -- holder's claim and changed settings.
     return internal_available_capacity(p_queue_id, p_wanted);
 end internal_admit;
 
 function internal_available_capacity(p_queue_id in number, p_wanted in number)
 return number
 is
--- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment; none while it is paused.
+-- purpose   Return how many of p_wanted messages the queue's limits allow now; 0 while it is paused.
     v_now      constant timestamp(6) := sys_extract_utc(systimestamp);
     v_capacity number := 0;
-    -- Count from the first row and not from a floor, because a claim that was committed late
-    -- counts, too.
+    -- Count from the first row, not from a floor, so that claims committed late are counted.
     cursor room_row is
         select least(
                    p_wanted,
@@ -78,11 +76,11 @@ end internal_available_capacity;
 function internal_lock_limit(p_queue_id in number)
 return boolean
 is
--- purpose   Take the limit lock of a limited queue; return whether that was done in a tenth of a second.
--- locks     the limit lock of the queue, tried for a tenth of a second
+-- purpose   Lock the limit lock of a queue; return whether it was free within 100 ms.
+-- locks     the limit lock: waits up to 100 ms
 -- errors    RQ713
--- differs   the row is written, so that a serializable transaction that is older is refused
-    -- ORA-08177: this transaction is serializable, and the limit lock was taken after it began.
+-- differs   the row is updated, so that an older serializable transaction fails
+    -- ORA-08177: this transaction is serializable and began before the limit lock was written.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_most_tries constant pls_integer := 10;
@@ -113,8 +111,8 @@ exception
     when e_not_serial then
         raise_application_error(
             -20713,
-            'RQ713 wrong_transaction_state: a queue with max_leased or rate_limit delivers under'
-            || ' read committed only'
+            'RQ713 wrong_transaction_state: a queue with max_leased or rate_limit requires'
+            || ' READ COMMITTED'
         );
 end internal_lock_limit;
 
@@ -125,8 +123,7 @@ procedure internal_record_start(
     p_messages   in number
 )
 is
--- purpose   Note the deliveries that a claim has begun, where the queue has a rate_limit.
--- locks     the new started row
+-- purpose   Record the deliveries that a claim started, in a queue with a rate_limit.
 begin
     insert into rowq_started (queue_id, started_at, claim_id, messages)
     select p_queue_id, p_started_at, p_claim_id, p_messages
@@ -137,14 +134,14 @@ end internal_record_start;
 
 procedure internal_purge_started(p_queue in t_queue, p_limit in number)
 is
--- purpose   Delete up to p_limit notes of deliveries that began too long ago to count.
--- locks     started rows, passing over locked ones
+-- purpose   Delete up to p_limit rows of started that are too old to count.
+-- locks     the deleted rows, skipping locked ones
     type t_start is record (
         started_at rowq_started.started_at%type,
         claim_id   rowq_started.claim_id%type
     );
     type t_starts is table of t_start index by pls_integer;
-    -- Those of a queue that has no rate_limit any more are all too old.
+    -- Without a rate_limit all rows are too old.
     v_seconds constant number :=
         case when p_queue.rate_limit > 0 then p_queue.rate_seconds else 0 end;
     v_before  constant timestamp(6) :=

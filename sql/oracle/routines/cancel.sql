@@ -41,8 +41,8 @@ begin
     v_messages := internal_pop_waiting(v_queue.queue_id, v_rest);
     internal_finish(v_queue, v_messages, 'cancelled');
     v_lines := internal_outcomes(v_ids, v_messages, 'cancelled', 'not_found');
-    internal_mark_lines(v_lines, v_noted, 'requested');
-    internal_mark_leased(v_queue.queue_id, v_lines);
+    internal_set_outcomes(v_lines, v_noted, 'requested');
+    internal_set_leased(v_queue.queue_id, v_lines);
 
     open p_rows for
         select n.message_id, n.outcome

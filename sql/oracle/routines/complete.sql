@@ -10,8 +10,8 @@ is
 -- version   1
 -- purpose   Finish messages: delete or archive them, and never deliver them again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
--- locks     the claim row; then dedup rows; message rows, rows of groups and of messages that wait,
---           all of them tried only; new result, history and deferred rows
+-- locks     the claim row; then dedup rows; message rows, rows of groups and of waiting messages,
+--           skipping locked ones; new result, history and deferred rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -36,7 +36,7 @@ begin
 
     internal_pop_claimed(v_queue.queue_id, p_claim_id, v_ids, v_claim, v_messages);
     if p_results is not null and v_ids is null and v_messages.count > 1 then
-        internal_refuse('results without message_ids are of a claim of one message');
+        internal_refuse('results without message_ids requires a claim of exactly one message');
     end if;
     internal_finish(v_queue, v_messages, 'completed');
     if v_queue.result_seconds > 0 then

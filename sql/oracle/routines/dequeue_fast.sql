@@ -10,9 +10,8 @@ is
 -- version   1
 -- purpose   Lease up to batch_size ready messages under one new claim, and skip locked rows.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
--- locks     ready rows, passing over locked ones; the new claim row; where the queue has limits,
---           its limit lock, tried for a tenth of a second and held until the caller's transaction
---           ends
+-- locks     ready rows, skipping locked ones; the new claim row; the limit lock, if the queue has
+--           limits: waits up to 100 ms, holds it until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   nothing

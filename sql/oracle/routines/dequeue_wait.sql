@@ -11,13 +11,13 @@ is
 -- version   1
 -- purpose   Dequeue like dequeue_fast, but wait until a message is ready or the time is up.
 -- promise   P03 P17
--- locks     as dequeue_fast; while it waits, of dbms_lock where the owner may, the queue's one lock
--- commits   after each look, so that nothing is held while it waits; refuses an open transaction
+-- locks     as dequeue_fast; while it waits, the queue's dbms_lock, if the owner may use dbms_lock
+-- commits   after each poll, so that nothing is held while it waits; refuses an open transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result of one row and column; in package rowq_wait
-    -- Package rowq is called by dynamic SQL, so that it is in use for the moment of a look only and
-    -- can be replaced while sessions wait.
-    c_look     constant varchar2(100 char) :=
+    -- Call package rowq by dynamic SQL, so that it is in use only during a poll and can be replaced
+    -- while sessions wait.
+    c_poll     constant varchar2(100 char) :=
         'begin rowq.poll_once(:1, :2, :3, :4, :5, :6, :7, :8); end;';
     c_messages constant varchar2(100 char) :=
         'select rowq.messages_json(:1, :2, :3) as messages from dual';
@@ -35,8 +35,8 @@ begin
     if dbms_transaction.local_transaction_id is not null then
         raise_application_error(
             -20713,
-            'RQ713 wrong_transaction_state: dequeue_wait commits while it waits; end your'
-            || ' transaction first'
+            'RQ713 wrong_transaction_state: dequeue_wait commits while it waits;'
+            || ' call it outside a transaction'
         );
     end if;
     if p_wait_seconds is null then
@@ -47,7 +47,7 @@ begin
 
     begin
         loop
-            execute immediate c_look
+            execute immediate c_poll
                 using in p_queue_name, in p_batch_size, in p_worker_name, in p_lease_seconds,
                 in v_waiting_until, out v_queue_id, out v_claim_id, out v_lease_until;
             commit;
@@ -65,8 +65,8 @@ begin
                 internal_wait_for_wakeup(v_queue_id, v_waiting_until, v_has_wakeup_queue);
                 commit;
             else
-                -- One waiter of a queue polls for all. The others wait for its lock, and look once
-                -- a second in case the lock was left behind.
+                -- One waiter polls for all. The others wait for its lock, and poll once a second in
+                -- case the lock was left behind.
                 v_is_poller := internal_try_become_poller(v_lock);
             end if;
         end loop;
@@ -75,7 +75,7 @@ begin
         end if;
     exception
         when others then
-            -- No transaction was open when the call began, so all of this one is the call's own.
+            -- No transaction was open when the call began, so this one belongs to the call.
             rollback;
             if v_is_poller then
                 internal_stop_polling(v_lock);

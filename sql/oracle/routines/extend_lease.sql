@@ -14,7 +14,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
-    -- A CLOB counts an emoji as two, and a varchar2 counts it as one.
+    -- A CLOB counts an emoji as 2 characters, a varchar2 as 1.
     v_progress      clob := substr(internal_clob_part(p_progress, 1, 4000), 1, 2000);
     v_queue         t_queue;
     v_row_id        rowid;
@@ -49,7 +49,7 @@ begin
         set c.lease_until = v_lease_until
         where c.rowid = v_row_id;
     else
-        -- An empty text is not a missing one, but Oracle takes '' as null: store an empty CLOB.
+        -- An empty text is not null, but Oracle takes '' as null: store an empty CLOB.
         v_progress := coalesce(v_progress, empty_clob());
         update rowq_claim c
         set c.lease_until = v_lease_until,

@@ -10,9 +10,8 @@ is
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10 P34 P37
--- locks     the claim row; then message rows, waiting for who has just named one of the messages as
---           a predecessor; dead and dedup rows; for cancelled messages as complete; new history
---           rows
+-- locks     the claim row; then message rows: waits for a producer that has just named one as a
+--           predecessor; dead and dedup rows; for cancelled messages as complete; new history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -39,7 +38,7 @@ begin
         internal_push_history(v_queue.queue_id, v_claim, v_rest, 'dead', p_error);
     end if;
     v_lines := internal_outcomes(v_ids, v_messages, 'dead');
-    internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
+    internal_set_outcomes(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 
     open p_rows for
         select n.message_id, n.outcome

@@ -12,7 +12,7 @@ is
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a claim that was committed late is listed once maintain has corrected its floor
+-- differs   a claim committed late is listed once maintain has corrected its floor
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_queue t_queue;
 begin
@@ -35,7 +35,7 @@ begin
                + extract(minute from h.lease_until - v_now) * 60
                + extract(second from h.lease_until - v_now) as lease_left_seconds
         from (
-            -- Each queue gives a page at most, so no more than these are put in order.
+            -- At most one page per queue is sorted.
             select /*+ leading(q f c) use_nl(f) use_nl(c) index(f rowq_lane_pk) */
                    q.queue_name, q.queue_id, c.claim_id, c.worker_name, c.lease_until
             from rowq_queue q

@@ -8,7 +8,7 @@ is
 -- version   1
 -- purpose   Return unfinished messages of claims whose lease has expired.
 -- promise   P03 P09 P34 P37
--- locks     expired claim rows and message rows, passing over locked ones; ready, dead and dedup
+-- locks     expired claim rows and message rows, skipping locked ones; ready, dead and dedup
 --           rows; for cancelled messages as complete; new history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711

@@ -9,8 +9,8 @@ is
 -- version   1
 -- purpose   Return messages to the front of their priority without spending the attempt.
 -- promise   P08 P34 P37
--- locks     the claim row; then new ready rows, and for cancelled messages as complete; new
---           history rows
+-- locks     the claim row; then new ready rows; for cancelled messages as complete; new history
+--           rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -31,7 +31,7 @@ begin
     internal_pop_claimed(v_queue.queue_id, p_claim_id, v_ids, v_claim, v_messages);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
     internal_finish(v_queue, v_cancelled, 'cancelled');
-    -- Before the attempt is given back, because its number belongs to what has ended.
+    -- Before internal_as_front lowers the attempt: the history needs its number.
     if v_queue.history_days > 0 then
         internal_push_history(v_queue.queue_id, v_claim, v_cancelled, 'cancelled', null);
         internal_push_history(v_queue.queue_id, v_claim, v_rest, 'released', null);
@@ -40,7 +40,7 @@ begin
     internal_push_ready(v_queue.queue_id, v_rest);
     internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
     v_lines := internal_outcomes(v_ids, v_messages, 'released');
-    internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
+    internal_set_outcomes(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 
     open p_rows for
         select n.message_id, n.outcome

@@ -11,8 +11,8 @@ is
 -- version   1
 -- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
--- locks     the claim row; then message rows, waiting for who has just named one of the messages as
---           a predecessor; delayed, ready, dead or dedup rows; for cancelled messages as complete;
+-- locks     the claim row; then message rows: waits for a producer that has just named one as a
+--           predecessor; delayed, ready, dead or dedup rows; for cancelled messages as complete;
 --           new history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
@@ -49,7 +49,7 @@ begin
     end if;
     internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
     v_lines := internal_retry_outcomes(v_ids, v_messages, v_alive, v_due_at);
-    internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
+    internal_set_outcomes(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 
     open p_rows for
         select n.message_id, n.outcome, n.due_at

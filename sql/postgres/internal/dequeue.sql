@@ -1,12 +1,12 @@
--- Dequeue: lease messages, and wait for some.
+-- Dequeue: lease messages, and wait for them.
 --
--- A dequeue takes the first rows of the best lane, skips locked ones, deletes them from ready and
--- makes one claim: one lease, one heartbeat and one complete for the whole batch. A rollback
--- returns everything to its old position. If nothing is ready it promotes what is due and runs some
--- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
--- transactions until a message comes or the time is up.
+-- A dequeue locks the first rows of the best lane, skips locked ones, deletes them from ready and
+-- inserts one claim: one lease, one heartbeat and one complete per batch. A rollback restores
+-- everything. If nothing is ready, it promotes due messages and runs some deferred work, so a queue
+-- without maintain still moves. dequeue_wait repeats that in short transactions until a message
+-- comes or the time is up.
 --
--- Producers notify sessions that listen, and nobody if no session does.
+-- Producers notify listening sessions, if there are any.
 --
 --   resume_queue, push_ready -> notify -> is_listened, channel
 --   enqueue, enqueue_batch -> is_listened
@@ -22,7 +22,7 @@ create or replace function rowq.internal_notify(p_queue_id integer)
 returns void
 language plpgsql
 as $$
--- purpose   Notify the sessions that listen for this queue's messages, at the commit: see listen.
+-- purpose   Notify the sessions that listen to a queue, at commit.
 -- locks     as internal_is_listened
 -- differs   this engine's own
 declare
@@ -41,15 +41,14 @@ create or replace function rowq.internal_is_listened(p_queue_id integer)
 returns boolean
 language sql
 as $$
--- purpose   Return whether a session that listens for this queue's new messages can be notified.
--- locks     none that lasts, and none that is waited for
+-- purpose   Return whether a session that listens to the queue can be notified.
+-- locks     none: the advisory lock is tried and released
 -- differs   this engine's own
-    -- A session that listens holds this lock shared. One expression tries the lock and gives it
-    -- back, so that nothing can come in between and leave it held. Two producers that try at the
-    -- same moment take each other for a listener, which costs a needless notification. A
-    -- transaction that has notified cannot be prepared, so the answer is always false where
-    -- transactions may be prepared. Any session can fill the queue of notifications, and a notify
-    -- into a full one fails. So none is sent from half of it on: workers poll.
+    -- A listening session holds this lock shared. One expression tries and releases it, so that an
+    -- error in between cannot leave it locked. Two producers that try at the same time each see a
+    -- listener, which costs one needless notification. A transaction that has notified cannot be
+    -- prepared, so the answer is false if max_prepared_transactions is set. A notify into a full
+    -- notification queue fails, so none is sent once it is half full: workers poll.
     select case
         when pg_try_advisory_lock(1919907698, p_queue_id)
             then not pg_advisory_unlock(1919907698, p_queue_id)
@@ -62,7 +61,7 @@ create or replace function rowq.internal_channel(p_queue_id integer)
 returns text
 language plpgsql
 as $$
--- purpose   Return the channel of a queue's notifications, which no account without a role can name.
+-- purpose   Return the channel of a queue's notifications; accounts without a role cannot guess it.
 -- differs   this engine's own
 begin
     return (
@@ -85,8 +84,8 @@ create or replace function rowq.internal_pop_ready(
 )
 language plpgsql
 as $$
--- purpose   Take up to p_limit messages from the lanes, best lane first; nulls when there is none.
--- locks     ready rows, passing over locked ones
+-- purpose   Lease up to p_limit messages, best lane first; return nulls if there are none.
+-- locks     ready rows, skipping locked ones
 declare
     v_left  integer := p_limit;
     v_lane  smallint := -1;
@@ -94,7 +93,7 @@ declare
     v_seqs  bigint[];
 begin
     while v_left > 0 loop
-        -- Find the next lane that was ever used, and its newest floor, in one step.
+        -- One lookup returns the next lane in use and its newest floor.
         select f.lane, f.start_seq into v_lane, v_floor
         from rowq.floor f
         where f.queue_id = p_queue_id
@@ -124,17 +123,17 @@ begin
         continue when v_seqs is null;
         v_left := v_left - cardinality(v_seqs);
 
-        -- The bounds keep the delete to its own range of the key. A plan that was made while the
-        -- table was small would make "= any" alone a filter over the whole lane with its dead rows,
-        -- and the session would keep that plan.
+        -- The bounds restrict the delete to its key range. A plan made while the table was small
+        -- would use "= any" as a filter over the whole lane with its dead rows, and the session
+        -- would keep that plan.
         delete from rowq.ready r
         where r.queue_id = p_queue_id
           and r.lane = v_lane
           and r.seq between v_seqs[1] and v_seqs[cardinality(v_seqs)]
           and r.seq = any (v_seqs);
 
-        -- Moving the floor costs a row of floor, so only one dequeue in twelve does it, and
-        -- each one that finds the floor more than a thousand numbers away.
+        -- Moving the floor inserts a row, so do it in 1 of 12 dequeues, and always if the floor is
+        -- more than 1000 behind.
         if v_seqs[1] > v_floor and (random() < 0.08 or v_seqs[1] - v_floor > 1000) then
             perform rowq.internal_move_floor(
                 p_queue_id, v_lane, true, p_cap => v_seqs[cardinality(v_seqs)] + 1
@@ -158,13 +157,13 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Look once for dequeue_wait: return messages as a JSON array, else the pause before the next look.
+-- purpose   Poll once for dequeue_wait: return a JSON array of messages, or the pause before the next poll.
 -- locks     as dequeue_fast
 -- errors    RQ701 RQ711
--- differs   only where the caller's path reaches into dequeue_wait
+-- differs   only here dequeue_wait runs under the caller's search_path
 declare
-    -- A JSON array holds less than 256 MB, and a text may grow on its way to the client, so an
-    -- answer ends at 64 MB.
+    -- jsonb is limited to 256 MB, and text may grow when the client encoding differs: stop at 64
+    -- MB.
     c_most_octets constant bigint := 67108864;
     v_claim_id    bigint;
     v_rest        bigint[];
@@ -210,9 +209,9 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Return the moment that ends a wait; raise an error if the wait is too long.
+-- purpose   Return the time at which a wait ends.
 -- errors    RQ711
--- differs   only where the caller's path reaches into dequeue_wait
+-- differs   only here dequeue_wait runs under the caller's search_path
 begin
     if p_wait_seconds is null or p_wait_seconds not between 0 and 3600 then
         raise exception 'RQ711 invalid_argument: wait_seconds must be between 0 and 3600, got %',
@@ -233,7 +232,7 @@ create or replace function rowq.internal_with_max_attempts(
 returns table (message_id bigint, lane smallint, attempt smallint, allowed integer)
 language plpgsql
 as $$
--- purpose   Add to each message of a claim the number of attempts that it is allowed.
+-- purpose   Return the messages of a claim with the number of attempts each may have.
 #variable_conflict use_column
 begin
     return query
@@ -241,8 +240,7 @@ begin
     from unnest(p_message_ids, p_lanes, p_attempts)
         with ordinality u (message_id, lane, attempt, place)
     cross join lateral (
-        -- "offset 0" keeps this a lookup by key for each message, whatever the planner thinks of
-        -- the sizes.
+        -- offset 0 keeps this plan, a lookup per message, regardless of row estimates.
         select x.max_attempts
         from rowq.message x
         where x.queue_id = p_queue_id

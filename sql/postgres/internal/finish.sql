@@ -1,12 +1,11 @@
 -- Finish: how messages leave a claim, and how they end.
 --
--- The claim is the fence. A call that finishes messages deletes the claim, or takes them out of it,
--- before anything else; a second session finds nothing there and its messages are stale. reap does
--- the same for claims whose lease has expired. An ended message is deleted, or kept in finished for
--- the archive, and its links are released in the same transaction: the dedup key, the slot of its
--- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
--- end does not wait for a producer that holds the message's row: the row stays, and a row of
--- deferred has maintain delete it.
+-- The claim is the fence. A call that finishes messages first deletes the claim, or takes them out
+-- of it; a second session finds nothing there, and its messages are stale. reap does the same for
+-- expired claims. An ended message is deleted, or kept in finished for the archive, and its links
+-- are released in the same transaction: dedup key, group slot, successors. A dead message moves to
+-- dead and keeps its row. An end does not wait for a producer that has locked the message's row:
+-- maintain deletes the row by a row of deferred.
 --
 --   purge_queue, complete, discard_dead, ... -> finish -> end_linked
 --   complete -> end_linked -> read_links, delete_messages, release_links
@@ -31,7 +30,7 @@ create or replace function rowq.internal_finish(
 returns void
 language plpgsql
 as $$
--- purpose   Remove finished messages, or note them for the archive; those in p_without_slot have no slot of their group.
+-- purpose   Delete ended messages or pass them to the archive, and release their links.
 -- locks     as internal_end_linked; result rows
 declare
     v_rest bigint[] := p_message_ids;
@@ -52,7 +51,7 @@ begin
 
     perform rowq.internal_end_linked(p_queue_id, v_rest, p_archive_days > 0, true);
 
-    -- What was completed has results of its own, which complete keeps.
+    -- complete stores the results of completed messages itself.
     if p_state <> 'completed' then
         perform rowq.internal_push_result(p_queue_id, p_message_ids, p_state);
     end if;
@@ -68,22 +67,22 @@ create or replace function rowq.internal_end_linked(
 returns void
 language plpgsql
 as $$
--- purpose   Delete messages that have ended, unless the archive is to have them, and free what they had; leave to maintain those whose rows another transaction has locked.
+-- purpose   Release the links of ended messages, and delete them unless they are archived.
 -- locks     as internal_delete_messages and internal_release_links; new deferred rows
 declare
-    v_gone record;
+    v_deleted record;
     v_links text[];
 begin
     if p_is_archived then
         v_links := rowq.internal_read_links(p_queue_id, p_message_ids);
     else
-        v_gone := rowq.internal_delete_messages(p_queue_id, p_message_ids);
-        v_links := v_gone.o_links;
-        if v_gone.o_held is not null then
-            -- A producer names one as a predecessor, perhaps, and may never commit. The message has
-            -- ended all the same, so only its row is left, and what that producer adds.
-            v_links := v_links || rowq.internal_read_links(p_queue_id, v_gone.o_held);
-            perform rowq.internal_defer(p_queue_id, v_gone.o_held, v_gone.o_held, false);
+        v_deleted := rowq.internal_delete_messages(p_queue_id, p_message_ids);
+        v_links := v_deleted.o_links;
+        if v_deleted.o_held is not null then
+            -- A producer may name it as a predecessor and never commit. The message has ended, so
+            -- defer only its row and what that producer adds.
+            v_links := v_links || rowq.internal_read_links(p_queue_id, v_deleted.o_held);
+            perform rowq.internal_defer(p_queue_id, v_deleted.o_held, v_deleted.o_held, false);
         end if;
     end if;
     if v_links is not null then
@@ -96,7 +95,7 @@ create or replace function rowq.internal_read_links(p_queue_id integer, p_messag
 returns text[]
 language plpgsql
 as $$
--- purpose   Return the links of messages as internal_release_links takes them; null where none has any.
+-- purpose   Return the links of messages, as internal_release_links takes them; null without links.
 declare
     v_links text[];
 begin
@@ -110,8 +109,7 @@ begin
     into v_links
     from unnest(p_message_ids) u (message_id)
     cross join lateral (
-        -- "offset 0" keeps this a lookup by key for each message, whatever the planner thinks of
-        -- the sizes.
+        -- offset 0 keeps this plan, a lookup per message, regardless of row estimates.
         select x.dedup_key, x.group_key, x.has_successors
         from rowq.message x
         where x.queue_id = p_queue_id
@@ -134,8 +132,8 @@ create or replace function rowq.internal_delete_messages(
 )
 language plpgsql
 as $$
--- purpose   Delete messages, but for those whose rows another transaction has locked: o_held. o_links are the links of the deleted ones as internal_release_links takes them; null where none has any. p_are_locked says that the caller has locked the rows.
--- locks     message rows, tried only
+-- purpose   Delete messages and return their links; o_held are those locked by other transactions.
+-- locks     message rows, skipping locked ones; none if p_are_locked, when the caller holds them
 declare
     c_close_together constant integer := 10000;
     v_low            bigint;
@@ -149,12 +147,12 @@ begin
         from unnest(p_message_ids) u (message_id);
     end if;
 
-    -- The bounds keep the delete to its own range of the key. A plan that was made while the table
-    -- was small would make "= any" alone a filter over all messages of the queue, and the session
-    -- would keep that plan. A row that no transaction has ever locked has xmax 0, and deleting it
-    -- waits for nobody; any other row is left to the loop.
+    -- The bounds restrict the delete to its key range. A plan made while the table was small would
+    -- use "= any" as a filter over all messages of the queue, and the session would keep that plan.
+    -- A row that was never locked has xmax 0, and deleting it does not wait; the loop below takes
+    -- any other row.
     if v_high - v_low < c_close_together then
-        with gone as (
+        with deleted as (
             delete from rowq.message m
             where m.queue_id = p_queue_id
               and m.message_id between v_low and v_high
@@ -170,7 +168,7 @@ begin
         )
         select array_agg(g.link order by g.link[1]) filter (where g.link is not null), count(*)
         into o_links, v_count
-        from gone g;
+        from deleted g;
         if v_count = cardinality(p_message_ids) then
             return;
         end if;
@@ -180,7 +178,7 @@ begin
         select u.message_id
         from unnest(p_message_ids) u (message_id)
         cross join lateral (
-            -- "offset 0" keeps this a lookup by key for each message.
+            -- offset 0 keeps this plan, a lookup per message, regardless of row estimates.
             select
             from rowq.message x
             where x.queue_id = p_queue_id
@@ -225,7 +223,7 @@ create or replace function rowq.internal_release_links(
 returns void
 language plpgsql
 as $$
--- purpose   Free what these messages had, now that they have ended or died: a row of p_links is a dedup key, a group key and the id of a message that others wait for.
+-- purpose   Release the dedup keys, group slots and successors of ended or dead messages.
 -- locks     dedup rows; as internal_release_group_slots and internal_resume_successors
 declare
     v_link    text[];
@@ -271,8 +269,8 @@ create or replace function rowq.internal_pop_claimed(
 )
 language plpgsql
 as $$
--- purpose   Take messages out of a claim: those asked for that it still holds, or all of them. o_cancel_ids are those of them that were cancelled, null where there is none.
--- locks     the claim row, first of all
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all.
+-- locks     the claim row, before any other row
 -- errors    RQ711 RQ721
 -- differs   elsewhere a claim's messages are rows of a table
 declare
@@ -283,7 +281,7 @@ declare
     v_kept_cancels  bigint[];
 begin
     if p_claim_id is null then
-        raise exception 'RQ711 invalid_argument: claim_id is missing'
+        raise exception 'RQ711 invalid_argument: claim_id is required'
             using errcode = 'RQ711';
     end if;
     if (cardinality(p_message_ids) <> 1 or p_message_ids[1] is null)
@@ -312,7 +310,7 @@ begin
       and c.claim_id = p_claim_id
     for update;
     if not found and p_message_ids is null then
-        raise exception 'RQ721 stale_claim: claim % holds nothing any more', p_claim_id
+        raise exception 'RQ721 stale_claim: claim % no longer holds any messages', p_claim_id
             using errcode = 'RQ721';
     end if;
 
@@ -341,8 +339,7 @@ begin
     end if;
 
     if v_kept_ids is null then
-        -- Another session finished the rest of the claim between the two statements above, so
-        -- nothing of it is left.
+        -- Another session finished the rest of the claim between the two statements above.
         delete from rowq.claim c
         where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id;
@@ -370,7 +367,7 @@ create or replace function rowq.internal_push_dead(
 )
 language plpgsql
 as $$
--- purpose   Keep messages as dead with their last errors, after no attempt where p_attempts is null; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_most_looks is as for internal_unblock.
+-- purpose   Make messages dead with their last errors, and propagate the deaths to their successors.
 -- locks     new dead and result rows; as internal_release_links and internal_propagate_deaths
 declare
     c_most  constant integer := 1000;
@@ -410,7 +407,7 @@ begin
         end if;
         perform rowq.internal_push_result(p_queue_id, p_message_ids, 'dead', p_errors);
 
-        -- A long tree dies in steps, so that no transaction grows without end.
+        -- Limit the transaction: maintain continues a long tree of deaths.
         v_count := v_count + cardinality(p_message_ids);
         if not p_have_slots and v_count > c_most then
             perform rowq.internal_defer(p_queue_id, null, p_message_ids, true);
@@ -440,8 +437,8 @@ create or replace function rowq.internal_lock_dead(
 )
 language plpgsql
 as $$
--- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean. o_without_slot are those without a slot of a group.
--- locks     dead rows, passing over locked ones
+-- purpose   Check the arguments of reset and discard_dead, and lock the dead messages they select.
+-- locks     dead rows, skipping locked ones
 -- errors    RQ711
 begin
     if not rowq.internal_is_id_list(p_message_ids) then
@@ -456,7 +453,7 @@ begin
     end if;
     if p_message_ids is not null and num_nonnulls(p_message_type, p_died_before) > 0 then
         raise exception 'RQ711 invalid_argument: '
-            'message_type and died_before go together with no message_ids'
+            'message_ids is mutually exclusive with message_type and died_before'
             using errcode = 'RQ711';
     end if;
     o_queue_id := (rowq.internal_require_queue(p_queue_name)).queue_id;
@@ -470,8 +467,7 @@ begin
           and (p_message_ids is null or d.message_id = any (p_message_ids))
           and (p_died_before is null or d.died_at < p_died_before)
           and (p_message_type is null or p_message_type = (
-              -- A value from a query is looked up by key for each dead message, whatever the
-              -- planner thinks of the sizes.
+              -- A scalar subquery is a lookup by key per dead message, regardless of row estimates.
               select m.message_type
               from rowq.message m
               where m.queue_id = d.queue_id
@@ -494,12 +490,12 @@ create or replace function rowq.internal_reap(
 )
 language plpgsql
 as $$
--- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- locks     expired claim rows, passing over locked ones; for cancelled messages as
---           internal_finish; new history rows
+-- purpose   Return the messages of expired claims to the front of their lanes, until p_limit is reached.
+-- locks     expired claim rows, skipping locked ones; for cancelled messages as internal_finish;
+--           new history rows
 declare
     v_from       constant bigint := rowq.internal_read_floor(p_queue_id, -1::smallint /* claim */);
-    -- A cursor locks no claim before it comes to it; a loop over a query would lock some ahead.
+    -- A cursor locks a claim when it fetches it; a loop over a query would lock some ahead.
     v_expired cursor for
         select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.leased_at,
                c.cancel_ids
@@ -522,8 +518,8 @@ declare
 begin
     o_reaped := 0;
     o_died := 0;
-    -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or its
-    -- row is locked or gone.
+    -- Skip a claim whose heartbeat or finish came first: its lease is longer, or its row is locked
+    -- or gone.
     open v_expired;
     while o_reaped + o_died + v_ended < p_limit loop
         fetch v_expired into v_claim;

@@ -1,14 +1,14 @@
 -- Floors: where the live rows of a lane begin.
 --
--- Deleted rows stay in an index while a snapshot may want them. A reader therefore starts at the
+-- Deleted rows stay in an index while a snapshot can see them. A reader therefore starts at the
 -- floor of its lane and skips them. maintain rescans from below, finds rows that were committed
--- late and lowers the floor again: a late message waits for the next maintain and is never lost. A
--- lane below 0 is another table that is read from its low end, such as claim, delayed or expiry.
--- After a slow scan a lane backs off for fifty times as long as the scan took.
+-- late and lowers the floor: a late message waits for the next maintain and is never lost. A lane
+-- below 0 is another table that is read from its low end, such as claim, delayed or expiry. After a
+-- slow scan a lane backs off for 50 times the duration of the scan.
 --
--- A floor is a row of an append-only table (floor), the newest generation first: the start, and the
--- safe start, below which no open transaction can add a row any more. One dequeue in twelve moves
--- the start up behind what it took.
+-- A floor is a row of the append-only table floor, newest generation first. It holds the start and
+-- the safe start, below which no open transaction can add a row. 1 of 12 dequeues moves the start
+-- past the rows it has leased.
 --
 --   enqueue, enqueue_batch, push_ready, ... -> open_lanes
 --   dequeue_fast, promote, pop_ready, ... -> move_floor -> is_past, first_key
@@ -23,14 +23,14 @@ create or replace function rowq.internal_open_lanes(p_queue_id integer, p_lanes 
 returns void
 language plpgsql
 as $$
--- purpose   Make lanes known to dequeue before the first row is put into them.
--- locks     none that another producer could wait for
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Make lanes known to dequeue before the first row is inserted.
+-- locks     none that block other producers
+-- differs   only engines whose readers scan dead rows need it
 begin
-    -- Each producer that does not see the lane adds a row of its own, with its transaction id as
-    -- generation. So no producer waits for another one's open transaction, and a rollback removes
-    -- only its own row. The lane's newest row is looked for in the order of the key, because "not
-    -- exists" would become a join that reads all dead rows of the lane.
+    -- Each producer that does not see the lane inserts its own row, with its transaction id as
+    -- generation. So no producer waits for another's open transaction, and a rollback removes only
+    -- its own row. The scalar subquery reads the lane's newest row in key order; "not exists" would
+    -- become a join that reads all dead rows of the lane.
     insert into rowq.floor (
         queue_id, lane, generation, start_seq, safe_seq, pending_seq, pending_xid, rescan_at,
         sweep_at
@@ -63,19 +63,19 @@ create or replace function rowq.internal_move_floor(
 returns void
 language plpgsql
 as $$
--- purpose   Add a floor row for a lane when its floor has moved far enough to be worth one.
--- locks     new floor rows; the one before, passed over when locked
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Insert a new floor row for a lane if its floor has moved far enough.
+-- locks     new floor rows; the previous row, skipped if locked
+-- differs   only engines whose readers scan dead rows need it
 #variable_conflict use_column
 declare
-    -- A step that is shorter than this is not worth a new row. The unit is numbers for messages,
-    -- claims and finished messages, and microseconds for the other tables.
-    c_worth_a_row constant bigint := case
+    -- Do not insert a row for a shorter step. The unit is numbers for messages, claims and finished
+    -- messages, microseconds for the other tables.
+    c_min_step    constant bigint := case
         when p_lane >= 0 or p_lane in (-1 /* claim */, -3 /* finished */) then 400
         else 60000000
     end;
-    c_duty        constant integer := 50;
-    -- At one row of maintain a second, generation reaches the end of a bigint after 58 years.
+    c_factor      constant integer := 50;
+    -- At one row per second from maintain, generation reaches the end of a bigint after 58 years.
     c_step_of_maintain constant bigint := 5000000000;
     c_slow_scan   constant interval := interval '20 milliseconds';
     v_now         bigint;
@@ -87,13 +87,13 @@ declare
     v_sweep       boolean;
     v_rescan      boolean;
     v_resolved    boolean;
-    v_marked      boolean := false;
+    v_is_moved    boolean := false;
     v_took        interval;
     v_generation  bigint;
     v_old         bigint;
 begin
-    -- The pending and safe starts compare snapshots of several statements, and only read committed
-    -- takes a new snapshot for each statement.
+    -- The pending and safe starts compare snapshots of several statements; only READ COMMITTED
+    -- takes a new snapshot for each.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         return;
     end if;
@@ -114,8 +114,8 @@ begin
         v_floor := row(p_queue_id, p_lane, 0, 0, 0, 0, '0', p_started, p_started);
     end if;
 
-    -- Trust no floor row and begin from 0 if numbers ran backwards (a restore, a failover, setval,
-    -- or for moments the clock), or if floor comes from another server.
+    -- Ignore the floor row and start from 0 if numbers went backwards (a restore, a failover,
+    -- setval, or briefly the clock), or if floor comes from another server.
     v_jumped := v_now < v_floor.pending_seq
         or v_now < v_floor.start_seq - 1
         or coalesce(p_pending_xid < v_floor.pending_xid, false);
@@ -133,10 +133,10 @@ begin
     );
     v_resolved := not v_jumped and v_rescan and v_floor.pending_xid <= pg_snapshot_xmin(v_snapshot);
 
-    -- start_seq may move up to what a dequeue has taken (p_cap), or to pending_seq once no
-    -- transaction can add a row below it. So start_seq passes a row that is not committed yet only
-    -- where a newer row has been delivered. Without p_cap, a lane below 0 may move up to the newest
-    -- number, because nobody waits for its rows.
+    -- start_seq may move up to p_cap, past the rows a dequeue has leased, or to pending_seq once no
+    -- transaction can add a row below it. So it passes an uncommitted row only if a newer row has
+    -- been delivered. Without p_cap, a lane below 0 may move up to the newest number, because no
+    -- caller waits for its rows.
     v_seq := least(
         v_first,
         case
@@ -155,14 +155,13 @@ begin
         v_floor.pending_xid := '0';
     elsif v_resolved then
         -- Every writer that could have a number up to pending_seq had ended before v_first was
-        -- read, so nothing can appear up to pending_seq any more.
+        -- read, so no row can appear up to pending_seq any more.
         v_floor.safe_seq := greatest(v_floor.safe_seq, least(v_first, v_floor.pending_seq + 1));
-        -- Take a new pending start. p_pending_xid is a transaction id that was given out after
-        -- p_pending_seq was read, so every transaction that has a number up to p_pending_seq has an
-        -- older id. (The xmax of a snapshot would not do, because the newest running transactions
-        -- have ids beyond it.)
+        -- Set a new pending start. p_pending_xid was assigned after p_pending_seq was read, so
+        -- every transaction with a number up to p_pending_seq has an older id. (The xmax of a
+        -- snapshot would not do: the newest running transactions have ids beyond it.)
         if p_pending_xid is not null then
-            v_marked := p_pending_seq - v_floor.pending_seq > c_worth_a_row;
+            v_is_moved := p_pending_seq - v_floor.pending_seq > c_min_step;
             v_floor.pending_seq := p_pending_seq;
             v_floor.pending_xid := p_pending_xid;
         end if;
@@ -172,27 +171,26 @@ begin
     end if;
 
     v_took := clock_timestamp() - p_started;
-    if not (v_marked
+    if not (v_is_moved
             or v_sweep
             or v_seq < v_floor.start_seq
-            or v_seq - v_floor.start_seq > case when p_force then 0 else c_worth_a_row end
+            or v_seq - v_floor.start_seq > case when p_force then 0 else c_min_step end
             or v_took > c_slow_scan) then
         return;
     end if;
 
-    -- After a slow scan over dead rows, back off for fifty times as long as it took.
+    -- After a slow scan over dead rows, back off.
     if v_rescan and v_took > c_slow_scan then
-        v_floor.rescan_at := clock_timestamp() + least(v_took * c_duty, interval '1 hour');
+        v_floor.rescan_at := clock_timestamp() + least(v_took * c_factor, interval '1 hour');
     end if;
     if v_sweep then
         v_floor.sweep_at := clock_timestamp()
-            + least(greatest(interval '1 minute', v_took * c_duty), interval '1 hour');
+            + least(greatest(interval '1 minute', v_took * c_factor), interval '1 hour');
     end if;
 
-    -- The new generation is at a random distance from the last one, so that no session waits for a
-    -- row of the same generation that a long transaction has added and not committed. A step of
-    -- maintain is longer than many steps of dequeue together, so that its row, with the new pending
-    -- start, stays the newest whatever dequeues have added since maintain looked.
+    -- Skip a random distance, so that no session waits for the same generation in an open
+    -- transaction. The step of maintain is longer than many steps of dequeue together, so that its
+    -- row, with the new pending start, stays the newest even if dequeues have inserted in between.
     v_generation := least(v_floor.generation, 0) - 1 - (random() * 1000000)::bigint
         - case when p_rescan then c_step_of_maintain else 0 end;
     insert into rowq.floor (
@@ -206,8 +204,8 @@ begin
     )
     on conflict do nothing;
 
-    -- Delete only the row before the new one, because many dead rows may lie beyond it. A sweep
-    -- deletes all older rows, so that those which were locked go too.
+    -- Delete only the previous row: many dead rows may lie beyond it. A sweep deletes all older
+    -- rows, including those that were locked before.
     for v_old in
         select f.generation
         from rowq.floor f
@@ -227,14 +225,14 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_is_past(p_moment timestamp with time zone)
+create or replace function rowq.internal_is_past(p_time timestamp with time zone)
 returns boolean
 language plpgsql
 as $$
--- purpose   Return whether a moment has come, or lies so far ahead that only a wrong clock can have set it.
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Return whether a time has come, or is so far ahead that the clock must have been wrong.
+-- differs   only engines whose readers scan dead rows need it
 begin
-    return p_moment <= clock_timestamp() or p_moment > clock_timestamp() + interval '2 hours';
+    return p_time <= clock_timestamp() or p_time > clock_timestamp() + interval '2 hours';
 end;
 $$;
 
@@ -246,8 +244,8 @@ create or replace function rowq.internal_first_key(
 returns bigint
 language plpgsql
 as $$
--- purpose   Return the first live key of a lane from p_from on that this statement can see; null where there is none.
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Return the first live key of a lane from p_from on; null if there is none.
+-- differs   only engines whose readers scan dead rows need it
 declare
     v_key bigint;
 begin
@@ -325,8 +323,8 @@ returns bigint
 language plpgsql
 stable
 as $$
--- purpose   Return where a reader of a lane begins that must not overlook late rows. A statement that comes later may begin there, too: nothing appears below it any more.
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Return the safe start of a lane; no row appears below it any more.
+-- differs   only engines whose readers scan dead rows need it
 declare
     v_safe bigint;
 begin
@@ -348,8 +346,8 @@ create or replace function rowq.internal_is_rescan_due(
 returns boolean
 language plpgsql
 as $$
--- purpose   Return whether a rescan or a sweep of a lane is due; it is where the lane has no floor.
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Return whether a rescan or sweep of a lane is due, as it is if the lane has no floor.
+-- differs   only engines whose readers scan dead rows need it
 declare
     v_at timestamp with time zone;
 begin
@@ -368,8 +366,8 @@ returns bigint
 language plpgsql
 stable
 as $$
--- purpose   Return where a reader of a lane begins.
--- differs   only engines whose readers walk dead rows need it
+-- purpose   Return where readers of a lane start.
+-- differs   only engines whose readers scan dead rows need it
 declare
     v_seq bigint;
 begin

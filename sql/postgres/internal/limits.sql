@@ -1,11 +1,10 @@
 -- Limits: max_leased and rate_limit.
 --
--- A dequeue from a limited queue counts the messages that are leased and the deliveries that
--- started within rate_seconds, and leases no more than the limits allow. It counts twice: first
--- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
--- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
--- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
--- queue's row in limit_lock.
+-- A dequeue from a limited queue counts the leased messages and the deliveries started within
+-- rate_seconds, and leases no more than the limits allow. It counts first without a lock, so that
+-- polling a full queue neither waits nor writes, then under the limit lock (the queue's row in
+-- limit_lock), so that two dequeues cannot use the same capacity. There are no counters, so
+-- capacity cannot leak: a claim that is finished, reaped or rolled back is free again.
 --
 --   dequeue_fast -> admit -> available_capacity, lock_limit
 --   dequeue_fast -> record_start
@@ -24,20 +23,20 @@ create or replace function rowq.internal_admit(
 )
 language plpgsql
 as $$
--- purpose   Return how many messages a dequeue may lease under its queue's limits, and the rate_limit by then; from then on it is alone until its transaction ends.
--- locks     the limit lock of the queue
+-- purpose   Return how many messages a dequeue may lease, and hold the queue's limit lock.
+-- locks     the limit lock: waits up to 100 ms, holds it until the transaction ends
 -- errors    RQ713
 declare
     v_is_paused boolean;
 begin
-    -- An older snapshot does not show what others have leased since.
+    -- An older snapshot does not show what other sessions have leased since.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         raise exception 'RQ713 wrong_transaction_state: '
-            'a queue with max_leased or rate_limit delivers under read committed only'
+            'a queue with max_leased or rate_limit requires READ COMMITTED'
             using errcode = 'RQ713';
     end if;
 
-    -- Look first, because a poll of a queue without room shall neither wait nor write.
+    -- Count without the lock first: polling a full queue must not wait or write.
     o_capacity := rowq.internal_available_capacity(
         p_queue_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds
     );
@@ -49,9 +48,8 @@ begin
         return;
     end if;
 
-    -- Look again, in statements of their own: their snapshots are newer than the lock, so they see
-    -- what the session leased that held the limit lock before, and settings that were changed
-    -- meanwhile.
+    -- Read and count again in new statements: their snapshots are newer than the lock, so they
+    -- include the previous holder's claim and changed settings.
     select q.paused_at is not null, q.max_leased, q.rate_limit, q.rate_seconds
     into v_is_paused, p_max_leased, o_rate_limit, p_rate_seconds
     from rowq.queue q
@@ -74,16 +72,16 @@ create or replace function rowq.internal_available_capacity(
 returns integer
 language plpgsql
 as $$
--- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment.
+-- purpose   Return how many of p_wanted messages the queue's limits allow now.
 declare
-    -- The moment is no function in the query, because a scan that compares with clock_timestamp()
-    -- itself would not begin at the first row that counts.
+    -- Computed once: a scan that compares with clock_timestamp() cannot start at the first row that
+    -- counts.
     v_since constant timestamp with time zone :=
         clock_timestamp() - make_interval(secs => p_rate_seconds);
     v_from     bigint;
     v_capacity bigint;
 begin
-    -- Begin at the safe floor of the claims, because one that was committed late counts, too.
+    -- Start at the safe floor, so that claims committed late are counted.
     if p_max_leased > 0 then
         v_from := rowq.internal_read_safe_floor(p_queue_id, -1::smallint /* claim */);
     end if;
@@ -110,14 +108,14 @@ create or replace function rowq.internal_lock_limit(p_queue_id integer)
 returns boolean
 language plpgsql
 as $$
--- purpose   Take the limit lock of a limited queue; return whether that was done in a tenth of a second.
--- locks     the limit lock of the queue, tried for a tenth of a second
+-- purpose   Lock the limit lock of a queue; return whether it was free within 100 ms.
+-- locks     the limit lock: waits up to 100 ms
 declare
     v_is_locked boolean;
     v_until     timestamp with time zone;
 begin
-    -- Nap between tries instead of waiting with a time-out, because a time-out at the very end of a
-    -- wait for a row shows as a cancel by the user, and a cancel must never be taken for one.
+    -- Poll with skip locked: a lock_timeout at the very end of a row wait is reported as a cancel
+    -- by the user (57014), and a real cancel must not be caught.
     loop
         perform 1
         from rowq.limit_lock g
@@ -143,8 +141,7 @@ create or replace function rowq.internal_record_start(
 returns void
 language plpgsql
 as $$
--- purpose   Note the deliveries that a claim has begun, in a queue with a rate_limit.
--- locks     the new started row
+-- purpose   Record the deliveries that a claim started, in a queue with a rate_limit.
 begin
     insert into rowq.started (queue_id, messages, started_at, claim_id)
     values (p_queue_id, p_messages, p_started_at, p_claim_id);
@@ -161,8 +158,8 @@ create or replace function rowq.internal_purge_started(
 returns void
 language plpgsql
 as $$
--- purpose   Delete up to p_limit notes of deliveries that began more than p_seconds ago.
--- locks     started rows
+-- purpose   Delete up to p_limit rows of started that are older than p_seconds.
+-- locks     the deleted rows
 declare
     v_before constant timestamp with time zone :=
         clock_timestamp() - make_interval(secs => p_seconds);

@@ -19,7 +19,8 @@ as $$
 begin
     if pg_catalog.pg_current_xact_id_if_assigned() is not null then
         raise exception
-            'RQ713 wrong_transaction_state: % commits; call it outside a transaction', p_routine
+            'RQ713 wrong_transaction_state: '
+            '% commits while it waits; call it outside a transaction', p_routine
             using errcode = 'RQ713';
     end if;
     commit;

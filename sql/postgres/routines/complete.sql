@@ -17,7 +17,7 @@ as $$
 -- purpose   Finish messages: delete or archive them, and never deliver them again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     the claim row first; then new history rows; dedup rows; message rows, rows of groups
---           and of messages that wait, tried only
+--           and of waiting messages, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -51,8 +51,8 @@ begin
         );
     end if;
 
-    -- Nearly always the whole claim is completed, which takes one statement. internal_pop_claimed
-    -- does everything else, and says what the history needs.
+    -- Usually the whole claim is completed, which takes one statement. internal_pop_claimed handles
+    -- the other cases, and returns what the history needs.
     if v_history_days = 0 then
         delete from rowq.claim c
         where c.queue_id = v_queue_id
@@ -61,8 +61,8 @@ begin
         returning c.message_ids, c.lanes, c.attempts into v_message_ids, v_lanes, v_attempts;
     end if;
 
-    -- One message of a larger claim is cut out of the arrays without reading them, because only the
-    -- archive and the history need its lane and attempt.
+    -- Remove one message of a larger claim from the arrays without reading them: only the archive
+    -- and the history need its lane and attempt.
     if v_message_ids is null and cardinality(p_message_ids) = 1
        and v_archive_days + v_history_days = 0 then
         v_message_id := p_message_ids[1];
@@ -92,7 +92,8 @@ begin
 
     if p_results is not null and p_message_ids is null and cardinality(v_message_ids) > 1 then
         raise exception
-            'RQ711 invalid_argument: results without message_ids are of a claim of one message'
+            'RQ711 invalid_argument: '
+            'results without message_ids requires a claim of exactly one message'
             using errcode = 'RQ711';
     end if;
 
@@ -103,9 +104,9 @@ begin
         );
     end if;
 
-    -- One message without an archive is deleted here, because a call of internal_finish would cost
-    -- more statements. A row that no transaction has ever locked has xmax 0, and deleting it waits
-    -- for nobody; any other row is left to internal_end_linked.
+    -- Delete one message without an archive here: internal_finish would cost more statements. A row
+    -- that was never locked has xmax 0, and deleting it does not wait; internal_end_linked takes
+    -- any other row.
     if v_archive_days = 0 and cardinality(v_message_ids) = 1 then
         delete from rowq.message m
         where m.queue_id = v_queue_id

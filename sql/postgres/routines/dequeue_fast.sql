@@ -27,12 +27,11 @@ as $$
 -- version   1
 -- purpose   Lease up to batch_size ready messages under one new claim, and skip locked rows.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
--- locks     ready rows, passing over locked ones; the new claim row; where the queue has limits,
---           its limit lock, waited for a tenth of a second and held until the caller's transaction
---           ends
+-- locks     ready rows, skipping locked ones; the new claim row; the limit lock, if the queue has
+--           limits: waits up to 100 ms, holds it until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ713
--- differs   the batch is held as arrays in the claim row
+-- differs   the claim row holds the batch as arrays
 #variable_conflict use_column
 declare
     v_queue_id      integer;
@@ -55,7 +54,6 @@ declare
     v_is_second     boolean := false;
     v_taken         record;
 begin
-    -- Check.
     if p_batch_size is null
        or p_batch_size not between 1 and 1000
        or p_lease_seconds not between 1 and 86400
@@ -65,7 +63,7 @@ begin
                 when p_batch_size between 1 and 1000 and p_lease_seconds not between 1 and 86400
                     then 'lease_seconds must be between 1 and 86400, got ' || p_lease_seconds
                 when p_batch_size between 1 and 1000
-                    then 'worker_name is longer than 200 characters'
+                    then 'worker_name must be at most 200 characters'
                 else 'batch_size must be between 1 and 1000, got '
                     || coalesce(p_batch_size::text, 'null')
             end
@@ -96,10 +94,10 @@ begin
         end if;
     end if;
 
-    -- Lease one message from the best lane that has one. A helper, and the arrays of a batch, would
-    -- cost a tenth of the call.
+    -- Fast path: lease one message from the best lane. It is inlined because a helper and the
+    -- arrays of a batch would add 10 % to the call.
     while p_batch_size = 1 and not v_is_limited loop
-        -- Find the next lane that was ever used, and its newest floor, in one step.
+        -- One lookup returns the next lane in use and its newest floor.
         select f.lane, f.start_seq into v_lane, v_floor
         from rowq.floor f
         where f.queue_id = v_queue_id
@@ -124,9 +122,9 @@ begin
           and r.lane = v_lane
           and r.seq = v_seq;
 
-        -- Moving the floor costs about as much as the rest of the call, far more than to walk over
-        -- some dead rows. So of the dequeues that find it more than eight numbers away one in ten
-        -- does it, and each one that finds it more than a thousand away.
+        -- Moving the floor costs about as much as the rest of the call, scanning a few dead rows
+        -- much less. So move it in 1 of 10 calls if it is more than 8 numbers behind, and always if
+        -- more than 1000.
         if (v_seq - v_floor > 8 and random() < 0.1) or v_seq - v_floor > 1000 then
             perform rowq.internal_move_floor(v_queue_id, v_lane, true, p_cap => v_seq + 1);
         end if;
@@ -152,16 +150,16 @@ begin
         return;
     end loop;
 
-    -- Lease a batch, or one message after all.
+    -- General path. The fast path comes here if it found nothing.
     loop
         if p_batch_size > 1 or v_is_second or v_is_limited then
             v_taken := rowq.internal_pop_ready(v_queue_id, p_batch_size);
             exit when v_taken.o_message_ids is not null;
         end if;
 
-        -- Nothing is ready: what has become due meanwhile need not wait for maintain, nor what was
-        -- left to be looked at again. But maintain finds what was promoted below the floor, by a
-        -- sequence that was set back.
+        -- Nothing is ready. Promote due messages and run deferred work now instead of waiting for
+        -- maintain, then try again. If a sequence was set back, promoted messages can be below the
+        -- floor; maintain finds those.
         if v_is_second
            or rowq.internal_promote(v_queue_id, p_batch_size) = 0
               and (not v_has_deferred or rowq.internal_run_deferred(v_queue_id, 10) = 0) then
@@ -191,7 +189,6 @@ begin
         );
     end if;
 
-    -- Rows of one message.
     if cardinality(v_taken.o_message_ids) = 1 then
         return query
         select v_claim_id, m.message_id, v_taken.o_attempts[1]::integer, m.message_type, m.headers,
@@ -202,8 +199,8 @@ begin
         return;
     end if;
 
-    -- Rows of messages whose ids are close together: one range scan instead of a lookup for each. A
-    -- full join cannot be a nested loop, and offset keeps the planner from making it another join.
+    -- Ids close together: one range scan instead of a lookup per message. The planner cannot run a
+    -- full join as a nested loop, and offset 0 keeps it from choosing another join.
     if v_taken.o_greatest_id - v_taken.o_least_id < 2 * cardinality(v_taken.o_message_ids) then
         return query
         select v_claim_id, j.message_id, j.attempt::integer, j.message_type, j.headers,
@@ -226,8 +223,7 @@ begin
         return;
     end if;
 
-    -- Rows of messages that lie apart: a lookup for each, which offset keeps whatever the planner
-    -- thinks of the sizes.
+    -- Ids far apart: a lookup per message, which offset 0 keeps regardless of row estimates.
     return query
     select v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
            m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error

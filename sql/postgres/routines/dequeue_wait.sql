@@ -13,15 +13,15 @@ as $$
 -- purpose   Dequeue like dequeue_fast, but wait until a message is ready or the time is up.
 -- promise   P03 P17
 -- locks     as dequeue_fast; none while waiting
--- commits   after each look, so that no snapshot is held while it waits; needs autocommit
+-- commits   after each poll, so that no snapshot is held while it waits; needs autocommit
 -- errors    RQ701 RQ711 RQ713
--- differs   rows come as one JSON array; caller's rights, as only such a procedure may commit
+-- differs   rows come as one JSON array; invoker's rights, because only such a procedure may commit
 declare
     v_until timestamp with time zone;
     v_pause double precision := 0.01;
 begin
-    -- Every name has its schema and no operator is used, because this procedure runs with the
-    -- caller's search_path.
+    -- This procedure runs with the caller's search_path, so every name is qualified and no operator
+    -- is used.
     v_until := rowq.internal_wait_until(p_wait_seconds);
     call rowq.internal_require_autocommit('dequeue_wait');
 

@@ -29,7 +29,7 @@ declare
     v_tries         integer := 0;
 begin
     if p_claim_id is null then
-        raise exception 'RQ711 invalid_argument: claim_id is missing'
+        raise exception 'RQ711 invalid_argument: claim_id is required'
             using errcode = 'RQ711';
     end if;
     perform rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
@@ -52,15 +52,15 @@ begin
           and c.claim_id = p_claim_id
         returning c.claim_id, c.lease_until, c.cancel_ids
         into claim_id, lease_until, cancel_ids;
-        -- Where this has waited for the row, do it again, so that the lease counts from now: this
-        -- transaction holds the row, so the second time waits for nobody.
+        -- If the update waited for the row, repeat it so that the lease counts from now. This
+        -- transaction holds the row, so the second try does not wait.
         exit when not found
             or v_tries = 2
             or clock_timestamp() - v_now < interval '100 milliseconds';
     end loop;
 
     if not found then
-        raise exception 'RQ721 stale_claim: claim % holds nothing any more', p_claim_id
+        raise exception 'RQ721 stale_claim: claim % no longer holds any messages', p_claim_id
             using errcode = 'RQ721';
     end if;
     return next;

@@ -16,7 +16,7 @@ as $$
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10 P34 P37
--- locks     the claim row first; then new dead and history rows and dedup rows, and for cancelled
+-- locks     the claim row first; then new dead and history rows and dedup rows; for cancelled
 --           messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721

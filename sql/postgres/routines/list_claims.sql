@@ -42,7 +42,7 @@ begin
            extract(epoch from c.lease_until - clock_timestamp())::double precision
     from rowq.queue q
     cross join lateral (
-        -- Each queue gives a page at most, so no more than these are put in order.
+        -- At most one page per queue is sorted.
         select k.claim_id, k.worker_name, k.message_ids, k.lease_until
         from rowq.claim k
         where k.queue_id = q.queue_id

@@ -8,7 +8,8 @@ as $$
 -- version   1
 -- purpose   Notify this session of new messages of a queue, on a channel with a secret name.
 -- promise   none
--- locks     a shared advisory lock until unlisten or the session's end; tried, never waited for
+-- locks     a shared advisory lock until unlisten or the end of the session: waits up to about 100
+--           ms
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   this engine's own
@@ -21,15 +22,14 @@ begin
     v_channel := rowq.internal_channel(v_queue.queue_id);
 
     if current_setting('max_prepared_transactions') <> '0' then
-        -- A transaction that has notified cannot be prepared, so a producer's "prepare transaction"
+        -- A transaction that has notified cannot be prepared: a producer's "prepare transaction"
         -- would fail.
         return query select p_queue_name, 'unavailable', v_channel;
         return;
     end if;
 
     execute format('listen %I', v_channel);
-    -- Producers hold the lock for a moment each, so a session that holds it for longer is no part
-    -- of rowq.
+    -- Producers hold the lock for microseconds: a session that holds it longer is not part of rowq.
     for v_try in 1..c_tries loop
         if pg_try_advisory_lock_shared(1919907698, v_queue.queue_id) then
             return query select p_queue_name, 'listening', v_channel;

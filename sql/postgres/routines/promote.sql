@@ -12,7 +12,7 @@ as $$
 -- version   1
 -- purpose   Make delayed messages ready that are due.
 -- promise   P11
--- locks     delayed rows, passing over locked ones; new ready rows
+-- locks     delayed rows, skipping locked ones; new ready rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

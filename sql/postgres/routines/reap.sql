@@ -12,7 +12,7 @@ as $$
 -- version   1
 -- purpose   Return unfinished messages of claims whose lease has expired.
 -- promise   P03 P09 P34 P37
--- locks     expired claim rows, passing over locked ones; new ready, dead or history rows; for
+-- locks     expired claim rows, skipping locked ones; new ready, dead or history rows; for
 --           cancelled messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711

@@ -15,7 +15,7 @@ as $$
 -- version   1
 -- purpose   Return messages to the front of their priority without spending the attempt.
 -- promise   P08 P34 P37
--- locks     the claim row first; then new ready and history rows, and for cancelled messages as
+-- locks     the claim row first; then new ready and history rows; for cancelled messages as
 --           complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721

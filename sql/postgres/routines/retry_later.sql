@@ -17,8 +17,8 @@ as $$
 -- version   1
 -- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
--- locks     the claim row first; then new delayed, ready, dead or history rows, and for
---           cancelled messages as complete
+-- locks     the claim row first; then new delayed, ready, dead or history rows; for cancelled
+--           messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -45,7 +45,7 @@ begin
         );
     end if;
 
-    -- Read the clock after internal_pop_claimed, which has given the transaction its id:
+    -- Read the clock after internal_pop_claimed, which assigns the transaction id:
     -- internal_move_floor relies on this order.
     v_now := clock_timestamp();
     select array_agg((u.lane / 2 * 2 + 1)::smallint),

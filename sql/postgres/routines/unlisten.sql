@@ -9,7 +9,7 @@ as $$
 -- version   1
 -- purpose   Undo one listen; without listeners, producers notify no session.
 -- promise   none
--- locks     gives the lock of listen back
+-- locks     releases the lock of listen
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   this engine's own
@@ -20,7 +20,7 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
     v_was_listening := pg_advisory_unlock_shared(1919907698, v_queue.queue_id);
 
-    -- A session that has called listen more often still holds the lock, and goes on to listen.
+    -- A session that has called listen more often still holds the lock and continues to listen.
     if not exists (
         select
         from pg_locks l

@@ -1,10 +1,10 @@
--- Dequeue: lease messages, and wait for some.
+-- Dequeue: lease messages, and wait for them.
 --
--- A dequeue takes the first rows of the best lane, skips locked ones, deletes them from ready and
--- makes one claim: one lease, one heartbeat and one complete for the whole batch. A rollback
--- returns everything to its old position. If nothing is ready it promotes what is due and runs some
--- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
--- transactions until a message comes or the time is up.
+-- A dequeue locks the first rows of the best lane, skips locked ones, deletes them from ready and
+-- inserts one claim: one lease, one heartbeat and one complete per batch. A rollback restores
+-- everything. If nothing is ready, it promotes due messages and runs some deferred work, so a queue
+-- without maintain still moves. dequeue_wait repeats that in short transactions until a message
+-- comes or the time is up.
 --
 --   dequeue_fast, dequeue_wait -> dequeue -> pop_ready, trim_claim
 --
@@ -25,17 +25,16 @@ create or alter procedure rowq.InternalDequeue
     @most_bytes bigint = null
 as
 begin
--- purpose   Lease ready messages, up to @batch_size or @most_bytes, to one new claim; null when there is none.
--- locks     the queue, shared; where the queue has limits, its limit lock, tried for a tenth of a
---           second; ready rows, passing over locked ones; the new claim row
--- commits   its own transaction where the caller has none; never the caller's
+-- purpose   Lease ready messages, up to @batch_size or @most_bytes, to one new claim.
+-- locks     the queue, shared; the limit lock, if the queue has limits: waits up to 100 ms; ready
+--           rows, skipping locked ones; the new claim row
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   two routines share it, as a procedure cannot read the result of another
+-- differs   shared by two routines, because a procedure cannot read another's result set
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -58,9 +57,8 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read begins the caller's transaction, before the
+            -- isolation level changes. @begun only keeps the value out of the results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -74,11 +72,11 @@ begin
                 exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
             if @worker_name is not null
                 and len((@worker_name + N'.') collate Latin1_General_100_CI_AS_SC) > 201
-                exec rowq.InternalRefuse N'worker_name is longer than 200 characters';
+                exec rowq.InternalRefuse N'worker_name must be at most 200 characters';
 
             if @owns_transaction = 1
                 begin transaction;
-            -- As InternalEnterQueue does it: one statement, and no procedure to call.
+            -- InternalEnterQueue, inlined.
             if datalength(@queue_name) <= 400
             begin
                 set @queue_key = convert(varbinary(402), @queue_name + N'.');
@@ -100,8 +98,8 @@ begin
                     @queue_id, @max_leased, @rate_limit output, @rate_seconds, @batch_size,
                     @capacity output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+            -- transaction.
             set xact_abort on;
             if @capacity > 0
             begin
@@ -109,8 +107,8 @@ begin
                     @queue_id, @capacity, @owns_transaction, @claim_id output, @taken output;
                 if @taken = 0
                 begin
-                    -- Nothing is ready, so promote what is due by now, and look again at what was
-                    -- left: this need not wait for the next maintain.
+                    -- Nothing is ready. Promote due messages and run deferred work now instead of
+                    -- waiting for maintain.
                     exec rowq.InternalPromote
                         @queue_id, @capacity, @owns_transaction, @promoted output;
                     set @solved = 0;
@@ -148,13 +146,13 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is already
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (
@@ -166,8 +164,8 @@ begin
             );
             if @tries_left > 0
                 exec rowq.InternalPauseBeforeRetry;
-            -- Without row versions a count may have to wait for a session that is ending a lease.
-            -- When that takes too long there is no room, and nothing has been written yet.
+            -- Without row versions a count may wait for a session that is ending a lease. If that
+            -- takes too long there is no capacity, and nothing has been written yet.
             if @tries_left = 0
                 and not (
                     error_number() = 1222 and error_procedure() like N'%InternalAvailableCapacity'
@@ -186,8 +184,8 @@ create or alter procedure rowq.InternalPopReady
     @taken int output
 as
 begin
--- purpose   Move up to @limit messages from the lanes to a claim, best lane first; @claim_id is a new number unless one is passed in.
--- locks     ready rows, passing over locked ones; in the caller's transaction lane -22, shared
+-- purpose   Lease up to @limit messages, best lane first; @claim_id is a new number if null.
+-- locks     ready rows, skipping locked ones; in the caller's transaction lane -22, shared
     set nocount on;
     declare @left int = @limit;
     declare @lane smallint = -1;
@@ -197,9 +195,8 @@ begin
     declare @first bigint;
     declare @recent bigint;
 
-    -- A call in the caller's transaction holds lane -22 shared to the end of the caller's
-    -- transaction, so that no floor moves up past rows that a rollback would put back.
-    -- @callers_lane only takes what this read returns.
+    -- In the caller's transaction, hold lane -22 shared until it ends, so that no floor passes rows
+    -- a rollback restores. @callers_lane only keeps the value out of the results.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
@@ -208,9 +205,8 @@ begin
 
     while @left > 0
     begin
-        -- A front lane (an even number) is empty most of the time, so this statement looks into it
-        -- and spares the delete below. A tail lane gets its delete at once, because a look would
-        -- walk over the same ghosts first.
+        -- A front lane (an even number) is usually empty, so check it here and skip the delete
+        -- below. A tail lane gets its delete at once: a check would scan the same ghosts first.
         set @next = null;
         select top (1) @next = l.lane, @floor = l.floor
         from rowq.lane l with (readuncommitted, forceseek)
@@ -239,10 +235,10 @@ begin
         if @claim_id is null
             set @claim_id = next value for rowq.claim_seq;
 
-        -- This is one seek to the floor and a walk along the key. It locks one row after the other
-        -- and passes over rows that other sessions have locked. An update lock would not do: it is
-        -- granted beside a reader's shared lock, and then the delete waits for the reader. A plan
-        -- for one row has no sort above the insert, for which a plan for many may ask memory.
+        -- One seek to the floor, then a scan along the key that locks row by row and skips locked
+        -- rows. An update lock would not do: it is granted beside a reader's shared lock, and then
+        -- the delete waits for the reader. A plan for one row has no sort above the insert, which
+        -- would need memory.
         with head as (
             select top (@left) r.queue_id, r.lane, r.seq, r.message_id, r.attempt
             from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -263,9 +259,8 @@ begin
 
         if @owns_transaction = 1 and @claim_id % 12 = 0
         begin
-            -- Moving the floor costs a write, so only one dequeue in twelve does it. The floor
-            -- moves up to the first message taken, but stays half a second behind now, because
-            -- messages of the last moments may not be committed yet.
+            -- Moving the floor costs a write, so do it in 1 of 12 dequeues. Stay half a second
+            -- behind now: recent messages may not be committed yet.
             set @recent = datediff_big(microsecond, '19700101', sysutcdatetime()) - 500000;
             select top (1) @first = l.seq
             from rowq.leased l with (forceseek)
@@ -289,16 +284,16 @@ create or alter procedure rowq.InternalTrimClaim
     @most_bytes bigint
 as
 begin
--- purpose   Give back those messages of a new claim that go beyond @most_bytes; the first one stays.
--- locks     rows of leased; new ready rows
+-- purpose   Return the messages of a new claim that exceed @most_bytes, except the first.
+-- locks     rows of leased
     set nocount on;
     declare @lane smallint;
     declare @seq bigint;
     declare @message_id bigint;
     declare @rest rowq.message_list;
 
-    -- Three bytes of a binary body become four letters of base64, which take eight bytes here. So
-    -- each byte counts as three.
+    -- 3 bytes of a binary body become 4 base64 characters, which take 8 bytes here: count 3 for
+    -- each byte.
     select top (1) @lane = s.lane, @seq = s.seq, @message_id = s.message_id
     from (
         select l.lane, l.seq, l.message_id,

@@ -1,15 +1,14 @@
 -- Finish: how messages leave a claim, and how they end.
 --
--- The claim is the fence. A call that finishes messages deletes the claim, or takes them out of it,
--- before anything else; a second session finds nothing there and its messages are stale. reap does
--- the same for claims whose lease has expired. An ended message is deleted, or kept in finished for
--- the archive, and its links are released in the same transaction: the dedup key, the slot of its
--- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
--- end does not wait for a producer that holds the message's row: the row stays, and a row of
--- deferred has maintain delete it.
+-- The claim is the fence. A call that finishes messages first deletes the claim, or takes them out
+-- of it; a second session finds nothing there, and its messages are stale. reap does the same for
+-- expired claims. An ended message is deleted, or kept in finished for the archive, and its links
+-- are released in the same transaction: dedup key, group slot, successors. A dead message moves to
+-- dead and keeps its row. An end does not wait for a producer that has locked the message's row:
+-- maintain deletes the row by a row of deferred.
 --
--- fail_now and retry_later do wait for a producer that has just named one of their messages,
--- because only the row has the error.
+-- But fail_now and retry_later wait for a producer that has just named one of their messages: only
+-- the row can store the error.
 --
 --   complete, retry_later -> delete_claim, delete_empty_claim
 --   complete, discard_dead, purge_step, ... -> finish -> release_links
@@ -33,13 +32,13 @@ create or alter procedure rowq.InternalDeleteClaim
     @claim_id bigint
 as
 begin
--- purpose   Remove a claim whose messages all leave it; raise an error if it is gone already.
+-- purpose   Delete a claim that all messages leave; raise an error if it is gone.
 -- locks     the claim row
 -- errors    RQ721
 -- differs   elsewhere a claim holds its messages in its own row
     set nocount on;
     declare @text nvarchar(2048) = concat(
-        N'RQ721 stale_claim: claim ', @claim_id, N' holds nothing any more'
+        N'RQ721 stale_claim: claim ', @claim_id, N' no longer holds any messages'
     );
 
     delete c
@@ -57,7 +56,7 @@ create or alter procedure rowq.InternalDeleteEmptyClaim
     @claim_id bigint
 as
 begin
--- purpose   Remove a claim that holds nothing any more.
+-- purpose   Delete a claim that holds no messages.
 -- locks     the claim row
 -- differs   elsewhere a claim holds its messages in its own row
     set nocount on;
@@ -83,8 +82,9 @@ create or alter procedure rowq.InternalFinish
     @may_close bit
 as
 begin
--- purpose   Remove finished messages, or note them for the archive.
--- locks     message rows, tried only; as InternalReleaseLinks; result and new deferred rows
+-- purpose   Delete ended messages or pass them to the archive, and release their links.
+-- locks     message rows, skipping locked ones; as InternalReleaseLinks; result and new deferred
+--           rows
     set nocount on;
     declare @links rowq.link_list;
     declare @held rowq.link_list;
@@ -96,7 +96,7 @@ begin
         select @queue_id, sysutcdatetime(), j.message_id, j.lane, j.attempt, @state
         from @messages j
         option (maxdop 1, keepfixed plan);
-        -- What waits for one of them and is not committed yet is left to InternalArchive.
+        -- InternalArchive releases successors that are not committed yet.
         insert into @links (message_id, dedup_key, group_key, is_awaited)
         select m.message_id, m.dedup_key, iif(j.is_without_slot = 1, null, m.group_key),
                iif(s.predecessor_id is null, null, 1)
@@ -123,9 +123,9 @@ begin
     end;
     else
     begin
-        -- The row is locked exclusively before the look into successor, in this order: after that
-        -- nobody comes to wait for the message. A row that a producer holds, which has just named
-        -- the message and may never commit, is passed over.
+        -- The row is locked exclusively before successor is read: after that no producer can name
+        -- the message as a predecessor. A row locked by a producer that has just named it, and may
+        -- never commit, is skipped.
         delete m
         output deleted.message_id, deleted.dedup_key,
                iif(j.is_without_slot = 1, null, deleted.group_key),
@@ -147,8 +147,8 @@ begin
         option (loop join, force order, maxdop 1, keepfixed plan);
         if @@rowcount < (select count(*) from @messages)
         begin
-            -- Such a message has ended all the same. Free what it had, and leave the row, and what
-            -- comes to wait for it, to maintain.
+            -- Such a message has ended. Release its links, and defer its row and its new
+            -- successors.
             insert into @held (message_id, dedup_key, group_key, is_awaited)
             select m.message_id, m.dedup_key, iif(j.is_without_slot = 1, null, m.group_key),
                    iif(s.predecessor_id is null, null, 1)
@@ -179,7 +179,7 @@ begin
             option (maxdop 1, keepfixed plan);
         end;
 
-        -- Most messages have no link: then the rest is not worth its price.
+        -- Most messages have no links: skip the rest.
         if exists (
             select 1
             from @links t
@@ -190,7 +190,7 @@ begin
             exec rowq.InternalReleaseLinks @queue_id, @links, @may_close;
     end;
 
-    -- What was completed has results of its own, which Complete keeps.
+    -- Complete stores the results of completed messages itself.
     if @state <> N'completed'
         exec rowq.InternalPushResult @queue_id, @messages, @state;
 end
@@ -202,7 +202,7 @@ create or alter procedure rowq.InternalReleaseLinks
     @may_close bit
 as
 begin
--- purpose   Free what messages had, now that they have ended: dedup keys, slots of groups, and messages that have waited for them.
+-- purpose   Release the dedup keys, group slots and successors of ended messages.
 -- locks     dedup rows; as InternalReleaseGroupSlots and InternalResumeSuccessors; new deferred
 --           rows
     set nocount on;
@@ -235,8 +235,8 @@ begin
         order by j.message_id;
         if @@rowcount = 0
             break;
-        -- Many messages may have ended, each with a thousand others that wait: leave what takes
-        -- long to maintain.
+        -- Many messages may have ended, each with a thousand successors: defer the rest after 500
+        -- ms.
         if datediff(millisecond, @now, sysutcdatetime()) > 500
         begin
             insert into rowq.deferred with (rowlock) (queue_id, due_at, deferred_id, predecessor_id)
@@ -262,12 +262,12 @@ create or alter procedure rowq.InternalLockClaim
     @leased_at datetime2(6) = null output
 as
 begin
--- purpose   Lock a claim before messages are taken out of it; raise an error if it is gone and no list of messages is given.
--- locks     the claim row, first of all
+-- purpose   Lock a claim; raise an error if it is gone and no list of messages is passed.
+-- locks     the claim row, before any other row
 -- errors    RQ721
     set nocount on;
     declare @text nvarchar(2048) = concat(
-        N'RQ721 stale_claim: claim ', @claim_id, N' holds nothing any more'
+        N'RQ721 stale_claim: claim ', @claim_id, N' no longer holds any messages'
     );
     set @held_until = null;
     set @has_cancels = null;
@@ -292,23 +292,23 @@ create or alter procedure rowq.InternalPushDead
     @is_waiting bit = 1
 as
 begin
--- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. @is_waiting is that of InternalRecordError.
+-- purpose   Make messages dead with their last error, and propagate the deaths to their successors.
 -- locks     new dead and result rows; message rows; as InternalReleaseLinks and
 --           InternalPropagateDeaths
     set nocount on;
-    declare @noted int;
+    declare @recorded int;
     declare @is_awaited bit = 0;
     declare @ids nvarchar(max);
     declare @has_links bit;
     declare @holds bit = 0;
     declare @links rowq.link_list;
 
-    -- Where the error is noted, the row is locked, and nobody comes to wait for the message any
-    -- more. Where it is not, a producer is adding a message that waits.
-    exec rowq.InternalRecordError @queue_id, @messages, @error, @is_waiting, @noted output;
+    -- A row whose error is stored is locked: no producer can name it as a predecessor any more. If
+    -- a row is skipped, a producer is adding a successor.
+    exec rowq.InternalRecordError @queue_id, @messages, @error, @is_waiting, @recorded output;
     select @is_awaited = 1
     from (select count(*) as messages from @messages) j
-    where j.messages > @noted;
+    where j.messages > @recorded;
     insert into @links (message_id, dedup_key, group_key, is_awaited)
     select m.message_id, m.dedup_key, m.group_key, iif(s.predecessor_id is null, null, 1)
     from @messages j
@@ -367,14 +367,14 @@ create or alter procedure rowq.InternalRecordError
     @messages rowq.message_list readonly,
     @error nvarchar(max),
     @is_waiting bit = 1,
-    @noted int = null output
+    @recorded int = null output
 as
 begin
--- purpose   Store the error that messages failed with; unless it @is_waiting, not where a producer holds the row. @noted are how many that was.
--- locks     message rows, waited for or tried
--- differs   the last error stands beside the body, and not where the message waits
+-- purpose   Store the last error of messages; return how many. Wait for producers if @is_waiting.
+-- locks     message rows: waits if @is_waiting, else skips locked ones
+-- differs   the last error is stored with the body, not with the state
     set nocount on;
-    -- The collation counts an emoji as one character, where others count it as two.
+    -- This collation counts an emoji as 1 character; others count 2.
     declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
 
     if @is_waiting = 1
@@ -393,7 +393,7 @@ begin
             on m.queue_id = @queue_id
            and m.message_id = j.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
-    set @noted = @@rowcount;
+    set @recorded = @@rowcount;
 end
 go
 
@@ -405,13 +405,13 @@ create or alter procedure rowq.InternalFailOrRelease
     @error nvarchar(max) = null
 as
 begin
--- purpose   Take messages from a claim, end those that were cancelled, and make the others dead or released, as @outcome says; returns the rows.
+-- purpose   Take messages from a claim and make them dead or released; end those that were cancelled.
 -- locks     the queue, shared; the claim row; then dead, message and dedup rows, or new ready rows;
---           for cancelled messages as complete; rows of groups and of messages that wait, tried
---           only; new history rows
--- commits   its own transaction where the caller has none; never the caller's
+--           for cancelled messages as complete; rows of groups and of waiting messages, skipping
+--           locked ones; new history rows
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
--- differs   no such helper elsewhere: only here both routines need a transaction of their own
+-- differs   no such helper elsewhere: only here both routines need their own transaction
     set nocount on;
     set rowcount 0;
     set xact_abort on;
@@ -431,20 +431,20 @@ begin
     declare @taken rowq.message_list;
     declare @ended rowq.message_list;
 
-    -- A refusal must not doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- If the caller's transaction begins here, then at the caller's isolation level.
+            -- Begin the caller's transaction, if it begins here, at the caller's isolation level.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckIds @message_ids;
             if @claim_id is null
-                exec rowq.InternalRefuse N'claim_id is missing';
+                exec rowq.InternalRefuse N'claim_id is required';
             if @message_ids is not null
                 insert into @asked (place, message_id)
                 select cast(j.[key] as int), cast(j.value as bigint)
@@ -458,8 +458,8 @@ begin
                 @queue_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
                 @worker_name = @worker_name output, @leased_at = @leased_at output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+            -- transaction.
             set xact_abort on;
             delete l
             output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt,
@@ -502,8 +502,8 @@ begin
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- The victim of a deadlock, with nothing else to lose, begins again. So does a call
-            -- that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (
@@ -523,7 +523,7 @@ begin
         end catch;
     end;
 
-    -- All that the claim held, in the order of delivery; or what was asked for, in that order.
+    -- All messages of the claim in delivery order, or those asked for in that order.
     if @message_ids is null
         select j.message_id, j.outcome
         from (
@@ -554,8 +554,9 @@ create or alter procedure rowq.InternalEndHeld
     @is_done bit output
 as
 begin
--- purpose   Delete a message that has ended while another transaction had locked its row, and let the messages go on that have come to wait for it; @is_done is 0 where the row is locked still. Call it in a transaction of rowq's own.
--- locks     the message row, tried only; as InternalResumeSuccessors and InternalAwaitPredecessor
+-- purpose   Delete an ended message whose row was locked, and resume its new successors.
+-- locks     the message row, skipped if locked; as InternalResumeSuccessors and
+--           InternalAwaitPredecessor
     set nocount on;
     declare @ids nvarchar(max) = concat(N'[', @message_id, N']');
     declare @state nvarchar(20);
@@ -572,7 +573,7 @@ begin
         exec rowq.InternalResumeSuccessors @queue_id, @message_id, @may_join = 1;
     else
     begin
-        -- It is locked still, or was deleted.
+        -- It is still locked, or was deleted.
         exec rowq.InternalAwaitPredecessor
             @queue_id, @ids, null, @state output, @predecessor_id output, @remaining_ids output;
         set @is_done = iif(@state = N'free', 1, 0);
@@ -590,9 +591,9 @@ create or alter procedure rowq.InternalReap
     @died int output
 as
 begin
--- purpose   Take messages back from expired claims to the front of their lanes, until @limit is passed.
--- locks     expired claim rows, passing over locked ones; message rows, tried; as InternalPushDead;
---           for cancelled messages as InternalFinish; new history rows
+-- purpose   Return the messages of expired claims to the front of their lanes, until @limit is reached.
+-- locks     expired claim rows and message rows, skipping locked ones; as InternalPushDead; for
+--           cancelled messages as InternalFinish; new history rows
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @claim_id bigint;
@@ -614,8 +615,8 @@ begin
     from rowq.lane l with (readuncommitted, forceseek)
     where l.queue_id = @queue_id
       and l.lane = -1 /* claim */;
-    -- Find expired claims with locks that do not last, so that live claims are left alone, then
-    -- lock them one by one.
+    -- Find expired claims with short locks, so that live claims are not locked, then lock them one
+    -- by one.
     insert into @expired (claim_id)
     select top (@limit) c.claim_id
     from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
@@ -633,8 +634,8 @@ begin
             break;
         delete from @expired where claim_id = @claim_id;
 
-        -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
-        -- its row is locked or gone.
+        -- Skip a claim whose heartbeat or finish came first: its lease is longer, or its row is
+        -- locked or gone.
         set @worker_name = null;
         select @worker_name = c.worker_name, @has_cancels = c.has_cancels,
                @leased_at = c.leased_at
@@ -647,8 +648,7 @@ begin
 
         if @has_cancels = 1
         begin
-            -- Leave the claim alone while a producer is adding a message that waits for one of the
-            -- cancelled ones.
+            -- Skip a claim while a producer is adding a successor to a cancelled message of it.
             select @locked = count(*)
             from rowq.leased l with (forceseek)
             left join rowq.message m

@@ -1,14 +1,14 @@
 -- Floors: where the live rows of a lane begin.
 --
--- Deleted rows stay in an index while a snapshot may want them. A reader therefore starts at the
+-- Deleted rows stay in an index while a snapshot can see them. A reader therefore starts at the
 -- floor of its lane and skips them. maintain rescans from below, finds rows that were committed
--- late and lowers the floor again: a late message waits for the next maintain and is never lost. A
--- lane below 0 is another table that is read from its low end, such as claim, delayed or expiry.
--- After a slow scan a lane backs off for fifty times as long as the scan took.
+-- late and lowers the floor: a late message waits for the next maintain and is never lost. A lane
+-- below 0 is another table that is read from its low end, such as claim, delayed or expiry. After a
+-- slow scan a lane backs off for 50 times the duration of the scan.
 --
--- A lane is a row of lane, read dirty and changed with readpast, because it is approximate. One
--- dequeue in twelve moves its floor up, never nearer than half a second to now. A lane that was
--- never used is closed and not read.
+-- A lane is a row of lane, read dirty and changed with readpast, because it is approximate. 1 of 12
+-- dequeues moves its floor up, at most to half a second before now. A lane that was never used is
+-- closed and not read.
 --
 --   enqueue, store, store_batch -> open_lanes
 --   promote, pop_ready -> move_floor
@@ -26,11 +26,11 @@ create or alter procedure rowq.InternalOpenLanes
     @lane smallint
 as
 begin
--- purpose   Let dequeue look into a lane and its front companion.
--- locks     the rows of the two lanes, passed over when locked
+-- purpose   Open a lane and its front companion for dequeue.
+-- locks     the rows of the two lanes, skipped if locked
     set nocount on;
-    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
-    -- If the lanes stay closed, the next maintain finds the messages and opens them.
+    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes. If
+    -- the lanes stay closed, the next maintain opens them.
     update l
     set is_open = 1
     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -47,23 +47,22 @@ create or alter procedure rowq.InternalMoveFloor
     @to bigint
 as
 begin
--- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
--- locks     the row of the lane, and to go up lane -22;
---           passed over when locked
--- differs   PostgreSQL keeps floors in an append-only table, as its readers walk dead versions
+-- purpose   Move the floor of a lane down, or up unless it has changed since the caller read it.
+-- locks     the row of the lane and, to move up, lane -22; skipped if locked
+-- differs   PostgreSQL keeps floors in an append-only table, because its readers scan dead versions
     set nocount on;
     declare @callers_lane smallint;
 
-    -- A call in the caller's transaction may have taken rows that a rollback would put back below
-    -- the new floor. So a floor moves up only if no call in a caller's transaction holds lane -22;
-    -- otherwise @callers_lane stays null.
+    -- A call in a caller's transaction may have leased rows that a rollback would restore below the
+    -- new floor. So a floor moves up only if no such call holds lane -22; otherwise @callers_lane
+    -- stays null.
     if @to > @from
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where l.queue_id = @queue_id
           and l.lane = -22 /* callers */;
 
-    -- Skip a locked row: its session is already moving the floor or opening the lane.
+    -- Skip a locked row: its session is moving the floor or opening the lane.
     update l
     set floor = @to
     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -77,19 +76,18 @@ create or alter procedure rowq.InternalRescanFloors
     @queue_id int
 as
 begin
--- purpose   Look for the first live row of every lane from its very start, and put the floors right.
--- locks     rows of lanes, passing over locked ones
--- differs   PostgreSQL looks from the safe start, and from the start once a minute
+-- purpose   Find the first live row of every lane, and correct the floors.
+-- locks     rows of lane, skipping locked ones
+-- differs   PostgreSQL scans from the safe start, and from the very start once a minute
     set nocount on;
-    -- Times are in microseconds. The clock moves in steps of up to 16 milliseconds, so a look is
-    -- long only from two steps on. One that takes longer than @fast_scan has walked over ghosts.
-    -- After one longer than @slow_scan the lane rests @duty times as long, but never longer than
-    -- @longest_pause. A look into all lanes is short up to @short_look.
+    -- Times are in microseconds. The clock moves in steps of up to 16 milliseconds, so only 2 steps
+    -- are significant. A scan longer than @fast_scan has read ghosts. After one longer than
+    -- @slow_scan the lane backs off @factor times as long, at most @longest_pause.
     declare @fast_scan bigint = 35000;
     declare @slow_scan bigint = 50000;
-    declare @duty int = 50;
+    declare @factor int = 50;
     declare @longest_pause bigint = 3600000000;
-    declare @short_look bigint = 35000;
+    declare @fast_scan_of_all bigint = 35000;
     declare @last smallint = -1;
     declare @lane smallint = -9;
     declare @next smallint;
@@ -97,13 +95,13 @@ begin
     declare @floor bigint;
     declare @first bigint;
     declare @latest bigint;
-    declare @worth_it bigint;
+    declare @min_step bigint;
     declare @took bigint;
     declare @pause int;
     declare @started datetime2(6);
 
-    -- This is one look into all lanes of ready, which finds nothing to do most of the time. Only if
-    -- it does, or if it took so long that a lane must rest, they are taken one by one below.
+    -- One scan of all lanes of ready, which usually finds nothing to do. Scan lanes one by one
+    -- below only if it does, or if it was slow.
     set @started = sysutcdatetime();
     set @latest = datediff_big(microsecond, '19700101', @started) - 500000;
     select top (1) @last = 19
@@ -128,7 +126,7 @@ begin
               and coalesce(f.seq, @latest) > l.floor + 60000000
       )
     option (loop join, maxdop 1, keepfixed plan);
-    if datediff_big(microsecond, @started, sysutcdatetime()) > @short_look
+    if datediff_big(microsecond, @started, sysutcdatetime()) > @fast_scan_of_all
         set @last = 19;
 
     while 1 = 1
@@ -151,36 +149,34 @@ begin
         set @took = datediff_big(microsecond, @started, sysutcdatetime());
 
         if @lane >= 0 and @first is not null and @is_open = 0
-            -- The lane has messages but is closed: its row was locked when a producer wanted to
-            -- open it, or the session that opened it rolled back.
+            -- The lane has messages but is closed: its row was locked when a producer tried to open
+            -- it, or the session that opened it rolled back.
             exec rowq.InternalOpenLanes @queue_id, @lane;
         if @lane = -1 /* claim */
         begin
-            -- If there is no row, take the next number for the first, because all later rows are
-            -- above it.
+            -- If there is no row, use the next number: all later rows are above it.
             if @first is null and @took > @fast_scan
                 set @first = next value for rowq.claim_seq;
             set @first = coalesce(@first, @floor);
-            set @worth_it = 400;
+            set @min_step = 400;
         end;
         else
         begin
-            -- The floor stays half a second behind now, because messages of the last moments may
-            -- not be committed yet.
+            -- Stay half a second behind now: recent messages may not be committed yet.
             set @latest = datediff_big(microsecond, '19700101', @started) - 500000;
             if @first is null or @first > @latest
                 set @first = @latest;
-            set @worth_it = 60000000;
+            set @min_step = 60000000;
         end;
         if @took > @fast_scan
-            set @worth_it = 0;
-        if @first < @floor or @first > @floor + @worth_it and (@is_open = 1 or @lane < 0)
+            set @min_step = 0;
+        if @first < @floor or @first > @floor + @min_step and (@is_open = 1 or @lane < 0)
             exec rowq.InternalMoveFloor @queue_id, @lane, @floor, @first;
 
-        -- After a slow scan over ghosts, back off for fifty times as long as it took.
+        -- After a slow scan over ghosts, back off.
         if @took > @slow_scan
         begin
-            set @pause = iif(@took * @duty > @longest_pause, @longest_pause, @took * @duty)
+            set @pause = iif(@took * @factor > @longest_pause, @longest_pause, @took * @factor)
                 / 1000;
             update l
             set check_after = dateadd(millisecond, @pause, sysutcdatetime())
@@ -198,8 +194,8 @@ create or alter procedure rowq.InternalFirstKey
     @first bigint output
 as
 begin
--- purpose   Return the first live key of a lane from its very start on; null where there is none.
--- locks     rows, shared while they are read, passing over locked ones
+-- purpose   Return the first live key of a lane; null if there is none.
+-- locks     shared locks while reading, skipping locked rows
     set nocount on;
     set @first = null;
 

@@ -1,11 +1,10 @@
 -- Limits: max_leased and rate_limit.
 --
--- A dequeue from a limited queue counts the messages that are leased and the deliveries that
--- started within rate_seconds, and leases no more than the limits allow. It counts twice: first
--- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
--- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
--- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
--- queue's row in limit_lock.
+-- A dequeue from a limited queue counts the leased messages and the deliveries started within
+-- rate_seconds, and leases no more than the limits allow. It counts first without a lock, so that
+-- polling a full queue neither waits nor writes, then under the limit lock (the queue's row in
+-- limit_lock), so that two dequeues cannot use the same capacity. There are no counters, so
+-- capacity cannot leak: a claim that is finished, reaped or rolled back is free again.
 --
 --   dequeue -> admit -> available_capacity, lock_limit
 --   maintain_delivery -> purge_started
@@ -25,15 +24,15 @@ create or alter procedure rowq.InternalAdmit
     @capacity int output
 as
 begin
--- purpose   Return how many messages a dequeue may lease under its queue's limits, and the rate_limit by then; from then on it is alone until its transaction ends.
--- locks     the limit lock of the queue
--- differs   PostgreSQL refuses an old snapshot: here a routine reads what is committed at any level
+-- purpose   Return how many messages a dequeue may lease, and hold the queue's limit lock.
+-- locks     the limit lock: waits up to 100 ms, holds it until the transaction ends
+-- differs   PostgreSQL refuses an old snapshot; here routines read committed rows at any isolation
+--           level
     set nocount on;
     declare @is_locked bit;
     declare @is_paused bit;
 
-    -- Look first, because a poll of a queue without room shall neither wait nor take the limit
-    -- lock.
+    -- Count without the lock first: polling a full queue must not wait or take the lock.
     exec rowq.InternalAvailableCapacity
         @queue_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @capacity output;
     if @capacity = 0
@@ -43,8 +42,8 @@ begin
     if @is_locked = 0
         return;
 
-    -- Look again, in statements of their own: they begin after the lock was had, so they see what
-    -- the session leased that held the limit lock before, and settings that were changed meanwhile.
+    -- Read and count again in new statements: they start after the lock is granted, so they include
+    -- the previous holder's claim and changed settings.
     select @is_paused = iif(q.paused_at is null, 0, 1), @max_leased = q.max_leased,
            @rate_limit = q.rate_limit, @rate_seconds = q.rate_seconds
     from rowq.queue q with (forceseek)
@@ -64,11 +63,11 @@ create or alter procedure rowq.InternalAvailableCapacity
     @capacity int output
 as
 begin
--- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment.
--- locks     none with row versions; else rows, shared while they are read, waited for a moment
+-- purpose   Return how many of @wanted messages the queue's limits allow now.
+-- locks     none with row versions; else shared locks while reading, waits up to 100 ms
     set nocount on;
-    -- Without row versions these reads wait for a session that is ending a lease. If that takes
-    -- longer, error 1222 ends the dequeue, which gives nothing then.
+    -- Without row versions these reads wait for a session that is ending a lease. After 100 ms
+    -- error 1222 ends the dequeue, which then returns nothing.
     set lock_timeout 100;
     declare @first bigint;
     declare @count int = 0;
@@ -77,8 +76,8 @@ begin
 
     if @max_leased > 0
     begin
-        -- Begin at the very first claim and not at the floor, because one that was committed late
-        -- counts, too. What another session is just ending counts until that is committed.
+        -- Start at the very first claim, so that claims committed late are counted. A claim whose
+        -- end is not committed counts.
         select top (1) @first = c.claim_id
         from rowq.claim c with (forceseek)
         where c.queue_id = @queue_id
@@ -119,8 +118,8 @@ create or alter procedure rowq.InternalLockLimit
     @is_locked bit output
 as
 begin
--- purpose   Take the limit lock of a limited queue; return whether that was done in a tenth of a second.
--- locks     the limit lock of the queue, tried for a tenth of a second
+-- purpose   Lock the limit lock of a queue; return whether it was free within 100 ms.
+-- locks     the limit lock: waits up to 100 ms
     set nocount on;
     declare @tries_left int = 10;
     declare @pause char(12) = '00:00:00.010';
@@ -148,8 +147,8 @@ create or alter procedure rowq.InternalPurgeStarted
     @owns_transaction bit
 as
 begin
--- purpose   Delete up to @limit notes of deliveries that began more than @seconds ago.
--- locks     started rows, passing over locked ones; lane -5, tried
+-- purpose   Delete up to @limit rows of started that are older than @seconds.
+-- locks     the deleted rows, skipping locked ones; lane -5, skipped if locked
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -175,7 +174,7 @@ begin
     delete from head
     option (maxdop 1, keepfixed plan);
 
-    -- From now on maintain keeps the floor.
+    -- From now on maintain moves this floor.
     if @is_open = 0 and @owns_transaction = 1
         update l
         set is_open = 1

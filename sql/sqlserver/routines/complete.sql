@@ -13,16 +13,15 @@ begin
 -- purpose   Finish messages: delete or archive them, and never deliver them again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     the queue, shared; the claim row; then dedup rows; message rows, rows of groups and of
---           messages that wait, all of them tried only; new result, history and deferred rows
--- commits   its own transaction where the caller has none; never the caller's
+--           waiting messages, skipping locked ones; new result, history and deferred rows
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -46,9 +45,8 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read begins the caller's transaction, before the
+            -- isolation level changes. @begun only keeps the value out of the results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -56,7 +54,7 @@ begin
             if @message_ids is not null
                 exec rowq.InternalCheckIds @message_ids;
             if @claim_id is null
-                exec rowq.InternalRefuse N'claim_id is missing';
+                exec rowq.InternalRefuse N'claim_id is required';
             if @message_ids is not null
                 insert into @asked (place, message_id)
                 select cast(j.[key] as int), cast(j.value as bigint)
@@ -74,9 +72,9 @@ begin
                     select @count = count(*) from @asked;
                 exec rowq.InternalCheckResults @results, @count, @result_seconds;
             end;
-            -- A refusal must find nothing written, so a call in the caller's transaction locks the
-            -- claim first. In a transaction of its own, and without a list, results or history,
-            -- deleting the claim below is the fence.
+            -- A refused call must not have written, so in the caller's transaction lock the claim
+            -- first. In our own transaction, and without a list, results or history, deleting the
+            -- claim below is the fence.
             if @owns_transaction = 0
                 or @message_ids is not null
                 or @results is not null
@@ -93,11 +91,11 @@ begin
                 option (maxdop 1, keepfixed plan);
                 if @count > 1
                     exec rowq.InternalRefuse
-                        N'results without message_ids are of a claim of one message';
+                        N'results without message_ids requires a claim of exactly one message';
             end;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+            -- transaction.
             set xact_abort on;
             if @message_ids is null
                 exec rowq.InternalDeleteClaim @queue_id, @claim_id;
@@ -128,13 +126,13 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is already
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (
@@ -153,8 +151,7 @@ begin
         end catch;
     end;
 
-    -- The result is all that the claim held, in the order of delivery, or the messages that were
-    -- asked for, in the order of the list.
+    -- All messages of the claim in delivery order, or those asked for in that order.
     if @message_ids is null
         select j.message_id, N'completed' as outcome
         from @taken j

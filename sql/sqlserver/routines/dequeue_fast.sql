@@ -12,9 +12,9 @@ begin
 -- version   1
 -- purpose   Lease up to batch_size ready messages under one new claim, and skip locked rows.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
--- locks     the queue, shared; where the queue has limits, its limit lock, tried for a tenth of a
---           second; ready rows, passing over locked ones; the new claim row
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; the limit lock, if the queue has limits: waits up to 100 ms; ready
+--           rows, skipping locked ones; the new claim row
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   the messages of a claim are rows of leased
     set nocount on;
@@ -30,7 +30,7 @@ begin
         @queue_name, @batch_size, @worker_name, @lease_seconds,
         @queue_id output, @claim_id output, @lease_until output;
 
-    -- After the commit: bodies are read while nothing is locked, in the order of the key.
+    -- After the commit, so that nothing is locked while bodies are read, in key order.
     set transaction isolation level read committed;
     select @claim_id as claim_id, m.message_id, cast(l.attempt as int) as attempt,
            m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at,

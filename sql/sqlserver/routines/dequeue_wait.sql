@@ -13,8 +13,8 @@ begin
 -- version   1
 -- purpose   Dequeue like dequeue_fast, but wait until a message is ready or the time is up.
 -- promise   P03 P17
--- locks     as dequeue_fast; while it waits, the session's lock rowq.wait.<queue_id>
--- commits   after each look, so that no lock is held while it waits
+-- locks     as dequeue_fast; while it waits, the session lock rowq.wait.<queue_id>
+-- commits   after each poll, so that no lock is held while it waits
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result set of one column
     set nocount on;
@@ -22,6 +22,10 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
+    declare @text nvarchar(2048) = concat(
+        N'RQ713 wrong_transaction_state: ',
+        N'dequeue_wait commits while it waits; call it outside a transaction'
+    );
     declare @until datetime2(6);
     declare @left_ms int;
     declare @pause_ms int = 20;
@@ -33,10 +37,9 @@ begin
     declare @turn int = -1;
 
     exec rowq.InternalCheckRange N'wait_seconds', @wait_seconds, 0, 3600, @is_required = 1;
-    -- Bit 2 of the options is implicit_transactions: then the first look would begin a transaction
-    -- of the caller's.
+    -- Under implicit_transactions (bit 2) the first poll would begin a transaction of the caller.
     if @@trancount > 0 or @@options & 2 = 2
-        throw 52713, N'RQ713 wrong_transaction_state: dequeue_wait commits while it waits', 1;
+        throw 52713, @text, 1;
     set @until = dateadd(millisecond, cast(@wait_seconds * 1000 as int), sysutcdatetime());
 
     begin try
@@ -45,7 +48,7 @@ begin
             exec rowq.InternalDequeue
                 @queue_name, @batch_size, @worker_name, @lease_seconds,
                 @queue_id output, @claim_id output, @lease_until output,
-                -- The answer is one value of at most 2 GB, and JSON may write one character as six.
+                -- The answer is one value of at most 2 GB, and JSON may need 6 characters for one.
                 @most_bytes = 67108864;
             set @left_ms = datediff_big(millisecond, sysutcdatetime(), @until);
             if @claim_id is not null or @left_ms <= 0
@@ -53,19 +56,18 @@ begin
 
             if @turn < 0
             begin
-                -- One waiter of a queue looks every 20 to 100 ms. The others wait for its lock, and
-                -- look once a second in case the lock was left behind.
+                -- The poller polls every 20 to 100 ms. Other waiters wait for its lock, and poll
+                -- once a second in case the lock was left behind.
                 set @lock = concat(N'rowq.wait.', @queue_id);
-                -- Release it until it is free: a call that was broken off may have left this
-                -- session holding it more than once.
+                -- Release it until it is free: an interrupted call may have left this session
+                -- holding it more than once.
                 while applock_mode(N'public', @lock, N'Session') <> N'NoLock'
                     exec sys.sp_releaseapplock @Resource = @lock, @LockOwner = N'Session';
                 set @left_ms = iif(@left_ms > 1000, 1000, @left_ms);
                 exec @turn = sys.sp_getapplock
                     @Resource = @lock, @LockMode = N'Exclusive', @LockOwner = N'Session',
                     @LockTimeout = @left_ms;
-                -- -1 is a wait that has ended without the lock. What is lower comes at once, so it
-                -- pauses as one that has the lock.
+                -- -1: timed out. Lower results come at once, so pause like the poller.
                 if @turn >= -1
                     continue;
             end;

@@ -13,7 +13,7 @@ begin
 -- purpose   Extend the lease of a claim to lease_seconds from now; it is never shortened.
 -- promise   P08 P34
 -- locks     the claim row
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     set nocount on;
@@ -21,8 +21,7 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -32,7 +31,7 @@ begin
     declare @lease_until datetime2(6);
     declare @has_cancels bit;
     declare @cancel_ids nvarchar(max);
-    -- The collation counts an emoji as one character.
+    -- This collation counts an emoji as 1 character.
     declare @text nvarchar(4000) = left(@progress collate Latin1_General_100_CI_AS_SC, 2000);
 
     -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
@@ -41,15 +40,14 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read begins the caller's transaction, before the
+            -- isolation level changes. @begun only keeps the value out of the results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @claim_id is null
-                exec rowq.InternalRefuse N'claim_id is missing';
+                exec rowq.InternalRefuse N'claim_id is required';
             if @lease_seconds not between 1 and 86400
                 exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
 
@@ -60,8 +58,8 @@ begin
             exec rowq.InternalLockClaim
                 @queue_id, @claim_id, null, @held_until output, @has_cancels output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+            -- transaction.
             set xact_abort on;
             set @lease_until = dateadd(
                 second, coalesce(@lease_seconds, @default_seconds), sysutcdatetime()
@@ -74,7 +72,7 @@ begin
             from rowq.claim c with (rowlock, forceseek)
             where c.queue_id = @queue_id
               and c.claim_id = @claim_id;
-            -- What a part of the claim has taken along with it is noted no more, so read the rows.
+            -- Read the rows: messages that have left the claim are no longer marked in it.
             set @cancel_ids = null;
             if @has_cancels = 1
                 select @cancel_ids = iif(
@@ -94,13 +92,12 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is already
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- Retry a deadlock (1205) in our own transaction.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );

@@ -12,10 +12,10 @@ begin
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10 P34 P37
--- locks     the queue, shared; the claim row; then message rows, waiting for who has just named one
---           of the messages as a predecessor; dead and dedup rows, and for cancelled messages as
---           complete; rows of groups, tried only; new history rows
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; the claim row; then message rows: waits for a producer that has just
+--           named one as a predecessor; dead and dedup rows; for cancelled messages as complete;
+--           rows of groups, skipping locked ones; new history rows
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     set nocount on;

@@ -11,11 +11,11 @@ begin
 -- version   1
 -- purpose   List the claims of one queue or all, by id.
 -- promise   none
--- locks     claim and leased rows, shared while they are read, passing over locked ones
+-- locks     claim and leased rows, shared while reading, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a claim that was committed late is listed once maintain has corrected its floor; one
---           that another session has locked at this moment is left out
+-- differs   a claim committed late is listed once maintain has corrected its floor; a locked claim
+--           is omitted
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -25,9 +25,8 @@ begin
 
     begin try
         exec rowq.InternalCheckRange N'max_claims', @max_claims, 1, 10000, @is_required = 1;
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- Under implicit_transactions this read begins the caller's transaction, before the
+        -- isolation level changes. @begun only keeps the value out of the results.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @queue_name is not null
@@ -54,9 +53,8 @@ begin
         inner join rowq.lane f with (readuncommitted, forceseek (lane_pk (queue_id, lane)))
             on f.queue_id = q.queue_id
            and f.lane = -1 /* claim */
-        -- top keeps this an apply for each queue, which gives a page at most: no more than these
-        -- are put in order. It keeps the count above one, too, which else has nothing to seek by; a
-        -- claim has no more messages.
+        -- top keeps this an apply per queue, which sorts at most one page, and keeps the count an
+        -- apply too. A claim never has more messages.
         cross apply (
             select top (@max_claims) k.claim_id, k.worker_name, k.lease_until
             from rowq.claim k with (rowlock, readpast, readcommittedlock, forceseek)

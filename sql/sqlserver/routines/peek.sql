@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Show the next ready messages without leasing them.
 -- promise   P05
--- locks     ready and message rows, shared while they are read, passing over locked ones
+-- locks     ready and message rows, shared while reading, skipping locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -35,9 +35,8 @@ begin
 
     begin try
         exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 1000, @is_required = 1;
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
+        -- Under implicit_transactions this read begins the caller's transaction, before the
+        -- isolation level changes. @begun only keeps the value out of the results.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @queue_id output;

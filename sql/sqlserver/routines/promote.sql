@@ -10,17 +10,16 @@ begin
 -- version   1
 -- purpose   Make delayed messages ready that are due.
 -- promise   P11
--- locks     the queue, shared; delayed rows, passing over locked ones; new ready rows; rows of
---           groups, tried, and waited for a tenth of a second at most
--- commits   its own transaction where the caller has none; never the caller's
+-- locks     the queue, shared; delayed rows, skipping locked ones; new ready rows; rows of groups:
+--           waits up to 100 ms
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   in the caller's transaction those that are to join a group are left to others
+-- differs   in the caller's transaction, messages that must join a group are skipped
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -33,9 +32,8 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read begins the caller's transaction, before the
+            -- isolation level changes. @begun only keeps the value out of the results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
@@ -46,8 +44,8 @@ begin
                 begin transaction;
             exec rowq.InternalEnterQueue @queue_name, @queue_id output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+            -- transaction.
             set xact_abort on;
             exec rowq.InternalPromote @queue_id, @batch_size, @owns_transaction, @promoted output;
 
@@ -56,13 +54,13 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is already
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (

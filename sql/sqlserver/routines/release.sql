@@ -11,9 +11,9 @@ begin
 -- version   1
 -- purpose   Return messages to the front of their priority without spending the attempt.
 -- promise   P08 P34 P37
--- locks     the queue, shared; the claim row; then new ready rows, and for cancelled messages as
+-- locks     the queue, shared; the claim row; then new ready rows; for cancelled messages as
 --           complete; new history rows
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     set nocount on;

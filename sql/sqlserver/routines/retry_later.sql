@@ -13,19 +13,18 @@ begin
 -- version   1
 -- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
--- locks     the queue, shared; the claim row; then message rows, waiting for who has just named one
---           of the messages as a predecessor; delayed, ready or dead rows, and for cancelled
---           messages as complete; rows of groups and of messages that wait, tried only; new history
+-- locks     the queue, shared; the claim row; then message rows: waits for a producer that has just
+--           named one as a predecessor; delayed, ready or dead rows; for cancelled messages as
+--           complete; rows of groups and of waiting messages, skipping locked ones; new history
 --           rows
--- commits   its own transaction where the caller has none; never the caller's
+-- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort on;
-    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
-    -- the options) begins one for the caller.
+    -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
@@ -52,16 +51,15 @@ begin
     while @tries_left > 0
     begin
         begin try
-            -- Under implicit_transactions this read begins the caller's transaction. Read before we
-            -- change the isolation level, so that the transaction has the level the caller chose.
-            -- @begun only keeps the value out of the caller's results.
+            -- Under implicit_transactions this read begins the caller's transaction, before the
+            -- isolation level changes. @begun only keeps the value out of the results.
             if @owns_transaction = 0
                 select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckIds @message_ids;
             if @claim_id is null
-                exec rowq.InternalRefuse N'claim_id is missing';
+                exec rowq.InternalRefuse N'claim_id is required';
             if @delay_seconds not between 0 and 315360000
                 exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
             if @message_ids is not null
@@ -78,8 +76,8 @@ begin
                 @queue_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
                 @worker_name = @worker_name output, @leased_at = @leased_at output;
 
-            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
-            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            -- Writes start here. If the client disconnects, xact_abort rolls back the whole
+            -- transaction.
             set xact_abort on;
             delete l
             output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt,
@@ -110,9 +108,8 @@ begin
                         @queue_id, @claim_id, @worker_name, @leased_at, @ended, N'cancelled';
             end;
 
-            -- A hash gives each message its own share of the jitter, and the same share each time
-            -- the engine computes it: rand() would be one number for all rows, and newid() a new
-            -- one each time.
+            -- A hash gives each message its own jitter, the same each time it is computed: rand()
+            -- returns one number for all rows, newid() a new one each time.
             set @now = sysutcdatetime();
             insert into @alive (message_id, lane, place, attempt, due_at)
             select j.message_id, j.lane / 2 * 2 + 1, j.place, j.attempt,
@@ -169,13 +166,13 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has made
-            -- it uncommittable if the call had begun to write.
+            -- Do not end the caller's transaction. If the call had written, it is already
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again. So does one that came to a group at the same moment as a producer.
+            -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
+            -- transaction.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (
@@ -197,8 +194,7 @@ begin
         end catch;
     end;
 
-    -- The result is all that the claim held, in the order of delivery, or the messages that were
-    -- asked for, in the order of the list.
+    -- All messages of the claim in delivery order, or those asked for in that order.
     if @message_ids is null
         select j.message_id,
                case

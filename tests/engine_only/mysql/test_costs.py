@@ -1,8 +1,7 @@
-"""The rows that the hot routines touch do not depend on how many there are.
+"""The rows that the hot routines touch do not depend on the size of the tables.
 
-A wrong plan is a scan, a join in the wrong order, or an index that is not the primary key; each of
-them touches more rows as tables grow. The sessions began while the tables were small, as a
-worker's does.
+A wrong plan (a scan, a wrong join order, another index) touches more rows as tables grow. The
+sessions started while the tables were small, as a worker's does.
 """
 
 from collections.abc import Callable
@@ -80,7 +79,7 @@ WORK = {
 @pytest.mark.pitfall("mysql 16")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("name", WORK)
-def test_a_call_touches_as_many_rows_among_many_messages_as_among_few(
+def test_calls_touch_the_same_rows_in_a_large_queue(
     connection: Connection, connect: Connect, queue_name: str, name: str
 ) -> None:
     veteran = connect()
@@ -101,7 +100,7 @@ def _fill(connection: Connection, queue: str, count: int) -> None:
 
 
 def _cost(session: Connection, queue: str, name: str, *, again: bool = False) -> int:
-    # Call once before counting: the first call of a session also reads the procedures themselves.
+    # Warm up: the first call of a session also reads the procedures.
     enqueue(session, queue, "one more")
     if again and name == "enqueue with a key":
         return rows(session, WORK["enqueue"](session, queue))

@@ -1,6 +1,6 @@
-"""A call costs little beside dead rows in numbers, in every lane, across crashes and rollbacks.
+"""Calls cost little beside many dead rows, in every lane, across crashes and rollbacks.
 
-ROWQ_DEAD_ROWS=10000000 makes so many of them (some minutes), instead of as many as show a walk.
+ROWQ_DEAD_ROWS sets their number; 10000000 takes minutes.
 """
 
 import os
@@ -48,7 +48,7 @@ def old_view(server: Server, database_url: str) -> Iterator[None]:
 
 
 def numbers(start: int, count: int) -> str:
-    """Return a table of numbers, as many as are made at once or fewer, as SQL."""
+    """Return a table of up to that many numbers, as SQL."""
     digits = " union all ".join(f"select {digit} d" for digit in range(10))
     places = range(len(str(AT_ONCE)) - 1)
     tables = " cross join ".join(f"({digits}) t{place}" for place in places)
@@ -57,7 +57,7 @@ def numbers(start: int, count: int) -> str:
 
 
 def make_dead(connection: Connection, queue: str, table: str, count: int, lane: int = 11) -> None:
-    """Put rows into a table and delete them; whoever has an older view keeps them."""
+    """Insert rows and delete them; an older view keeps them."""
     queue_id = queue_id_of(connection, queue)
     connection.execute("set session sql_log_bin = 0")
     for start in range(0, count, AT_ONCE):
@@ -75,7 +75,7 @@ def make_dead(connection: Connection, queue: str, table: str, count: int, lane: 
 @pytest.mark.parametrize(
     ("table", "routine"), [("ready", "dequeue_fast"), ("delayed", "promote"), ("claim", "reap")]
 )
-def test_a_call_costs_as_many_pages_beside_dead_rows_as_without_them(
+def test_calls_cost_the_same_beside_dead_rows(
     connection: Connection, queue: str, table: str, routine: str
 ) -> None:
     def look() -> None:
@@ -93,9 +93,7 @@ def test_a_call_costs_as_many_pages_beside_dead_rows_as_without_them(
 
 @pytest.mark.promise("P05", "P13")
 @pytest.mark.usefixtures("old_view")
-def test_dead_rows_in_every_lane_cost_a_dequeue_of_the_last_lane_nothing(
-    connection: Connection, queue: str
-) -> None:
+def test_dead_rows_in_every_lane_do_not_slow_a_dequeue(connection: Connection, queue: str) -> None:
     def look() -> None:
         connection.begin()
         assert bodies(dequeue(connection, queue)) == ["last"]
@@ -124,7 +122,7 @@ def test_dead_rows_in_every_lane_cost_a_dequeue_of_the_last_lane_nothing(
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
 @pytest.mark.usefixtures("old_view")
-def test_dequeues_that_are_rolled_back_and_done_again_stay_flat(
+def test_repeated_rolled_back_dequeues_stay_flat(
     connection: Connection, connect: Connect, queue: str, level: str
 ) -> None:
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 6040)
@@ -137,7 +135,7 @@ def test_dequeues_that_are_rolled_back_and_done_again_stay_flat(
         taken = len(rows)
         if rows:
             call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id)
-        # End the transaction here, because newer servers count its pages only then.
+        # End the transaction here: newer servers count its pages only then.
         session.execute(ending)
 
     for turn in range(600):
@@ -154,7 +152,7 @@ def test_dequeues_that_are_rolled_back_and_done_again_stay_flat(
 @pytest.mark.chaos
 @pytest.mark.requires("restart")
 @pytest.mark.promise("P01", "P02", "P13")
-def test_a_server_that_crashed_among_dead_rows_serves_the_rest_at_the_same_cost(
+def test_dequeue_costs_the_same_after_a_crash(
     server: Server, database_url: str, queue_name: str
 ) -> None:
     first = old_reader(server, database_url)
@@ -181,13 +179,13 @@ def test_a_server_that_crashed_among_dead_rows_serves_the_rest_at_the_same_cost(
 
 
 def forget_floors(connection: Connection, queue: str) -> None:
-    """Let every look begin at the first row that was ever there."""
+    """Make every scan start at the very first row."""
     queue_id = queue_id_of(connection, queue)
     connection.execute("update rowq.lane set floor = 0 where queue_id = %s", [queue_id])
 
 
 def old_reader(server: Server, url: str) -> Connection:
-    """Return a session that keeps every row that is deleted from now on."""
+    """Return a session that keeps all rows deleted from now on."""
     session = server.connect(url)
     session.execute("set session transaction isolation level repeatable read")
     session.execute("start transaction with consistent snapshot")
@@ -196,7 +194,7 @@ def old_reader(server: Server, url: str) -> Connection:
 
 
 def drain(connection: Connection, queue: str, rounds: int) -> tuple[list[int], list[str]]:
-    """Take a hundred messages so often, and complete them; return pages and bodies."""
+    """Dequeue and complete batches of 100; return pages and bodies."""
     costs: list[int] = []
     seen: list[str] = []
 

@@ -1,4 +1,4 @@
-"""A transaction drops a queue whose messages are newer than its snapshot."""
+"""drop_queue in a transaction whose snapshot is older than messages."""
 
 import pymysql
 import pytest
@@ -11,7 +11,7 @@ from tests.helpers.queues import Connect
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
-def test_no_body_is_left_behind_that_the_snapshot_does_not_show(
+def test_drop_with_an_old_snapshot_leaves_no_body(
     connection: Connection, connect: Connect, queue_name: str, level: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name, archive_days=1)
@@ -38,10 +38,10 @@ def test_no_body_is_left_behind_that_the_snapshot_does_not_show(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
-def test_an_open_drop_holds_up_the_first_history_of_the_next_queue_at_repeatable_read_only(
+def test_open_drop_blocks_the_next_queue_at_repeatable_read(
     connection: Connection, connect: Connect, queue_name: str, level: str
 ) -> None:
-    """The rows are deleted as a range, up to the first one of the queue that was made next."""
+    """The rows are deleted as a range, up to the first row of the next queue."""
     names = [f"{queue_name} {place}" for place in ("before", "dropped", "next")]
     for name in names:
         call(connection, "create_queue", queue_name=name, history_days=1)
@@ -52,27 +52,27 @@ def test_an_open_drop_holds_up_the_first_history_of_the_next_queue_at_repeatable
     admin.execute("set session binlog_format = row")
     dialect = dialect_of(admin)
 
-    def held_up() -> list[str]:
+    def blocked() -> list[str]:
         dialect.begin(admin, level)
         call(admin, "drop_queue", queue_name=names[1], force=True)
-        found = [name for name in (names[0], names[2]) if is_held_up(worker, name)]
+        found = [name for name in (names[0], names[2]) if is_blocked(worker, name)]
         dialect.rollback(admin)
         return found
 
-    assert held_up() == ([] if level == "read committed" else [names[2]])
+    assert blocked() == ([] if level == "read committed" else [names[2]])
     end_one(connection, names[2])
-    assert held_up() == []
+    assert blocked() == []
 
 
 def end_one(connection: Connection, queue_name: str) -> None:
-    """Let one attempt end."""
+    """End one attempt."""
     enqueue(connection, queue_name, "x")
     claim_id = dequeue(connection, queue_name)[0].claim_id
     call(connection, "complete", queue_name=queue_name, claim_id=claim_id)
 
 
-def is_held_up(session: Connection, queue_name: str) -> bool:
-    """Whether a row of history, and nothing else, waits for another session."""
+def is_blocked(session: Connection, queue_name: str) -> bool:
+    """Return whether only a row of history waits for another session."""
     try:
         session.execute(
             "insert into rowq.history (queue_id, ended_at, message_id, claim_id, attempt,"

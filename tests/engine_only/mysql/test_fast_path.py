@@ -1,6 +1,6 @@
-"""Most dequeues and completes go a short way; what happens in the middle of it is proved here.
+"""The fast paths of dequeue_fast and complete, stopped at each table that they use.
 
-A call of one session stops at a table that another session has locked, and goes on when that ends.
+A call stops at a table that another session has locked, and continues when that ends.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
 STEPS = ("lane", "ready", "claim", "message")
-"""The tables of a dequeue, in the order in which it comes to them."""
+"""The tables of a dequeue, in the order of use."""
 
 WAITS = """
     select count(*) from information_schema.processlist
@@ -45,7 +45,7 @@ def stopped_at(
     session: Connection,
     work: Callable[[], Any],
 ) -> Iterator[Future[Any]]:
-    """Run a call in a session until it waits for a table; it goes on when the block ends."""
+    """Run a call in a session until it waits for a table; it continues after the block."""
     number = session.thread_id()
     holder = connect()
     holder.execute(f"lock tables rowq.{table} write")
@@ -57,7 +57,7 @@ def stopped_at(
                 ((waiting,),) = connection.execute(WAITS, [number]).fetchall()
                 return bool(waiting)
 
-            wait_until(waits, f"the call comes to {table}")
+            wait_until(waits, f"the call waits for {table}")
             yield calling
         finally:
             holder.close()
@@ -75,7 +75,7 @@ def claims(connection: Connection, queue: str) -> list[tuple[Any, ...]]:
 
 
 def open_lanes(connection: Connection, queue: str) -> list[int]:
-    """Return the lanes that dequeue looks into."""
+    """Return the open lanes."""
     rows = connection.execute(
         "select lane from rowq.lane where queue_id = %s and is_open order by lane",
         [queue_id_of(connection, queue)],
@@ -83,14 +83,14 @@ def open_lanes(connection: Connection, queue: str) -> list[int]:
     return [lane for (lane,) in rows]
 
 
-def nothing_is_lost_or_doubled(connection: Connection, queue: str, ids: list[int]) -> None:
-    """Check that each message is in exactly one place, and has its body."""
+def check_messages(connection: Connection, queue: str, ids: list[int]) -> None:
+    """Check that each message is in exactly one table, and has its body."""
     tables = dialect_of(connection)
     assert sorted(message_id for message_id, _ in tables.census(connection, queue)) == sorted(ids)
     assert tables.bodies(connection, queue) == set(ids)
 
 
-def test_a_claim_is_a_range_where_ids_follow_each_other_and_a_list_where_not(
+def test_claim_is_a_range_for_consecutive_ids_else_a_list(
     connection: Connection, queue: str
 ) -> None:
     ids = enqueue(connection, queue, *"abcdef")
@@ -105,10 +105,10 @@ def test_a_claim_is_a_range_where_ids_follow_each_other_and_a_list_where_not(
         row.outcome
         for row in call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
     ] == ["completed"] * 2
-    nothing_is_lost_or_doubled(connection, queue, ids[:3])
+    check_messages(connection, queue, ids[:3])
 
 
-def test_attempts_that_differ_make_a_list(connection: Connection, queue: str) -> None:
+def test_different_attempts_make_a_list(connection: Connection, queue: str) -> None:
     ids = enqueue(connection, queue, "a", "b")
     claim = dequeue_one(connection, queue).claim_id
     call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=0)
@@ -122,9 +122,7 @@ def test_attempts_that_differ_make_a_list(connection: Connection, queue: str) ->
 
 
 @pytest.mark.promise("P12")
-def test_a_batch_with_one_dedup_key_frees_that_key_when_it_is_completed(
-    connection: Connection, queue: str
-) -> None:
+def test_completed_batch_releases_its_dedup_key(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, "a")
     enqueue(connection, queue, "b", dedup_key="k")
     rows = dequeue(connection, queue, 10)
@@ -135,7 +133,7 @@ def test_a_batch_with_one_dedup_key_frees_that_key_when_it_is_completed(
 
 
 @pytest.mark.promise("P09")
-def test_a_reaped_range_gives_back_what_is_left_of_it(connection: Connection, queue: str) -> None:
+def test_reaped_range_returns_its_remaining_messages(connection: Connection, queue: str) -> None:
     ids = enqueue(connection, queue, *"abcd")
     claim = dequeue(connection, queue, 4)[0].claim_id
     gone = [
@@ -150,7 +148,7 @@ def test_a_reaped_range_gives_back_what_is_left_of_it(connection: Connection, qu
 
 
 def claim_of(connection: Connection, queue: str, kind: str) -> tuple[int, list[int]]:
-    """Lease four messages that are a range of ids, or have holes or keys; returns claim and ids."""
+    """Lease four messages with consecutive ids, holes or keys; return claim and ids."""
     keys = {0: "k0", 2: "k2"} if "keys" in kind else {}
     ids = []
     for number in range(4):
@@ -164,32 +162,32 @@ def claim_of(connection: Connection, queue: str, kind: str) -> tuple[int, list[i
 @pytest.mark.promise("P04", "P08", "P12")
 @pytest.mark.parametrize("kind", ["range", "range with keys", "holes", "holes and keys"])
 @pytest.mark.parametrize("level", [None, "read committed", "repeatable read"])
-def test_a_claim_is_finished_half_by_half_in_every_way_by_a_guest_of_an_old_snapshot_too(
+def test_claim_is_finished_in_parts_under_an_old_snapshot(
     connection: Connection, connect: Connect, queue: str, level: str | None, kind: str
 ) -> None:
-    guest = connect()
+    caller = connect()
     if level:
-        guest.execute(f"set transaction isolation level {level}")
-        guest.execute("begin")
-        guest.execute("select count(*) from rowq.claim")
-        guest.execute("select count(*) from rowq.message")
+        caller.execute(f"set transaction isolation level {level}")
+        caller.execute("begin")
+        caller.execute("select count(*) from rowq.claim")
+        caller.execute("select count(*) from rowq.message")
     claim, ids = claim_of(connection, queue, kind)
     has_keys = "keys" in kind
     assert [bool(is_keyed) for *_, is_keyed, _ in claims(connection, queue)] == [has_keys]
 
     def finish(routine: str, *places: int) -> list[str]:
         given = [ids[place] for place in places] if places else None
-        rows = call(guest, routine, queue_name=queue, claim_id=claim, message_ids=given)
+        rows = call(caller, routine, queue_name=queue, claim_id=claim, message_ids=given)
         return [row.outcome for row in rows]
 
     assert finish("complete", 1, 0) == ["completed"] * 2
     assert finish("complete", 0, 2) == ["stale", "completed"]
     assert finish("retry_later", 1) == ["stale"]
-    call(guest, "extend_lease", queue_name=queue, claim_id=claim, lease_seconds=600)
+    call(caller, "extend_lease", queue_name=queue, claim_id=claim, lease_seconds=600)
     assert finish("release") == ["released"]
     assert finish("complete", *range(4)) == ["stale"] * 4
-    guest.execute("commit")
-    nothing_is_lost_or_doubled(connection, queue, ids[3:])
+    caller.execute("commit")
+    check_messages(connection, queue, ids[3:])
     assert claims(connection, queue) == []
     assert dialect_of(connection).held_keys(connection, queue) == 0
     [row] = dequeue(connection, queue, 10)
@@ -198,23 +196,23 @@ def test_a_claim_is_finished_half_by_half_in_every_way_by_a_guest_of_an_old_snap
 
 @pytest.mark.promise("P03", "P06")
 @pytest.mark.parametrize("kind", ["range", "range with keys", "holes", "holes and keys"])
-def test_a_guest_of_an_old_snapshot_takes_nothing_that_others_have_taken_or_finished_since(
+def test_old_snapshot_leases_no_finished_message(
     connection: Connection, connect: Connect, queue: str, kind: str
 ) -> None:
     claim, ids = claim_of(connection, queue, kind)
     call(connection, "release", queue_name=queue, claim_id=claim)
-    guest = connect()
-    guest.execute("set transaction isolation level repeatable read")
-    guest.execute("begin")
-    guest.execute("select count(*) from rowq.message")
+    caller = connect()
+    caller.execute("set transaction isolation level repeatable read")
+    caller.execute("begin")
+    caller.execute("select count(*) from rowq.message")
     first, second = (dequeue_one(connection, queue) for _ in range(2))
     call(connection, "complete", queue_name=queue, claim_id=first.claim_id)
-    rows = dequeue(guest, queue, 10)
+    rows = dequeue(caller, queue, 10)
     assert [row.message_id for row in rows] == ids[2:]
-    assert len(call(guest, "complete", queue_name=queue, claim_id=rows[0].claim_id)) == 2
-    call(guest, "complete", queue_name=queue, claim_id=second.claim_id)
-    guest.execute("commit")
-    nothing_is_lost_or_doubled(connection, queue, [])
+    assert len(call(caller, "complete", queue_name=queue, claim_id=rows[0].claim_id)) == 2
+    call(caller, "complete", queue_name=queue, claim_id=second.claim_id)
+    caller.execute("commit")
+    check_messages(connection, queue, [])
     assert claims(connection, queue) == []
     assert dialect_of(connection).held_keys(connection, queue) == 0
 
@@ -230,7 +228,7 @@ def test_a_guest_of_an_old_snapshot_takes_nothing_that_others_have_taken_or_fini
         ("reap", []),
     ],
 )
-def test_a_complete_that_has_stopped_halfway_keeps_its_claim_or_gives_all_of_it_back(
+def test_stopped_complete_is_atomic_beside_another_call(
     connection: Connection,
     connect: Connect,
     queue: str,
@@ -272,14 +270,14 @@ def test_a_complete_that_has_stopped_halfway_keeps_its_claim_or_gives_all_of_it_
         assert completing.result(30) == ["completed"] * 4
         came = _answer(connection, acting)
         assert came[0].reaped == 0 if routine == "reap" else _is_stale(came, part)
-    nothing_is_lost_or_doubled(connection, queue, [number for number in ids if number not in done])
+    check_messages(connection, queue, [number for number in ids if number not in done])
 
 
 @pytest.mark.promise("P02", "P15")
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("batch_size", [1, 2])
 @pytest.mark.parametrize("table", STEPS)
-def test_a_drop_beside_a_dequeue_at_any_step_leaves_nothing_or_everything(
+def test_drop_beside_a_dequeue_leaves_all_rows_or_none(
     connection: Connection,
     connect: Connect,
     queue: str,
@@ -290,7 +288,7 @@ def test_a_drop_beside_a_dequeue_at_any_step_leaves_nothing_or_everything(
 ) -> None:
     ids = enqueue(connection, queue, "a", "b", "c")
     worker, admin = connect(), connect()
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     with (
         ThreadPoolExecutor(1) as threads,
         stopped_at(
@@ -308,21 +306,21 @@ def test_a_drop_beside_a_dequeue_at_any_step_leaves_nothing_or_everything(
     if dropped:
         for name in ("message", "ready", "delayed", "claim", "dead", "dedup", "lane", "queue_lock"):
             query = f"select count(*) from rowq.{name} where queue_id = %s"
-            assert connection.execute(query, [part]).fetchall() == ((0,),), name
+            assert connection.execute(query, [queue_id]).fetchall() == ((0,),), name
         call(connection, "create_queue", queue_name=queue)
     else:
         assert not force or table != "message"
         assert len(answers[1]) == batch_size
-        nothing_is_lost_or_doubled(connection, queue, ids)
+        check_messages(connection, queue, ids)
 
 
 def _is_stale(answer: Any, part: list[int]) -> bool:
-    """Whether a call was told that the claim is not its own any more."""
+    """Return whether a call found its claim gone."""
     return {row.outcome for row in answer} == {"stale"} if part else answer == "RQ721"
 
 
 def _answer(connection: Connection, running: Future[Any]) -> Any:
-    """Return what a call returned, or the number of rowq's error."""
+    """Return the rows of a call, or the number of its error."""
     error = running.exception(30)
     if error is None:
         return running.result()
@@ -333,8 +331,8 @@ def _answer(connection: Connection, running: Future[Any]) -> Any:
 
 
 def _waits(connection: Connection, number: int) -> bool:
-    """Whether a session waits for a row or for a table."""
-    # InnoDB makes its list of transactions anew only if nobody has read it for a tenth of a second.
+    """Return whether a session waits for a row or a table."""
+    # InnoDB refreshes its list of transactions only if it was not read for 100 ms.
     time.sleep(0.11)
     ((waits,),) = connection.execute(
         "select (select count(*) from information_schema.innodb_trx t"
@@ -347,7 +345,7 @@ def _waits(connection: Connection, number: int) -> bool:
 
 
 @pytest.mark.promise("P15")
-def test_a_drop_of_most_messages_waits_for_nobody_at_another_queue(
+def test_drop_does_not_wait_for_another_queue(
     connection: Connection, connect: Connect, queue: str, queue_name: str
 ) -> None:
     other = f"{queue_name} other"
@@ -357,16 +355,16 @@ def test_a_drop_of_most_messages_waits_for_nobody_at_another_queue(
     for size in (1, 2) * 50:
         dequeue(connection, queue, size)
     claim = dequeue_one(connection, other).claim_id
-    guest = connect()
-    guest.execute("begin")
-    dequeue(guest, other, 2)
-    call(guest, "complete", queue_name=other, claim_id=claim)
+    caller = connect()
+    caller.execute("begin")
+    dequeue(caller, other, 2)
+    call(caller, "complete", queue_name=other, claim_id=claim)
     assert call_one(connection, "drop_queue", queue_name=queue, force=True).outcome == "dropped"
 
 
 @pytest.mark.promise("P18")
 @pytest.mark.parametrize("table", STEPS[1:])
-def test_a_pause_and_an_alter_wait_for_no_dequeue_and_hold_for_the_next(
+def test_pause_and_alter_do_not_wait_for_a_dequeue(
     connection: Connection, connect: Connect, queue: str, table: str
 ) -> None:
     enqueue(connection, queue, "a", "b")
@@ -382,7 +380,7 @@ def test_a_pause_and_an_alter_wait_for_no_dequeue_and_hold_for_the_next(
 
 @pytest.mark.promise("P02", "P06")
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 3), (3, 2)])
-def test_two_dequeues_of_a_lane_that_stop_before_their_claims_take_different_messages(
+def test_two_dequeues_of_a_lane_lease_different_messages(
     connection: Connection, connect: Connect, queue: str, sizes: tuple[int, int]
 ) -> None:
     ids = enqueue(connection, queue, *"abcdef")
@@ -394,18 +392,18 @@ def test_two_dequeues_of_a_lane_that_stop_before_their_claims_take_different_mes
         ) as taking,
     ):
         also_taking = threads.submit(dequeue, second, queue, sizes[1])
-        wait_until(lambda: _waits(connection, second.thread_id()), "the second one stops, too")
+        wait_until(lambda: _waits(connection, second.thread_id()), "the second one waits")
     taken, also_taken = taking.result(30), also_taking.result(30)
     assert [row.message_id for row in taken] == ids[: sizes[0]]
     assert [row.message_id for row in also_taken] == ids[sizes[0] : sum(sizes)]
-    nothing_is_lost_or_doubled(connection, queue, ids)
+    check_messages(connection, queue, ids)
 
 
 @pytest.mark.promise("P04", "P08")
 @pytest.mark.parametrize("more", [0, 20])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 2, 1), (3, 10, 3)])
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
-def test_a_complete_waits_for_nobody_who_has_the_messages_next_to_its_own(
+def test_complete_does_not_wait_for_adjacent_messages(
     connection: Connection,
     connect: Connect,
     queue: str,
@@ -414,17 +412,17 @@ def test_a_complete_waits_for_nobody_who_has_the_messages_next_to_its_own(
     more: int,
 ) -> None:
     ids = enqueue(connection, queue, *map(str, range(sum(sizes) + more)))
-    worker, guest = connect(), connect()
+    worker, caller = connect(), connect()
     before, own, behind = (dequeue(worker, queue, size)[0].claim_id for size in sizes)
-    guest.execute(f"set transaction isolation level {level}")
-    guest.execute("begin")
+    caller.execute(f"set transaction isolation level {level}")
+    caller.execute("begin")
     for claim in (before, behind):
-        call(guest, "complete", queue_name=queue, claim_id=claim)
+        call(caller, "complete", queue_name=queue, claim_id=claim)
     worker.execute("set session innodb_lock_wait_timeout = 1")
     done = call(worker, "complete", queue_name=queue, claim_id=own)
     assert [row.message_id for row in done] == ids[sizes[0] : sizes[0] + sizes[1]]
-    guest.execute("commit")
-    nothing_is_lost_or_doubled(connection, queue, ids[sum(sizes) :])
+    caller.execute("commit")
+    check_messages(connection, queue, ids[sum(sizes) :])
 
 
 @pytest.mark.chaos
@@ -432,7 +430,7 @@ def test_a_complete_waits_for_nobody_who_has_the_messages_next_to_its_own(
 @pytest.mark.promise("P01", "P02", "P09")
 @pytest.mark.parametrize("batch_size", [1, 10])
 @pytest.mark.parametrize("table", STEPS)
-def test_a_server_that_dies_in_the_middle_of_a_dequeue_has_a_claim_or_has_taken_nothing(
+def test_crash_during_a_dequeue_leaves_a_claim_or_no_change(
     server: Server, database_url: str, queue_name: str, table: str, batch_size: int
 ) -> None:
     connection = server.connect(database_url)
@@ -453,7 +451,7 @@ def test_a_server_that_dies_in_the_middle_of_a_dequeue_has_a_claim_or_has_taken_
         assert taking.exception(30)
     server.restart()
     with server.connect(database_url) as after:
-        nothing_is_lost_or_doubled(after, queue_name, ids)
+        check_messages(after, queue_name, ids)
         assert len(claims(after, queue_name)) == (table == "message")
         dialect_of(after).pass_seconds(after, queue_name, 60)
         reaped = call_one(after, "maintain", queue_name=queue_name).reaped
@@ -463,10 +461,10 @@ def test_a_server_that_dies_in_the_middle_of_a_dequeue_has_a_claim_or_has_taken_
 
 @pytest.mark.requires("restart")
 @pytest.mark.promise("P13")
-def test_after_a_restart_a_complete_reads_no_messages_but_its_own(
+def test_complete_after_a_restart_reads_only_its_messages(
     server: Server, database_url: str, queue_name: str
 ) -> None:
-    """The server takes the tables for empty then, as their statistics are those of empty ones."""
+    """After a restart the server has the statistics of empty tables."""
     connection = server.connect(database_url)
     call(connection, "create_queue", queue_name=queue_name)
     call(connection, "enqueue_batch", queue_name=queue_name, messages=[{"body": "x"}] * 5000)
@@ -486,51 +484,51 @@ def test_after_a_restart_a_complete_reads_no_messages_but_its_own(
 
 @pytest.mark.promise("P05")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
-def test_a_message_at_the_front_of_a_closed_lane_comes_with_the_next_dequeue(
+def test_release_opens_a_closed_front_lane(
     connection: Connection, connect: Connect, queue: str, ending: str
 ) -> None:
     enqueue(connection, queue, *"abcde")
-    guest = connect()
+    caller = connect()
     claim = dequeue_one(connection, queue).claim_id
     assert open_lanes(connection, queue) == [11]
-    guest.execute("begin")
-    call(guest, "release", queue_name=queue, claim_id=claim)
+    caller.execute("begin")
+    call(caller, "release", queue_name=queue, claim_id=claim)
     assert bodies(dequeue(connection, queue)) == ["b"]
-    guest.execute(ending)
+    caller.execute(ending)
     assert bodies(dequeue(connection, queue)) == ["a" if ending == "commit" else "c"]
 
 
 @pytest.mark.promise("P02", "P05")
-def test_a_front_lane_that_another_session_opens_does_not_hide_what_others_give_back(
+def test_lane_opened_by_another_session_hides_no_message(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     enqueue(connection, queue, *"abcd")
-    guest = connect()
+    caller = connect()
     claim, also_claim = (dequeue_one(connection, queue).claim_id for _ in range(2))
-    guest.execute("begin")
-    call(guest, "release", queue_name=queue, claim_id=claim)
+    caller.execute("begin")
+    call(caller, "release", queue_name=queue, claim_id=claim)
     call(connection, "release", queue_name=queue, claim_id=also_claim)
     assert bodies(dequeue(connection, queue)) == ["b"]
     call(connection, "maintain", queue_name=queue)
     assert bodies(dequeue(connection, queue)) == ["c"]
-    guest.execute("rollback")
+    caller.execute("rollback")
     call(connection, "maintain", queue_name=queue)
     assert open_lanes(connection, queue) == [11]
 
 
 @pytest.mark.promise("P02", "P14")
-def test_a_mark_stays_while_the_closed_lane_rests_that_it_is_for(
+def test_open_lane_request_stays_while_the_lane_backs_off(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     enqueue(connection, queue, *"abc")
-    guest = connect()
+    caller = connect()
     claim, also_claim = (dequeue_one(connection, queue).claim_id for _ in range(2))
     connection.execute("update rowq.lane set check_after = '9999-01-01' where lane = 10")
-    guest.execute("begin")
-    call(guest, "release", queue_name=queue, claim_id=claim)
+    caller.execute("begin")
+    call(caller, "release", queue_name=queue, claim_id=claim)
     call(connection, "release", queue_name=queue, claim_id=also_claim)
     call(connection, "maintain", queue_name=queue)
-    guest.execute("rollback")
+    caller.execute("rollback")
     call(connection, "maintain", queue_name=queue)
     assert bodies(dequeue(connection, queue)) == ["b"]
     connection.execute("update rowq.lane set check_after = '1970-01-01'")
@@ -538,29 +536,29 @@ def test_a_mark_stays_while_the_closed_lane_rests_that_it_is_for(
     assert open_lanes(connection, queue) == [11]
 
 
-def test_maintain_closes_a_front_lane_that_is_empty_after_a_minute(
+def test_maintain_closes_an_empty_front_lane_after_a_minute(
     connection: Connection, queue: str
 ) -> None:
     enqueue(connection, queue, "a")
     claim = dequeue_one(connection, queue).claim_id
     call(connection, "release", queue_name=queue, claim_id=claim)
 
-    def a_minute_later() -> list[int]:
+    def lanes_a_minute_later() -> list[int]:
         connection.execute("update rowq.lane set sweep_at = '1970-01-01'")
         call(connection, "maintain", queue_name=queue)
         return open_lanes(connection, queue)
 
     call(connection, "maintain", queue_name=queue)
-    assert a_minute_later() == [10, 11]
+    assert lanes_a_minute_later() == [10, 11]
     claim = dequeue_one(connection, queue).claim_id
-    assert a_minute_later() == [11]
+    assert lanes_a_minute_later() == [11]
     call(connection, "release", queue_name=queue, claim_id=claim)
     assert open_lanes(connection, queue) == [10, 11]
     assert bodies(dequeue(connection, queue)) == ["a"]
 
 
 @pytest.mark.promise("P02", "P03")
-def test_batches_of_all_sizes_take_each_message_once(
+def test_batches_of_all_sizes_lease_each_message_once(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     chance = dice("batches of all sizes")
@@ -586,4 +584,4 @@ def test_batches_of_all_sizes_take_each_message_once(
         done = list(threads.map(consume, [connect() for _ in sizes], sizes))
     assert sorted(chain.from_iterable(done)) == sorted(set(sent) - set(holes))
     assert claims(connection, queue) == []
-    nothing_is_lost_or_doubled(connection, queue, [])
+    check_messages(connection, queue, [])

@@ -1,7 +1,6 @@
 """Dequeue stays flat on InnoDB while an old read view keeps every dead row.
 
-The server's pages are counted, and not its rows: a dead row costs pages and appears in no other
-figure. Without the floor, the last dequeue of a drain looks at all that was taken before it.
+The tests count pages, because dead rows appear in no other counter.
 """
 
 from collections.abc import Callable
@@ -23,10 +22,10 @@ BATCHES = 3
 """Batches of 10,000 messages."""
 
 DEAD = 200_000
-"""Dead rows that a test makes at once."""
+"""Dead rows that a test creates at once."""
 
 SMALL = 150
-"""Pages of a call that finds nothing; walking so many dead rows costs some hundreds more."""
+"""Pages of a call that finds nothing; scanning the dead rows costs hundreds more."""
 
 
 def fill(connection: Connection, queue: str, batches: int = BATCHES) -> None:
@@ -35,7 +34,7 @@ def fill(connection: Connection, queue: str, batches: int = BATCHES) -> None:
 
 
 def drain(connection: Connection, queue: str, isolation: str | None) -> list[int]:
-    """Take and complete everything; return the pages of each dequeue."""
+    """Dequeue and complete all messages; return the pages of each dequeue."""
     costs: list[int] = []
     found = True
     while found:
@@ -57,7 +56,7 @@ def drain(connection: Connection, queue: str, isolation: str | None) -> list[int
 
 
 def in_transaction(connection: Connection, isolation: str, work: Callable[[], None]) -> None:
-    """Do some work in a transaction; newer servers count its pages when that ends."""
+    """Run some work in a transaction: newer servers count its pages at the end."""
     connection.execute(f"set transaction isolation level {isolation}")
     with transaction(connection):
         work()
@@ -82,9 +81,7 @@ def test_dequeue_is_flat_under_an_old_read_view(
 
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
-def test_an_empty_lane_does_not_walk_the_dead_rows_of_the_next(
-    connection: Connection, queue: str
-) -> None:
+def test_empty_lane_does_not_scan_dead_rows_of_the_next(connection: Connection, queue: str) -> None:
     call(connection, "enqueue", queue_name=queue, priority=4)
     [first] = dequeue(connection, queue)
     call(connection, "complete", queue_name=queue, claim_id=first.claim_id)
@@ -95,9 +92,7 @@ def test_an_empty_lane_does_not_walk_the_dead_rows_of_the_next(
 
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
-def test_without_floors_the_same_dead_rows_would_be_walked(
-    connection: Connection, queue: str
-) -> None:
+def test_dead_rows_are_scanned_without_floors(connection: Connection, queue: str) -> None:
     _make_dead_rows(connection, queue, lane=11)
     _forget_floors(connection, queue)
     assert pages(connection, lambda: dequeue(connection, queue)) > 2 * SMALL
@@ -105,7 +100,7 @@ def test_without_floors_the_same_dead_rows_would_be_walked(
 
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
-def test_promote_does_not_walk_what_was_promoted_before(connection: Connection, queue: str) -> None:
+def test_promote_skips_dead_rows(connection: Connection, queue: str) -> None:
     queue_id = queue_id_of(connection, queue)
     connection.execute(
         "insert into rowq.delayed (queue_id, due_at, message_id, lane)"
@@ -122,9 +117,7 @@ def test_promote_does_not_walk_what_was_promoted_before(connection: Connection, 
 
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
-def test_reap_does_not_walk_the_claims_that_were_finished(
-    connection: Connection, queue: str
-) -> None:
+def test_reap_skips_dead_rows(connection: Connection, queue: str) -> None:
     queue_id = queue_id_of(connection, queue)
     call(connection, "enqueue", queue_name=queue)
     connection.execute(
@@ -139,9 +132,7 @@ def test_reap_does_not_walk_the_claims_that_were_finished(
 
 
 @pytest.mark.promise("P14")
-def test_a_clock_that_was_set_back_costs_a_message_one_rescan(
-    connection: Connection, queue: str
-) -> None:
+def test_clock_set_back_delays_a_message_by_one_rescan(connection: Connection, queue: str) -> None:
     queue_id = queue_id_of(connection, queue)
     ahead = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) + 3600000000"
     connection.execute(
@@ -154,7 +145,7 @@ def test_a_clock_that_was_set_back_costs_a_message_one_rescan(
 
 
 @pytest.mark.promise("P14")
-def test_a_lane_whose_first_producer_rolled_back_is_found_open_or_opened_by_a_rescan(
+def test_lane_of_a_rolled_back_producer_is_opened_by_a_rescan(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     with rolled_back(first := connect()):
@@ -171,10 +162,10 @@ def _forget_floors(connection: Connection, queue: str) -> None:
 
 def _make_dead_rows(connection: Connection, queue: str, lane: int) -> None:
     queue_id = queue_id_of(connection, queue)
-    moment = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))"
+    now = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))"
     connection.execute(
         "insert into rowq.ready (queue_id, lane, seq, message_id)"
-        f" select %s, %s, {moment} - 60000000 + n.n, n.n from {numbers(DEAD)} n",
+        f" select %s, %s, {now} - 60000000 + n.n, n.n from {numbers(DEAD)} n",
         [queue_id, lane],
     )
     connection.execute("delete from rowq.ready where queue_id = %s and message_id > 0", [queue_id])

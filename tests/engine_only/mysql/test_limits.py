@@ -1,4 +1,4 @@
-"""Limits on MariaDB and MySQL: what a dequeue counts, which sessions may ask, and what it costs."""
+"""Limits on MariaDB and MySQL: what a dequeue counts, isolation levels and costs."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def leased(connection: Connection, queue: str) -> int:
 
 @contextmanager
 def changed(connect: Connect, procedure: str, pattern: str, words: str) -> Iterator[None]:
-    """Let a procedure be another one meanwhile: with other words for those of a pattern."""
+    """Replace a pattern in a procedure for the duration of the block."""
     session = connect()
     session.execute("use rowq")
     (_, mode, source, *_) = session.execute(f"show create procedure rowq.{procedure}").fetchone()
@@ -56,7 +56,7 @@ def changed(connect: Connect, procedure: str, pattern: str, words: str) -> Itera
 
 
 def leased_beside_a_holder(server: Server, connect: Connect, queue: str) -> int:
-    """Return how many of 4 places two dequeues of 3 have taken; the second waited for the first."""
+    """Return how many of 4 messages two dequeues of 3 lease; the second waits for the first."""
     holder, waiter = connect(), connect()
     fill(holder, queue, 9)
     number = server.session_id(waiter)
@@ -75,7 +75,7 @@ def leased_beside_a_holder(server: Server, connect: Connect, queue: str) -> int:
 
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_two_at_the_limit_lock_share_the_room(
+def test_two_dequeues_at_the_limit_lock_share_capacity(
     server: Server, connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, rate_seconds=1000, **{setting: 4})
@@ -83,7 +83,7 @@ def test_two_at_the_limit_lock_share_the_room(
 
 
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_without_the_second_look_they_would_take_too_many(
+def test_limit_is_exceeded_without_the_second_count(
     server: Server, connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, rate_seconds=1000, **{setting: 4})
@@ -92,7 +92,7 @@ def test_without_the_second_look_they_would_take_too_many(
 
 
 @pytest.mark.promise("P17", "P28")
-def test_a_dequeue_that_is_interrupted_at_the_limit_lock_says_so_and_leaves_nothing_behind(
+def test_interrupted_dequeue_at_the_limit_lock_leaves_no_lock(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=4)
@@ -112,7 +112,7 @@ def test_a_dequeue_that_is_interrupted_at_the_limit_lock_says_so_and_leaves_noth
         error = running.exception(20)
         assert isinstance(error, pymysql.Error)
         assert error.args[0] == INTERRUPTED
-        # As after any call that was killed, its own transaction may be open.
+        # After a killed call, its own transaction may be open.
         waiter.rollback()
         holder.rollback()
     assert len(dequeue(waiter, queue, 9)) == 4
@@ -122,7 +122,7 @@ def test_a_dequeue_that_is_interrupted_at_the_limit_lock_says_so_and_leaves_noth
 @pytest.mark.promise("P15", "P28")
 @pytest.mark.parametrize("level", ["read uncommitted", "repeatable read", "serializable"])
 @pytest.mark.parametrize("opens", ["begin", "set autocommit = 0"])
-def test_a_callers_transaction_is_refused_by_the_level_of_its_session(
+def test_session_isolation_level_decides_refusal(
     connection: Connection, connect: Connect, queue: str, level: str, opens: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=2)
@@ -132,7 +132,7 @@ def test_a_callers_transaction_is_refused_by_the_level_of_its_session(
     assert len(dequeue(session, queue)) == 1, "a call in a transaction of its own is welcome"
     session.execute(f"{ONE_LEVEL} read committed")
     session.execute(opens)
-    assert "read committed" in refused(session, "RQ713", "dequeue_fast", queue_name=queue)
+    assert "READ COMMITTED" in refused(session, "RQ713", "dequeue_fast", queue_name=queue)
     session.rollback()
     session.execute("set session transaction isolation level read committed")
     session.execute("begin")
@@ -144,7 +144,7 @@ def test_a_callers_transaction_is_refused_by_the_level_of_its_session(
 @pytest.mark.pitfall("mysql 23")
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_an_old_snapshot_that_no_variable_shows_is_refused_once_others_have_leased(
+def test_transaction_level_is_detected_after_another_lease(
     connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, rate_seconds=1000, **{setting: 4})
@@ -155,7 +155,7 @@ def test_an_old_snapshot_that_no_variable_shows_is_refused_once_others_have_leas
     session.execute("begin")
     session.execute("select count(*) from rowq.queue")
     assert len(dequeue(connection, queue, 3)) == 3
-    assert "read committed" in refused(session, "RQ713", "dequeue_fast", queue_name=queue)
+    assert "READ COMMITTED" in refused(session, "RQ713", "dequeue_fast", queue_name=queue)
     session.rollback()
     session.execute(f"{ONE_LEVEL} repeatable read")
     session.execute("begin")
@@ -165,7 +165,7 @@ def test_an_old_snapshot_that_no_variable_shows_is_refused_once_others_have_leas
 
 
 @pytest.mark.promise("P28")
-def test_a_dequeue_that_waited_while_the_other_limit_was_set_is_noted_for_old_snapshots(
+def test_dequeue_that_waited_records_its_claim(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, rate_limit=10)
@@ -191,26 +191,26 @@ def test_a_dequeue_that_waited_while_the_other_limit_was_set_is_noted_for_old_sn
         old.execute("select count(*) from rowq.queue")
         # MySQL changes no procedure that an open transaction has called.
         waiter.execute("commit")
-    assert "read committed" in refused(old, "RQ713", "dequeue_fast", queue_name=queue)
+    assert "READ COMMITTED" in refused(old, "RQ713", "dequeue_fast", queue_name=queue)
     old.rollback()
     assert leased(connection, queue) == 3
 
 
 def safe_floor(connection: Connection, queue: str) -> int:
-    """Return the number of the first claim that a dequeue counts."""
+    """Return the id of the first claim that a dequeue counts."""
     query = "select floor from rowq.lane where lane = -9 and queue_id = %s"
     ((floor,),) = connection.execute(query, [queue_id_of(connection, queue)]).fetchall()
     return int(floor)
 
 
-def far_on(connection: Connection) -> None:
-    """Use up so many numbers of claims that a floor is worth moving."""
+def skip_claim_ids(connection: Connection) -> None:
+    """Use claim ids, enough for a floor to move."""
     for _ in range(500):
         connection.execute("do uuid_short()")
 
 
-def late_and_then_taken(connection: Connection, connect: Connect, queue: str) -> int:
-    """Return what a dequeue gets after house was kept beside an open claim of older days."""
+def leased_after_a_late_claim(connection: Connection, connect: Connect, queue: str) -> int:
+    """Return what a dequeue leases after maintain ran beside an older open claim."""
     late = connect()
     fill(connection, queue, 30)
     late.execute("set session transaction isolation level read committed")
@@ -218,7 +218,7 @@ def late_and_then_taken(connection: Connection, connect: Connect, queue: str) ->
     assert len(dequeue(late, queue, 4)) == 4
     call(connection, "alter_queue", queue_name=queue, max_leased=6)
     for _ in range(3):
-        far_on(connection)
+        skip_claim_ids(connection)
         claim = dequeue(connection, queue, 2)[0].claim_id
         call(connection, "maintain", queue_name=queue)
         call(connection, "complete", queue_name=queue, claim_id=claim)
@@ -228,12 +228,12 @@ def late_and_then_taken(connection: Connection, connect: Connect, queue: str) ->
 
 
 @pytest.mark.promise("P14", "P28")
-def test_a_claim_of_a_transaction_that_began_before_the_limit_counts_however_house_was_kept(
+def test_open_claim_from_before_the_limit_counts(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    assert late_and_then_taken(connection, connect, queue) == 2
+    assert leased_after_a_late_claim(connection, connect, queue) == 2
     assert safe_floor(connection, queue) == 0
-    far_on(connection)
+    skip_claim_ids(connection)
     for claim in claims(connection, queue):
         call(connection, "complete", queue_name=queue, claim_id=claim)
     last = dequeue(connection, queue)[0].claim_id
@@ -241,24 +241,24 @@ def test_a_claim_of_a_transaction_that_began_before_the_limit_counts_however_hou
     assert safe_floor(connection, queue) == last
 
 
-def test_without_the_look_for_open_claims_it_would_not_count(
+def test_limit_is_exceeded_without_the_late_claim_check(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     with changed(
         connect, "internal_has_late_claim", "set p_has_late = true", "set p_has_late = false"
     ):
-        assert late_and_then_taken(connection, connect, queue) == 6
+        assert leased_after_a_late_claim(connection, connect, queue) == 6
 
 
 def claims(connection: Connection, queue: str) -> list[int]:
-    """Return the numbers of a queue's claims."""
+    """Return the ids of a queue's claims."""
     query = "select claim_id from rowq.claim where claim_id > 0 and queue_id = %s"
     found = connection.execute(query, [queue_id_of(connection, queue)]).fetchall()
     return [claim for (claim,) in found]
 
 
 @pytest.mark.promise("P28")
-def test_claims_count_whose_numbers_begin_again_lower(connection: Connection, queue: str) -> None:
+def test_claims_count_after_claim_ids_went_backwards(connection: Connection, queue: str) -> None:
     part, high = queue_id_of(connection, queue), 2**53
     call(connection, "alter_queue", queue_name=queue, max_leased=3)
     connection.execute(
@@ -272,9 +272,7 @@ def test_claims_count_whose_numbers_begin_again_lower(connection: Connection, qu
 
 
 @pytest.mark.promise("P28")
-def test_a_limit_that_is_set_again_counts_from_the_first_claim(
-    connection: Connection, queue: str
-) -> None:
+def test_limit_set_again_counts_from_the_first_claim(connection: Connection, queue: str) -> None:
     part = queue_id_of(connection, queue)
     fill(connection, queue, 9)
     dequeue(connection, queue, 2)
@@ -286,20 +284,18 @@ def test_a_limit_that_is_set_again_counts_from_the_first_claim(
 
 
 @pytest.mark.promise("P28")
-def test_the_safe_floor_passes_no_claim_that_is_newer_than_the_last_counted_one(
-    connection: Connection, queue: str
-) -> None:
+def test_safe_floor_stops_at_the_last_counted_claim(connection: Connection, queue: str) -> None:
     fill(connection, queue, 9)
     dequeue(connection, queue, 2)
     call(connection, "alter_queue", queue_name=queue, max_leased=3)
-    far_on(connection)
+    skip_claim_ids(connection)
     call(connection, "maintain", queue_name=queue)
     assert safe_floor(connection, queue) == 0
     assert len(dequeue(connection, queue, 9)) == 1
 
 
 def cycle(connection: Connection, other: Connection, queue: str) -> None:
-    """Take and complete one message and several in both kinds of transaction; keep house."""
+    """Dequeue and complete messages in both kinds of transaction, and run maintain."""
     for opens, closes in (("do 0", "do 0"), ("begin", "commit")):
         for size in (1, 3):
             fill(connection, queue, size)
@@ -307,7 +303,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> None:
             rows = dequeue(connection, queue, size)
             call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
             connection.execute(closes)
-    far_on(connection)
+    skip_claim_ids(connection)
     dequeue(connection, queue)
     pass_seconds(other, queue, 100)
     call(connection, "maintain", queue_name=queue)
@@ -315,9 +311,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> None:
 
 
 @pytest.mark.promise("P19", "P29")
-def test_more_old_deliveries_than_a_list_takes_go_in_steps(
-    connection: Connection, queue: str
-) -> None:
+def test_old_delivery_starts_are_purged_in_steps(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, rate_limit=5000)
     part = queue_id_of(connection, queue)
     connection.execute(
@@ -336,7 +330,7 @@ def test_more_old_deliveries_than_a_list_takes_go_in_steps(
 
 
 @pytest.mark.promise("P13")
-def test_no_statement_about_limits_sorts_scans_or_leaves_the_primary_key(
+def test_limit_statements_use_primary_key_ranges(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=5000, rate_limit=5000)
@@ -372,10 +366,7 @@ def test_no_statement_about_limits_sorts_scans_or_leaves_the_primary_key(
 
 
 def statements(admin: Connection, connect: Connect, queue: str, size: int) -> list[str]:
-    """Return the statements that read or write rows as messages are taken.
-
-    Those of the shortest of six calls: now and then one moves a floor.
-    """
+    """Return the statements of the shortest of six dequeues: sometimes one moves a floor."""
     session = connect()
 
     def taken() -> list[str]:
@@ -389,12 +380,12 @@ def statements(admin: Connection, connect: Connect, queue: str, size: int) -> li
 
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("size", [1, 5])
-def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
+def test_limits_add_statements_to_limited_queues_only(
     connection: Connection, connect: Connect, queue: str, size: int
 ) -> None:
     ran = {"none": " ".join(statements(connection, connect, queue, size))}
     counts: dict[str, int] = {}
-    # Another open lane leads a queue without limits the general way, as limits do.
+    # A second open lane makes a queue without limits use the general path.
     enqueue(connection, queue, "urgent", priority=0)
     dequeue(connection, queue)
     for name, settings in {
@@ -407,9 +398,8 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
         found = statements(connection, connect, queue, size)
         ran[name], counts[name] = " ".join(found), len(found)
     assert not [table for table in LIMITS if f"rowq.{table}" in ran["none"] + ran["lanes"]]
-    # One that counts looks twice at each of its limits, locks and writes the limit lock, reads the
-    # settings as they are by then, and notes when the deliveries began. A full one looks once, and
-    # takes nothing.
+    # A limited dequeue counts each limit twice, locks and updates the limit lock, reads the
+    # settings and records the delivery start. A full queue is counted once.
     assert counts["leased"] - counts["lanes"] == 5
     assert counts["both"] - counts["leased"] == 3
     assert counts["full"] < counts["lanes"]
@@ -417,7 +407,7 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
 
 
 def made_dead(connection: Connection, queue: str) -> None:
-    """Leave many dead rows of claims that have ended and of deliveries that began long ago."""
+    """Create many dead rows of claims and old delivery starts."""
     part = queue_id_of(connection, queue)
     connection.execute(
         "insert into rowq.claim (queue_id, claim_id, lease_until, messages)"
@@ -437,9 +427,7 @@ def made_dead(connection: Connection, queue: str) -> None:
 @pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13", "P28", "P29")
 @pytest.mark.usefixtures("old_view")
-def test_a_limited_dequeue_is_flat_under_an_old_read_view(
-    connection: Connection, queue: str
-) -> None:
+def test_limited_dequeue_is_flat_under_an_old_read_view(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=5, rate_limit=50)
     made_dead(connection, queue)
     enqueue(connection, queue, "x")
@@ -457,7 +445,7 @@ def test_a_limited_dequeue_is_flat_under_an_old_read_view(
 
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
-def test_a_limited_dequeue_does_not_walk_the_dead_rows_of_the_next_queue(
+def test_limited_dequeue_skips_dead_rows_of_the_next_queue(
     connection: Connection, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=5, rate_limit=50)
@@ -467,9 +455,7 @@ def test_a_limited_dequeue_does_not_walk_the_dead_rows_of_the_next_queue(
 
 
 @pytest.mark.promise("P19", "P29")
-def test_a_limited_queue_is_idle_while_its_starts_still_count_and_not_when_they_are_to_go(
-    connection: Connection, queue: str
-) -> None:
+def test_limited_queue_is_idle_until_its_starts_expire(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=5, rate_limit=5, rate_seconds=60)
     enqueue(connection, queue, "x")
     claim = dequeue(connection, queue)[0].claim_id
@@ -484,7 +470,7 @@ def test_a_limited_queue_is_idle_while_its_starts_still_count_and_not_when_they_
 
 
 def is_idle(connection: Connection, queue: str) -> bool:
-    """Whether maintain would pass over a queue; a look that is slowed down says no."""
+    """Return whether maintain skips a queue; a slowed down check returns false."""
     part = queue_id_of(connection, queue)
 
     def look() -> bool:

@@ -1,7 +1,7 @@
-"""Every statement that the routines run goes by the primary key, in its order, in a range.
+"""Every statement of the routines reads a range of the primary key, in its order.
 
-A plan that sorts would lock every row that it reads, and the next worker would find nothing. A plan
-that reads an index without the bounds, or nothing but the index, walks all dead rows.
+A plan that sorts would lock every row that it reads. A plan without the bounds, or one that reads
+only the index, scans all dead rows.
 """
 
 import re
@@ -26,7 +26,7 @@ WAITING = {"ready", "delayed", "claim", "finished", "lane", "expiry"}
 """Tables from whose low end the routines read."""
 
 EXPIRE = "lease_until = lease_until - interval"
-"""Words of the one statement that is the test's own."""
+"""A word of the test's own statement."""
 
 BY_KEY = {*WAITING, "message", "dedup", "queue_lock"}
 
@@ -55,7 +55,7 @@ def queue(
 
 
 def every_routine(session: Connection, queue: str) -> None:
-    """Call whatever works on messages: with something to do, or else plainly."""
+    """Call every routine that works on messages."""
     called = {"enqueue", "dequeue_fast", "publish", "publish_batch"}
 
     def ask(routine: str, **arguments: Any) -> list[Row]:
@@ -107,7 +107,7 @@ def every_routine(session: Connection, queue: str) -> None:
 
 
 def every_cancel(session: Connection, queue: str, ask: Callable[..., list[Row]]) -> None:
-    """Cancel what is leased, with every way to give it up, and what is like something."""
+    """Cancel leased messages, with every way to return them, and by filters."""
     enqueue(session, queue, *"1234", headers={"tint": "blue"}, message_type="mail")
     enqueue(session, queue, "first", priority=0, message_type="mail")
     for routine in ("retry_later", "release", "fail_now", "reap"):
@@ -127,7 +127,7 @@ def every_cancel(session: Connection, queue: str, ask: Callable[..., list[Row]])
 @pytest.mark.pitfall("mysql 5", "mysql 16")
 @pytest.mark.promise("P06", "P13")
 @pytest.mark.parametrize("level", [None, "repeatable read"])
-def test_no_statement_sorts_scans_or_leaves_the_primary_key(
+def test_statements_use_primary_key_ranges_in_order(
     connection: Connection, connect: Connect, queue: str, level: str | None
 ) -> None:
     session = connect()
@@ -143,7 +143,7 @@ def test_no_statement_sorts_scans_or_leaves_the_primary_key(
         session.commit()
 
     connection.execute("use rowq")
-    # The statistics here are those of empty tables, which spoil plans most often.
+    # The statistics are those of empty tables, the usual cause of bad plans.
     statements = [
         statement for statement in run_by(connection, session, work) if EXPIRE not in statement
     ]
@@ -154,7 +154,7 @@ def test_no_statement_sorts_scans_or_leaves_the_primary_key(
 
 
 def check(access: Access) -> None:
-    """Hold a plan to what the sources promise."""
+    """Check a plan."""
     if access.statement.lstrip().startswith("insert"):
         assert access.type == "ALL"  # explain's word for a table that is written
         assert "select" not in access.statement
@@ -166,7 +166,7 @@ def check(access: Access) -> None:
         assert "temporary" not in access.extra, access
     if access.table == "topic_binding" and "literal_prefix" in access.statement:
         assert (access.key, access.type) == ("topic_binding_prefix_ix", "ref"), access
-    # The look for idle queues reads from the start of each, and measures how long that takes.
+    # find_idle reads from the start of each queue, and measures how long that takes.
     looks_for_idle = "sysdate(6)" in access.statement
     if access.table in WAITING and "count(" not in access.statement and not looks_for_idle:
         assert access.type != "ref", access
@@ -177,7 +177,7 @@ def check(access: Access) -> None:
 @pytest.mark.pitfall("mysql 16")
 @pytest.mark.promise("P06")
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
-def test_a_dequeue_locks_what_it_takes_and_the_next_one_finds_the_rest(
+def test_dequeue_locks_only_the_leased_rows(
     connection: Connection, connect: Connect, queue_name: str, level: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
@@ -195,7 +195,7 @@ def test_a_dequeue_locks_what_it_takes_and_the_next_one_finds_the_rest(
 
 def locked_rows(admin: Connection, session: Connection) -> int:
     """Return how many rows a session's transaction has locked."""
-    # InnoDB makes its list of transactions anew only if nobody has read it for a tenth of a second.
+    # InnoDB refreshes its list of transactions only if it was not read for 100 ms.
     time.sleep(0.15)
     query = "select trx_rows_locked from information_schema.innodb_trx where trx_mysql_thread_id=%s"
     ((count,),) = admin.execute(query, [session.thread_id()]).fetchall()
@@ -223,11 +223,11 @@ def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
     connection.execute("use rowq")
 
     def statements() -> Counter[str]:
-        """Count those about each part; other queues than these may have something to do."""
+        """Count the statements about each queue; other queues may have work."""
         ran = run_by(connection, session, lambda: call(session, "maintain"))
         assert "sysdate(6)" in " ".join(ran)
         return Counter(re.findall(r"NAME_CONST\('p_queue_id',(\d+)\)", " ".join(ran)))
 
-    # A look that is slowed down from outside goes on into its queue.
+    # A check that is slowed down by other load continues into its queue.
     counts = [statements() for _ in range(5)]
     assert all(min(count[part] for count in counts) <= 2 for part in parts)

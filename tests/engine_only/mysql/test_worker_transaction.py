@@ -1,4 +1,4 @@
-"""Handlers meddle with a transactional worker's transaction on MariaDB and MySQL."""
+"""Handlers that interfere with a transactional worker's transaction on MariaDB and MySQL."""
 
 import contextlib
 import threading
@@ -70,7 +70,7 @@ FORBIDDEN: dict[str, Callable[[Connection], Any]] = {
 @pytest.mark.promise("P02", "P04")
 @swallowing
 @pytest.mark.parametrize("way", FORBIDDEN)
-def test_a_handlers_connection_refuses_to_end_the_workers_transaction(
+def test_handler_cannot_end_the_workers_transaction(
     meddled: MeddledQueue, way: str, swallows: bool
 ) -> None:
     meddled.check_that_it_is_refused(FORBIDDEN[way], swallows=swallows)
@@ -91,7 +91,7 @@ MARIADB_ONLY = {"begin not atomic declare n int; end", "analyze select 1"}
         "analyze select 1",
     ],
 )
-def test_a_handlers_connection_takes_all_that_does_not_end_it(
+def test_handler_can_run_other_transaction_statements(
     connection: Connection, meddled: MeddledQueue, statement: str
 ) -> None:
     if statement in MARIADB_ONLY and "mariadb" not in connection.server_version.lower():
@@ -123,14 +123,14 @@ PROCEDURES = {
         "insert into scratch values (1); signal sqlstate '45000';"
     ),
 }
-"""Bodies of procedures, by name. Nobody can see what a call does before it is done."""
+"""Bodies of procedures, by name: a call does not show what it will do."""
 ROLLS_BACK = {"rolls_back", "rolls_back_and_fails"}
 
 
 @pytest.mark.promise("P02", "P04")
 @each_end
 @pytest.mark.parametrize("procedure", PROCEDURES)
-def test_a_procedure_that_ends_the_transaction_doubles_and_loses_no_others_effect(
+def test_transaction_ended_by_a_procedure_loses_no_message(
     meddled: MeddledQueue, procedure: str, goes_on: bool
 ) -> None:
     meddled.connection.execute(f"create procedure {procedure}() begin {PROCEDURES[procedure]} end")
@@ -148,10 +148,10 @@ def test_a_procedure_that_ends_the_transaction_doubles_and_loses_no_others_effec
 @pytest.mark.promise("P02", "P04")
 @swallowing
 @pytest.mark.parametrize("count", [1, 5])
-def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
+def test_deadlock_victim_is_retried_without_an_attempt(
     server: Server, meddled: MeddledQueue, connect: Connect, count: int, swallows: bool
 ) -> None:
-    """The server ends the whole transaction, and what a handler did then would be no part of it."""
+    """The server rolls back the whole transaction; later writes would not be part of it."""
     meddled.queue.purge_queue()
     meddled.queue.fill(count)
     table = f"deadlock_{meddled.queue.name[-8:]}"
@@ -162,7 +162,7 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
     others: list[threading.Thread] = []
 
     def deadlock(own: Connection) -> None:
-        # Change many rows here: the server ends the transaction that has changed fewer.
+        # Change many rows: the server rolls back the transaction that has changed fewer.
         other.execute(f"update {table} set n = 1 where id > 1")
         own.cursor().execute(f"update {table} set n = 2 where id = 1")
         statement = f"delete from {table} where id = 1"
@@ -189,7 +189,7 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
     meddled.connection.execute(f"drop table {table}")
 
 
-def test_a_handler_that_ends_the_workers_transaction_is_tried_again_and_spoils_no_other_message(
+def test_handler_ending_the_transaction_is_retried(
     connection: Connection, make_queue: MakeQueue
 ) -> None:
     queue = make_queue({"transactional": True}, max_attempts=2, backoff_base_seconds=0)

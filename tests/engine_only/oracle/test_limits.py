@@ -1,4 +1,4 @@
-"""Limits on Oracle: what a poll of a full queue leaves, and what queues without limits pay."""
+"""Limits on Oracle: polls of a full queue, and a held limit lock."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
 PATIENCE_MS = 5000
-"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
+"""Seconds after which a call must be waiting for a lock."""
 
 
 @pytest.mark.promise("P17", "P28")
-def test_a_poll_of_a_full_queue_locks_nothing_and_begins_no_transaction(
+def test_poll_of_a_full_queue_begins_no_transaction(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     enqueue(connection, queue, "a", "b")
@@ -25,7 +25,7 @@ def test_a_poll_of_a_full_queue_locks_nothing_and_begins_no_transaction(
 
 @pytest.mark.pitfall("oracle 29")
 @pytest.mark.promise("P28")
-def test_a_limit_lock_that_somebody_holds_is_tried_and_never_waited_for(
+def test_dequeue_does_not_wait_for_a_held_limit_lock(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder = connect()

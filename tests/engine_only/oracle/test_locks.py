@@ -1,4 +1,4 @@
-"""A fetch on Oracle locks exactly what it takes, and no session waits without need."""
+"""A fetch on Oracle locks only the rows it returns, and no call waits without need."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -21,11 +21,11 @@ from tests.stored_times import expire_claim, pass_seconds
 
 DAY = 86_400
 PATIENCE_MS = 5000
-"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
+"""Seconds after which a call must be waiting for a lock."""
 
 
 def free_rows(connection: Connection, queue: str, table: str) -> int:
-    """Return how many rows of a queue nobody holds: so many can be locked."""
+    """Return how many rows of a queue are not locked."""
     dialect = dialect_of(connection)
     query = (
         f"select 1 from rowq_{table} where queue_id = (select q.queue_id from rowq_queue q"
@@ -36,7 +36,7 @@ def free_rows(connection: Connection, queue: str, table: str) -> int:
 
 
 def patient(connection: Connection) -> Connection:
-    """Let a session's calls end with an error instead of waiting."""
+    """Make a session's calls fail instead of waiting."""
     connection.call_timeout = PATIENCE_MS
     return connection
 
@@ -44,7 +44,7 @@ def patient(connection: Connection) -> Connection:
 @pytest.mark.pitfall("oracle 1")
 @pytest.mark.promise("P03", "P05", "P06")
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_a_dequeue_locks_exactly_what_it_takes_and_the_next_goes_on_behind_it(
+def test_dequeue_locks_only_the_leased_rows(
     connection: Connection, connect: Connect, queue: str, batch_size: int
 ) -> None:
     count = 3 * batch_size
@@ -85,7 +85,7 @@ def prepare_purge_archive(connection: Connection, queue: str) -> None:
     assert call_one(connection, "archive", queue_name=queue).archived == 6
 
 
-HOUSEKEEPING = {
+MAINTENANCE = {
     "promote": ("delayed", prepare_promote),
     "reap": ("claim", prepare_reap),
     "archive": ("finished", prepare_archive),
@@ -95,11 +95,11 @@ HOUSEKEEPING = {
 
 @pytest.mark.pitfall("oracle 1")
 @pytest.mark.promise("P06", "P19")
-@pytest.mark.parametrize("routine", HOUSEKEEPING)
-def test_housekeeping_locks_exactly_its_batch_and_another_does_the_rest(
+@pytest.mark.parametrize("routine", MAINTENANCE)
+def test_maintenance_locks_only_its_batch(
     connection: Connection, connect: Connect, queue: str, routine: str
 ) -> None:
-    table, prepare = HOUSEKEEPING[routine]
+    table, prepare = MAINTENANCE[routine]
     prepare(connection, queue)
     other = patient(connect())
     with transaction(connection):
@@ -114,10 +114,10 @@ def test_housekeeping_locks_exactly_its_batch_and_another_does_the_rest(
 @pytest.mark.pitfall("oracle 3")
 @pytest.mark.promise("P03", "P06")
 @pytest.mark.parametrize("backlog", [0, 5000], ids=["an empty block", "full blocks"])
-def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(
+def test_one_block_holds_the_locks_of_many_dequeues(
     connection: Connection, connect: Connect, queue: str, backlog: int
 ) -> None:
-    """A block that is full of rows has no room for more entries than initrans gives it."""
+    """A full block has only the lock entries of initrans."""
     sessions = [patient(connect()) for _ in range(40)]
     sent = [f"{number:04}" for number in range(len(sessions) + backlog)]
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": body} for body in sent])
@@ -130,7 +130,7 @@ def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(
 
 @pytest.mark.promise("P06", "P19")
 @pytest.mark.parametrize("held_by", ["enqueue", "dequeue", "complete", "maintain"])
-def test_nobody_waits_for_an_open_transaction_who_need_not(
+def test_calls_do_not_wait_for_an_open_transaction(
     connection: Connection, connect: Connect, queue: str, held_by: str
 ) -> None:
     enqueue(connection, queue, *"123456789")

@@ -1,4 +1,4 @@
-"""Plans and costs on Oracle: ranges of an index in its order, no sort, and nothing read whole."""
+"""Plans and costs on Oracle: index ranges in order, no sorts, no full scans."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ LOCKING = {
     "reap": ("c.lease_until <= :", "ROWQ_CLAIM_PK", ("QUEUE_ID", "CLAIM_ID")),
     "archive": ("f.finish_id >= :", "ROWQ_FINISHED_PK", ("QUEUE_ID", "FINISH_ID")),
 }
-"""A word of the statement that takes rows for a routine, and the range of the index it goes by."""
+"""A word of the statement that locks rows for a routine, and its index range."""
 
 
 def fill(connection: Connection, queue: str, count: int, **settings: object) -> None:
@@ -36,7 +36,7 @@ def fill(connection: Connection, queue: str, count: int, **settings: object) -> 
 
 
 def of_groups(session: Connection, queue: str) -> None:
-    """Let groups open, wait, go on, be cancelled, widened and closed; leave nothing of them."""
+    """Run groups through every change, and leave no rows of them."""
     common = {"queue_name": queue}
     messages = [{"body": "x", "group_key": f"group {number % 3}"} for number in range(9)]
     sent = call(session, "enqueue_batch", **common, messages=messages)
@@ -57,7 +57,7 @@ def of_groups(session: Connection, queue: str) -> None:
 
 
 def of_limits(session: Connection, queue: str) -> None:
-    """Take messages under limits, and let the notes of it be purged."""
+    """Dequeue under limits, and purge the delivery starts."""
     common = {"queue_name": queue}
     call(session, "alter_queue", **common, max_leased=5, rate_limit=5)
     for row in dequeue(session, queue, 2):
@@ -68,7 +68,7 @@ def of_limits(session: Connection, queue: str) -> None:
 
 
 def of_predecessors(session: Connection, queue: str) -> None:
-    """Let messages wait, go on, die, be cancelled and purged."""
+    """Run messages with predecessors through every change."""
     common = {"queue_name": queue}
     first, second = enqueue(session, queue, "first", "second", priority=0)
     for asked in ("hold", "continue", "fail"):
@@ -94,7 +94,7 @@ def of_predecessors(session: Connection, queue: str) -> None:
 
 
 def every_routine(session: Connection, queue: str) -> None:
-    """Call whatever works on messages, with something to do for each."""
+    """Call every routine that works on messages, with work for each."""
     common = {"queue_name": queue}
     call(session, "alter_queue", **common, archive_days=1)
     ids = enqueue(session, queue, *"123456")
@@ -133,7 +133,7 @@ def every_routine(session: Connection, queue: str) -> None:
 
 @pytest.mark.pitfall("oracle 1")
 @pytest.mark.parametrize("size", [0, LARGE])
-def test_no_statement_of_a_routine_sorts_or_reads_anything_whole(
+def test_statements_use_index_ranges_without_sorts(
     server: OracleServer, connection: Connection, queue: str, size: int
 ) -> None:
     fill(connection, queue, size)
@@ -146,7 +146,7 @@ def test_no_statement_of_a_routine_sorts_or_reads_anything_whole(
 
 
 def locking(server: OracleServer, connection: Connection, routine: str) -> list[Plan]:
-    """Return the plans of the statement by which a routine takes rows."""
+    """Return the plans of the statement by which a routine locks rows."""
     words = (LOCKING[routine][0], "order by", "for update skip locked")
     return [plan for plan in plans(server, connection) if all(word in plan.text for word in words)]
 
@@ -154,7 +154,7 @@ def locking(server: OracleServer, connection: Connection, routine: str) -> list[
 @pytest.mark.pitfall("oracle 1")
 @pytest.mark.promise("P05", "P06", "P13")
 @pytest.mark.parametrize("routine", LOCKING)
-def test_rows_are_taken_in_the_order_of_an_index_range_and_never_sorted(
+def test_rows_are_locked_in_index_order_without_sorts(
     server: OracleServer, connection: Connection, queue: str, routine: str
 ) -> None:
     every_routine(connection, queue)
@@ -170,7 +170,7 @@ def test_rows_are_taken_in_the_order_of_an_index_range_and_never_sorted(
 
 
 @pytest.mark.pitfall("oracle 8")
-def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
+def test_plan_made_on_an_empty_queue_is_kept(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     first = connect()
@@ -185,7 +185,7 @@ def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
 
 
 @pytest.mark.pitfall("oracle 8")
-def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection) -> None:
+def test_statistics_of_busy_tables_are_locked(connection: Connection) -> None:
     rows = dialect_of(connection).execute(
         connection,
         "select s.table_name, s.stattype_locked, s.num_rows from user_tab_statistics s"
@@ -201,7 +201,7 @@ def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection
 
 
 @pytest.mark.pitfall("oracle 19")
-def test_no_index_of_a_busy_table_has_the_statistics_of_an_empty_one(
+def test_indexes_of_busy_tables_have_statistics(
     connection: Connection,
 ) -> None:
     indexes = dialect_of(connection).execute(
@@ -216,7 +216,7 @@ def test_no_index_of_a_busy_table_has_the_statistics_of_an_empty_one(
 
 
 def cost(server: OracleServer, connection: Connection, queue: str) -> int:
-    """Return how many blocks one dequeue reads at least."""
+    """Return the fewest blocks of a dequeue."""
     found = []
     for _ in range(5):
         before = reads(server, connection)
@@ -225,19 +225,19 @@ def cost(server: OracleServer, connection: Connection, queue: str) -> int:
     return min(found)
 
 
-def test_a_dequeue_costs_the_same_beside_a_large_backlog(
+def test_dequeue_costs_the_same_beside_a_large_backlog(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
     fill(connection, queue, 5000)
     small = cost(server, connection, queue)
     fill(connection, queue, LARGE)
     fill(connection, queue, LARGE, delay_seconds=3600)
-    # A large index may have one more level, which a call walks down a few times.
+    # A large index may have one more level, which a call reads a few times.
     assert cost(server, connection, queue) <= small * 1.5 + 30
 
 
 @pytest.mark.pitfall("oracle 19")
-def test_cancelling_one_message_reads_few_blocks_beside_a_large_backlog(
+def test_cancel_reads_few_blocks_beside_a_large_backlog(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
     fill(connection, queue, LARGE)
@@ -250,13 +250,13 @@ def test_cancelling_one_message_reads_few_blocks_beside_a_large_backlog(
             row.outcome for row in call(connection, "cancel", queue_name=queue, message_ids=ids)
         ] == ["cancelled"]
         found.append(reads(server, connection) - before)
-    # The tables have hundreds of blocks each, and a call walks a few indexes.
+    # The tables have hundreds of blocks each; a call reads a few index paths.
     assert min(found) < 100
 
 
 @contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
-    """Hold everything that is deleted from now on as it is."""
+    """Hold a snapshot of all rows."""
     dialect = dialect_of(connection)
     dialect.begin(connection, "serializable")
     dialect.execute(connection, "select count(*) from rowq_meta")
@@ -265,7 +265,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
 
 
 @pytest.mark.pitfall("oracle 2")
-def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapshot(
+def test_dequeue_costs_the_same_behind_emptied_blocks(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     fill(connection, queue, LARGE)
@@ -281,7 +281,7 @@ def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapsh
 
 
 @pytest.mark.pitfall("oracle 2")
-def test_blocks_that_a_backlog_has_emptied_can_be_given_back(
+def test_emptied_blocks_can_be_reclaimed(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
     fill(connection, queue, 5000)

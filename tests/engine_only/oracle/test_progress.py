@@ -1,4 +1,4 @@
-"""How far the work is, on Oracle: characters that are long, and a text that is empty."""
+"""Progress on Oracle: 4-byte characters and empty texts."""
 
 import pytest
 
@@ -14,7 +14,7 @@ SNAKE = "\N{SNAKE}"
     [(SNAKE * 2001, SNAKE * 2000), (f"x{SNAKE * 2000}", f"x{SNAKE * 1999}"), ("", "")],
     ids=["long", "odd", "empty"],
 )
-def test_progress_is_cut_by_characters_and_an_empty_one_is_kept(
+def test_progress_is_truncated_by_characters(
     connection: Connection, queue: str, said: str, kept: str
 ) -> None:
     [message_id] = enqueue(connection, queue, "x")

@@ -1,4 +1,4 @@
-"""The optional wake-up queue ends a wait at once, and nobody depends on it."""
+"""The optional wake-up queue ends a wait at once; no call depends on it."""
 
 import time
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ LISTENING = """
 
 @pytest.fixture
 def open_session(server: OracleServer, empty_database: str) -> Iterator[Open]:
-    """Return what opens sessions of an owner who has a wake-up queue, made twice, and a queue."""
+    """Return a function that opens sessions of an owner with a wake-up queue and a queue."""
     grant(server, empty_database, *RIGHTS)
     migrate.migrate(empty_database)
     with ExitStack() as stack:
@@ -52,13 +52,13 @@ def session(open_session: Open) -> Connection:
     return open_session()
 
 
-def rings(session: Connection) -> int:
-    """Return how many rings nobody has heard yet."""
+def wakeups(session: Connection) -> int:
+    """Return the number of unreceived wake-ups."""
     return int(rows(session, RINGS)[0][0])
 
 
 @pytest.mark.promise("P02")
-def test_a_ring_ends_a_wait_at_once(
+def test_wakeup_ends_a_wait_at_once(
     server: OracleServer, open_session: Open, session: Connection
 ) -> None:
     waited = []
@@ -72,52 +72,52 @@ def test_a_ring_ends_a_wait_at_once(
         waiter.join(20)
         assert waiter.got == [f"{number}"]
         waited.append(waiter.ended_at - sent_at)
-    # A waiter that hears no ring would need half a second.
+    # Without a wake-up a waiter would need half a second.
     assert sorted(waited)[3] < 0.25, waited
     assert rows(session, LISTENS) == []
 
 
-def test_rings_are_one_a_transaction_and_only_while_somebody_listens(session: Connection) -> None:
+def test_transaction_sends_one_wakeup_while_a_session_waits(session: Connection) -> None:
     enqueue(session, QUEUE, *"abc")
-    assert rings(session) == 0
+    assert wakeups(session) == 0
     session.execute(SOMEBODY_LISTENS)
     with rolled_back(session):
         enqueue(session, QUEUE, *"abc")
-        assert rings(session) == 1
-    assert rings(session) == 0
+        assert wakeups(session) == 1
+    assert wakeups(session) == 0
     with transaction(session):
         enqueue(session, QUEUE, *"abc")
         claim = dequeue(session, QUEUE, 2)[0].claim_id
         call(session, "release", queue_name=QUEUE, claim_id=claim)
-    assert rings(session) == 1
+    assert wakeups(session) == 1
     enqueue(session, QUEUE, "d")
-    assert rings(session) == 2
+    assert wakeups(session) == 2
 
 
 @pytest.mark.promise("P11")
-def test_whatever_makes_a_message_ready_rings(session: Connection) -> None:
-    def rung(routine: str, **arguments: object) -> bool:
+def test_routines_that_make_a_message_ready_send_a_wakeup(session: Connection) -> None:
+    def woken(routine: str, **arguments: object) -> bool:
         session.execute(SOMEBODY_LISTENS)
-        before = rings(session)
+        before = wakeups(session)
         call(session, routine, queue_name=QUEUE, **arguments)
         session.execute(NOBODY_LISTENS)
-        return rings(session) > before
+        return wakeups(session) > before
 
-    assert rung("enqueue_batch", messages=[{"body": "a"}, {"body": "b"}])
-    assert rung("release", claim_id=dequeue(session, QUEUE)[0].claim_id)
-    assert rung("retry_later", claim_id=dequeue(session, QUEUE)[0].claim_id, delay_seconds=0)
+    assert woken("enqueue_batch", messages=[{"body": "a"}, {"body": "b"}])
+    assert woken("release", claim_id=dequeue(session, QUEUE)[0].claim_id)
+    assert woken("retry_later", claim_id=dequeue(session, QUEUE)[0].claim_id, delay_seconds=0)
     call(session, "fail_now", queue_name=QUEUE, claim_id=dequeue(session, QUEUE)[0].claim_id)
-    assert rung("reset")
-    assert rung("resume_queue")
-    assert not rung("promote")
-    assert not rung("reap")
+    assert woken("reset")
+    assert woken("resume_queue")
+    assert not woken("promote")
+    assert not woken("reap")
     enqueue(session, QUEUE, "late", delay_seconds=1000)
     pass_seconds(session, QUEUE, 2000)
-    assert rung("maintain")
+    assert woken("maintain")
 
 
 @pytest.mark.promise("P06")
-def test_who_enqueues_waits_for_nobody_s_ring(open_session: Open, session: Connection) -> None:
+def test_enqueue_does_not_wait_for_an_open_wakeup(open_session: Open, session: Connection) -> None:
     other = open_session()
     other.call_timeout = 5000
     session.execute(SOMEBODY_LISTENS)
@@ -126,12 +126,12 @@ def test_who_enqueues_waits_for_nobody_s_ring(open_session: Open, session: Conne
         with transaction(other):
             enqueue(other, QUEUE, "theirs")
         assert len(dequeue(other, QUEUE, 10)) == 1
-    assert rings(session) == 2
+    assert wakeups(session) == 2
 
 
 @pytest.mark.promise("P01", "P02")
 @pytest.mark.parametrize("broken", ["stopped", "without its package", "removed"])
-def test_a_broken_wakeup_queue_disturbs_nobody(
+def test_broken_wakeup_queue_fails_no_call(
     server: OracleServer, open_session: Open, session: Connection, broken: str
 ) -> None:
     waiter = Waiter(open_session(), QUEUE, 60)
@@ -154,23 +154,19 @@ def test_a_broken_wakeup_queue_disturbs_nobody(
 
 
 @pytest.mark.promise("P02")
-def test_rings_that_nobody_heard_are_taken_by_who_listens_next(
-    open_session: Open, session: Connection
-) -> None:
+def test_unreceived_wakeups_go_to_the_next_waiter(open_session: Open, session: Connection) -> None:
     session.execute(SOMEBODY_LISTENS)
     for number in range(20):
         enqueue(session, QUEUE, f"{number}")
-    assert rings(session) == 20
+    assert wakeups(session) == 20
     assert len(dequeue(session, QUEUE, 100)) == 20
     assert (
         call_one(open_session(), "dequeue_wait", queue_name=QUEUE, wait_seconds=4).messages is None
     )
-    assert rings(session) == 0
+    assert wakeups(session) == 0
 
 
-def test_a_queue_whose_row_is_locked_is_listened_to_all_the_same(
-    open_session: Open, session: Connection
-) -> None:
+def test_wait_works_while_the_queue_row_is_locked(open_session: Open, session: Connection) -> None:
     other = open_session()
     with rolled_back(session):
         call(session, "alter_queue", queue_name=QUEUE, lease_seconds=60)
@@ -180,7 +176,7 @@ def test_a_queue_whose_row_is_locked_is_listened_to_all_the_same(
         assert waiter.got == ["a"]
 
 
-def test_an_upgrade_keeps_the_wakeup_queue_and_a_rollback_removes_it(
+def test_upgrade_keeps_and_rollback_removes_the_wakeup_queue(
     empty_database: str, session: Connection
 ) -> None:
     there = "select count(*) from user_objects o where o.object_name = 'ROWQ_WAKEUP'"
@@ -193,14 +189,16 @@ def test_an_upgrade_keeps_the_wakeup_queue_and_a_rollback_removes_it(
     works(empty_database)
 
 
-def test_it_is_removed_without_a_trace(empty_database: str, session: Connection) -> None:
+def test_wakeup_off_removes_all_objects(empty_database: str, session: Connection) -> None:
     for _ in range(2):
         run_sources(session, "wakeup_off.sql")
     assert [name for name in objects(session) if "WAKEUP" in name] == []
     works(empty_database)
 
 
-def test_without_the_rights_it_is_not_made(server: OracleServer, empty_database: str) -> None:
+def test_wakeup_without_rights_creates_no_objects(
+    server: OracleServer, empty_database: str
+) -> None:
     migrate.migrate(empty_database)
     with closing(server.connect(empty_database)) as session:
         with pytest.raises(Exception, match=r"PLS-00201|PLS-00904|ORA-"):

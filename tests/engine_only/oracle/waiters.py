@@ -7,11 +7,11 @@ from tests.engines.oracle.server import OracleServer
 
 Open = Callable[[], Connection]
 
-_LEADERS = """
+_POLLERS = """
     select l.sid from v$lock l
     where l.type = 'UL' and l.lmode = 6
     """
-_LOOKS = """
+_POLLS = """
     select sum(s.executions)
     from v$sql s
     where s.parsing_schema_name = :owner
@@ -19,19 +19,19 @@ _LOOKS = """
     """
 
 
-def leaders(server: OracleServer, sessions: Sequence[Connection]) -> list[Connection]:
+def pollers(server: OracleServer, sessions: Sequence[Connection]) -> list[Connection]:
     """Return the sessions that hold a lock of dbms_lock."""
-    holders = {number for (number,) in server.query(_LEADERS)}
+    holders = {number for (number,) in server.query(_POLLERS)}
     return [session for session in sessions if session.session_id in holders]
 
 
-def one_leads(server: OracleServer, sessions: Sequence[Connection]) -> Connection:
+def find_poller(server: OracleServer, sessions: Sequence[Connection]) -> Connection:
     """Wait for the session that polls for all, and return it."""
-    wait_until(lambda: bool(leaders(server, sessions)), "one waiter leads")
-    (leader,) = leaders(server, sessions)
-    return leader
+    wait_until(lambda: bool(pollers(server, sessions)), "one waiter polls")
+    (poller,) = pollers(server, sessions)
+    return poller
 
 
-def looks(server: OracleServer, connection: Connection) -> int:
+def polls(server: OracleServer, connection: Connection) -> int:
     """Return how often the lanes of this account's queues were polled."""
-    return int(server.query(_LOOKS, owner=connection.username.upper())[0][0] or 0)
+    return int(server.query(_POLLS, owner=connection.username.upper())[0][0] or 0)

@@ -1,4 +1,4 @@
-"""dequeue_wait keeps no snapshot from one look to the next, and no lock."""
+"""dequeue_wait holds no snapshot and no lock between polls."""
 
 import threading
 
@@ -16,7 +16,7 @@ def start_waiting(queue: CheckedQueue) -> threading.Thread:
 
 
 @pytest.mark.promise("P02", "P20")
-def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
+def test_dequeue_wait_returns_as_many_messages_as_json_holds(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     owner.execute(
@@ -35,7 +35,7 @@ def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
 
 @pytest.mark.pitfall("postgres 9")
 @pytest.mark.promise("P13", "P17")
-def test_the_clean_up_horizon_moves_on_while_a_session_waits(
+def test_waiting_session_does_not_hold_the_horizon(
     server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     waiter = open_owner()
@@ -59,34 +59,8 @@ def test_the_clean_up_horizon_moves_on_while_a_session_waits(
     thread.join()
 
 
-@pytest.mark.pitfall("postgres 9")
-@pytest.mark.promise("P13", "P17")
-def test_vacuum_removes_what_died_while_a_session_waits(
-    server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
-) -> None:
-    waiter = open_owner()
-    thread = start_waiting(own_queue.via(waiter))
-    started = "select 1 from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
-    wait_until(
-        lambda: owner.execute(started, [server.session_id(waiter)]).fetchone() is not None,
-        "the wait begins",
-    )
-    owner.execute("create table public.t as select generate_series(1, 1000) as n")
-    owner.execute("delete from public.t")
-
-    def removed() -> bool:
-        owner.execute("vacuum public.t")
-        row = owner.execute("select pg_relation_size('public.t')").fetchone()
-        return bool(row[0] == 0)
-
-    wait_until(removed, "vacuum removes the dead rows", seconds=20)
-    assert thread.is_alive()
-    own_queue.enqueue("ends the wait")
-    thread.join()
-
-
 @pytest.mark.promise("P17")
-def test_it_holds_no_lock_on_a_table_while_it_waits(
+def test_waiting_session_holds_no_table_lock(
     server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     waiter = open_owner()

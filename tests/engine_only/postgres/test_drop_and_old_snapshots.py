@@ -1,4 +1,4 @@
-"""A queue is dropped beside a transaction whose snapshot still shows it."""
+"""drop_queue beside a transaction whose snapshot still shows the queue."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ Open = Callable[..., Any]
 @pytest.mark.promise("P01")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("in_a_batch", [False, True], ids=["one", "batch"])
-def test_an_old_snapshot_cannot_enqueue_into_a_dropped_queue(
+def test_old_snapshot_cannot_enqueue_into_a_dropped_queue(
     connection: Any, connect: Open, queue_name: str, level: str, *, in_a_batch: bool
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)
@@ -35,7 +35,7 @@ def test_an_old_snapshot_cannot_enqueue_into_a_dropped_queue(
 @pytest.mark.pitfall("postgres 12")
 @pytest.mark.promise("P02")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_a_drop_is_refused_where_it_would_leave_behind_what_its_snapshot_does_not_show(
+def test_drop_with_an_old_snapshot_is_refused(
     connection: Any, connect: Open, queue_name: str, level: str
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)

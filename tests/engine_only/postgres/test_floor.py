@@ -1,8 +1,7 @@
 """The floor of a lane: late committers, idle writers, sequences that jump.
 
-Dequeue starts at a lane's floor, a hint that maintain moves. It may overtake a producer that has
-taken its number and not committed yet: such a message must come with the next maintain, and never
-be lost, whatever the sequence does.
+The floor may pass a producer that has a number but has not committed: the next maintain must find
+its message, also if the sequence jumps.
 """
 
 import psycopg
@@ -16,11 +15,11 @@ from tests.helpers.queues import CheckedQueue
 pytestmark = [pytest.mark.promise("P14"), pytest.mark.pitfall("postgres 2")]
 
 AHEAD = 5000
-"""Further than a floor has to move to be worth a ledger row."""
+"""More than the step for which a floor gets a new row."""
 
 
 def maintain(queue: CheckedQueue) -> Row:
-    """Maintain as one does, a second after the last time."""
+    """Run maintain as if a second had passed."""
     queue.pass_seconds(1)
     row = queue.call_one("maintain")
     assert row.elected
@@ -37,7 +36,7 @@ def set_sequence(connection: Connection, value: int, sequence: str = "message_se
 
 
 def drain(queue: CheckedQueue) -> list[str | None]:
-    """Take and complete everything."""
+    """Dequeue and complete all messages."""
     found = []
     while rows := queue.dequeue(250):
         found += bodies(rows)
@@ -57,7 +56,7 @@ def floor_of(queue: CheckedQueue, lane: int) -> int:
 
 
 def raise_floor(queue: CheckedQueue) -> int:
-    """Pass many messages by, so that the floor of priority 5 moves; return the floor."""
+    """Move the floor of priority 5 by many messages; return it."""
     for _ in range(2):
         queue.call("enqueue_batch", messages=[{}] * 1500)
         drain(queue)
@@ -67,7 +66,7 @@ def raise_floor(queue: CheckedQueue) -> int:
     return floor
 
 
-def test_a_message_committed_late_below_the_floor_is_delivered_after_the_next_maintain(
+def test_late_message_below_the_floor_comes_after_maintain(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
@@ -81,7 +80,7 @@ def test_a_message_committed_late_below_the_floor_is_delivered_after_the_next_ma
     assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
-def test_a_late_message_is_delivered_although_maintain_ran_many_times_meanwhile(
+def test_late_message_is_delivered_after_many_maintains(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
@@ -96,7 +95,7 @@ def test_a_late_message_is_delivered_although_maintain_ran_many_times_meanwhile(
     assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
-def test_a_late_message_is_delivered_when_the_floor_moved_after_other_writers_too(
+def test_late_message_is_delivered_after_other_writers(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     first, second = open_owner(), open_owner()
@@ -115,7 +114,7 @@ def test_a_late_message_is_delivered_when_the_floor_moved_after_other_writers_to
     assert bodies(own_queue.dequeue(10)) == ["first"]
 
 
-def test_the_first_message_of_a_lane_may_be_the_late_one(
+def test_late_first_message_of_a_lane_is_delivered(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
@@ -131,7 +130,7 @@ def test_the_first_message_of_a_lane_may_be_the_late_one(
 
 
 @pytest.mark.promise("P13", "P14")
-def test_an_idle_writer_elsewhere_keeps_the_floor_from_nothing(
+def test_idle_writer_elsewhere_does_not_stop_the_floor(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     idle = open_owner()
@@ -144,7 +143,7 @@ def test_an_idle_writer_elsewhere_keeps_the_floor_from_nothing(
 
 
 @pytest.mark.promise("P13", "P14")
-def test_the_safe_mark_follows_once_the_idle_writer_has_ended(
+def test_safe_start_moves_once_the_idle_writer_has_ended(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     def safe() -> int:
@@ -170,7 +169,7 @@ def test_the_safe_mark_follows_once_the_idle_writer_has_ended(
 
 
 @pytest.mark.promise("P09", "P14")
-def test_a_claim_committed_late_below_the_floor_of_claims_is_reaped(
+def test_late_claim_below_the_floor_is_reaped(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
@@ -191,7 +190,7 @@ def test_a_claim_committed_late_below_the_floor_of_claims_is_reaped(
 
 
 @pytest.mark.promise("P11", "P14")
-def test_a_delayed_message_committed_late_and_due_before_the_floor_is_delivered(
+def test_late_delayed_message_due_before_the_floor_is_delivered(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
@@ -209,7 +208,7 @@ def test_a_delayed_message_committed_late_and_due_before_the_floor_is_delivered(
 
 
 @pytest.mark.promise("P07", "P14")
-def test_the_floor_does_not_pass_a_message_whose_dequeue_may_still_be_rolled_back(
+def test_floor_does_not_pass_a_message_of_an_open_dequeue(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     slow = open_owner()
@@ -225,7 +224,7 @@ def test_the_floor_does_not_pass_a_message_whose_dequeue_may_still_be_rolled_bac
 
 
 @pytest.mark.pitfall("postgres 3")
-def test_messages_under_numbers_below_the_floor_come_after_maintain_when_the_sequence_jumped_back(
+def test_messages_below_floor_come_after_a_sequence_reset(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     floor = raise_floor(own_queue)
@@ -238,7 +237,7 @@ def test_messages_under_numbers_below_the_floor_come_after_maintain_when_the_seq
     assert drain(own_queue) == ["d"]
 
 
-def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing(
+def test_sequence_that_caught_up_after_a_reset_loses_no_message(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     floor = raise_floor(own_queue)
@@ -247,14 +246,14 @@ def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing
     set_sequence(owner, floor + AHEAD)
     own_queue.enqueue("above")
     maintain(own_queue)
-    own_queue.pass_seconds(61)  # The floor is swept once a minute.
+    own_queue.pass_seconds(61)  # A sweep runs once a minute.
     maintain(own_queue)
     assert sorted(body or "" for body in drain(own_queue)) == ["above", "below"]
 
 
 @pytest.mark.pitfall("postgres 3")
 @pytest.mark.parametrize("jump", [AHEAD, 10**12, 2**62])
-def test_a_sequence_that_jumped_ahead_loses_nothing(
+def test_sequence_that_jumped_ahead_loses_no_message(
     owner: Connection, own_queue: CheckedQueue, jump: int
 ) -> None:
     own_queue.enqueue("before")
@@ -269,7 +268,7 @@ def test_a_sequence_that_jumped_ahead_loses_nothing(
 
 
 @pytest.mark.promise("P09", "P14")
-def test_claims_under_numbers_below_the_floor_are_reaped_when_their_sequence_jumped_back(
+def test_claims_below_the_floor_are_reaped_after_a_reset(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     set_sequence(owner, 10 * AHEAD, "claim_seq")
@@ -287,14 +286,14 @@ def test_claims_under_numbers_below_the_floor_are_reaped_when_their_sequence_jum
 
 
 @pytest.mark.promise("P11", "P14")
-def test_dequeue_does_not_fail_on_due_messages_while_the_sequence_is_behind_the_floor(
+def test_dequeue_promotes_while_the_sequence_is_below_floor(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     raise_floor(own_queue)
     own_queue.enqueue("due", delay_seconds=60)
     set_sequence(owner, 100)
     own_queue.pass_seconds(61)
-    own_queue.dequeue()  # It may find nothing before the next maintain.
+    own_queue.dequeue()  # It may return no rows before the next maintain.
     maintain(own_queue)
     own_queue.dequeue()
     maintain(own_queue)
@@ -304,7 +303,7 @@ def test_dequeue_does_not_fail_on_due_messages_while_the_sequence_is_behind_the_
 
 
 @pytest.mark.promise("P14", "P15")
-def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_the_sequence(
+def test_health_reports_a_sequence_behind_used_numbers(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     def behind() -> tuple[str, str]:
@@ -328,7 +327,7 @@ def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_t
 
 
 @pytest.mark.pitfall("postgres 12")
-def test_maintain_in_repeatable_read_moves_no_floor_and_does_its_other_work(
+def test_maintain_in_repeatable_read_moves_no_floor(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     own_queue.enqueue("delayed", delay_seconds=10)
@@ -339,7 +338,7 @@ def test_maintain_in_repeatable_read_moves_no_floor_and_does_its_other_work(
     assert drain(own_queue) == ["delayed"]
 
 
-def test_dequeues_beside_one_that_is_open_write_no_floor_that_cannot_move(
+def test_dequeues_during_an_open_one_write_no_useless_floor(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     elsewhere = own_queue.via(open_owner())

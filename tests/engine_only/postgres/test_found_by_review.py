@@ -1,4 +1,4 @@
-"""Faults that a review once found, each with the shortest way to it."""
+"""Regressions: bugs that reviews have found."""
 
 import re
 import threading
@@ -16,32 +16,32 @@ from tests.helpers.queues import CheckedQueue
 ADVISORY = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
 
 
-def pass_by(queue: CheckedQueue, messages: int) -> None:
-    """Let messages go through the queue; nothing else gives out a transaction's id meanwhile."""
+def process(queue: CheckedQueue, messages: int) -> None:
+    """Enqueue and complete messages, so that only their transactions get ids."""
     queue.call("enqueue_batch", messages=[{}] * messages)
     drain(queue)
 
 
 def drain(queue: CheckedQueue) -> None:
-    """Take and complete everything."""
+    """Dequeue and complete all messages."""
     while rows := queue.dequeue(1000):
         queue.call("complete", claim_id=rows[0].claim_id)
 
 
 def maintain(queue: CheckedQueue) -> None:
-    """Keep house once."""
+    """Run maintain."""
     assert queue.call_one("maintain").elected
 
 
 def queue_id_of(queue: CheckedQueue) -> int:
-    """Return the key of a queue."""
+    """Return the id of a queue."""
     query = "select queue_id from rowq.queue where queue_name = %s"
     found: int = queue.connection.execute(query, [queue.name]).fetchone()[0]
     return found
 
 
 def dequeue_buffers(queue: CheckedQueue) -> int:
-    """Dequeue one message and return how many pages that touched."""
+    """Dequeue one message; return the number of pages it touched."""
     query = "explain (analyze, buffers, format json) select * from rowq.dequeue_fast(%s)"
     plan = queue.connection.execute(query, [queue.name]).fetchone()[0][0]["Plan"]
     found: int = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
@@ -49,24 +49,24 @@ def dequeue_buffers(queue: CheckedQueue) -> int:
 
 
 def hold_a_snapshot(connection: Connection) -> None:
-    """Open a transaction that keeps dead rows from being cleaned up."""
+    """Open a transaction that prevents cleanup of dead rows."""
     connection.execute("begin isolation level repeatable read")
     connection.execute("select from rowq.queue")
 
 
 @pytest.mark.pitfall("postgres 2")
 @pytest.mark.promise("P14")
-def test_the_newest_writer_of_the_server_is_not_overtaken_for_good(
+def test_newest_writer_of_the_server_is_delivered(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
     maintain(own_queue)
-    pass_by(own_queue, 1000)
+    process(own_queue, 1000)
     with transaction(late):
         own_queue.via(late).enqueue("late")
         maintain(own_queue)
         for _ in range(2):
-            pass_by(own_queue, 500)
+            process(own_queue, 500)
             maintain(own_queue)
     for _ in range(3):
         maintain(own_queue)
@@ -74,7 +74,7 @@ def test_the_newest_writer_of_the_server_is_not_overtaken_for_good(
 
 
 @pytest.mark.promise("P14")
-def test_an_open_transaction_with_a_dequeue_does_not_hold_up_a_late_message(
+def test_open_dequeue_does_not_delay_a_late_message(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late, consumer = open_owner(), open_owner()
@@ -82,7 +82,7 @@ def test_an_open_transaction_with_a_dequeue_does_not_hold_up_a_late_message(
     drain(own_queue)
     late.execute("begin")
     own_queue.via(late).enqueue("late")
-    pass_by(own_queue, 1000)
+    process(own_queue, 1000)
     maintain(own_queue)
     own_queue.call("enqueue_batch", messages=[{}] * 300)
     with transaction(consumer):
@@ -98,11 +98,11 @@ def test_an_open_transaction_with_a_dequeue_does_not_hold_up_a_late_message(
 
 
 @pytest.mark.promise("P13")
-def test_an_empty_dequeue_does_not_walk_delayed_messages_that_dequeue_has_promoted(
+def test_empty_dequeue_skips_promoted_delayed_rows(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     hold_a_snapshot(open_owner())
-    own_queue.enqueue("warms the caches up")
+    own_queue.enqueue("warm-up")
     drain(own_queue)
     maintain(own_queue)
     before = dequeue_buffers(own_queue)
@@ -115,13 +115,13 @@ def test_an_empty_dequeue_does_not_walk_delayed_messages_that_dequeue_has_promot
 
 
 @pytest.mark.promise("P13")
-def test_a_dequeue_does_not_sweep(
+def test_dequeue_does_not_sweep(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     hold_a_snapshot(open_owner())
     maintain(own_queue)
     for _ in range(20):
-        pass_by(own_queue, 1000)
+        process(own_queue, 1000)
     maintain(own_queue)
     own_queue.call("enqueue_batch", messages=[{}] * 200)
     most = 0
@@ -133,24 +133,24 @@ def test_a_dequeue_does_not_sweep(
 
 @pytest.mark.pitfall("postgres 3")
 @pytest.mark.promise("P13")
-def test_marks_from_a_server_with_higher_transaction_ids_do_not_stop_the_safe_floor(
+def test_safe_floor_survives_lower_transaction_ids(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    own_queue.enqueue("keeps maintain from passing over an idle queue")
+    own_queue.enqueue("keeps the queue from being idle")
     own_queue.dequeue_one()
     maintain(own_queue)
-    pass_by(own_queue, 500)
+    process(own_queue, 500)
     maintain(own_queue)
     owner.execute("update rowq.floor set pending_xid = '5000000000'")
     for _ in range(4):
-        pass_by(own_queue, 1000)
+        process(own_queue, 1000)
         maintain(own_queue)
     query = "select safe_seq from rowq.floor where lane = 11 order by generation limit 1"
     assert owner.execute(query).fetchone()[0] > 2000
 
 
 @pytest.mark.promise("P09")
-def test_a_clock_that_was_ahead_once_does_not_stop_reaping(
+def test_reap_continues_after_the_clock_was_ahead(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     maintain(own_queue)
@@ -164,9 +164,7 @@ def test_a_clock_that_was_ahead_once_does_not_stop_reaping(
 
 @pytest.mark.pitfall("postgres 13")
 @pytest.mark.promise("P09")
-def test_a_long_reader_of_the_archive_does_not_hold_up_housekeeping(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_long_archive_reader_does_not_delay_maintain(owner: Connection, open_owner: Open) -> None:
     reader = open_owner()
     for number in range(20):
         call(owner, "create_queue", queue_name=f"q{number}", archive_days=1)
@@ -184,9 +182,7 @@ def test_a_long_reader_of_the_archive_does_not_hold_up_housekeeping(
 
 @pytest.mark.pitfall("postgres 6")
 @pytest.mark.parametrize("routine", ["maintain", "purge_archive", "archive", "queue_stats"])
-def test_a_routine_that_reads_all_queues_does_not_start_the_compiler(
-    owner: Connection, routine: str
-) -> None:
+def test_reading_all_queues_does_not_start_jit(owner: Connection, routine: str) -> None:
     query = "select proconfig from pg_proc where oid = %s::regproc"
     settings = owner.execute(query, [f"rowq.{routine}"]).fetchone()[0]
     assert "enable_seqscan=off" not in settings or "jit=off" in settings
@@ -194,7 +190,7 @@ def test_a_routine_that_reads_all_queues_does_not_start_the_compiler(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ["alter_queue", "pause_queue", "resume_queue"])
-def test_a_change_that_waited_for_the_drop_is_refused(
+def test_change_that_waited_for_the_drop_is_refused(
     server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue, routine: str
 ) -> None:
     other = open_owner()
@@ -214,7 +210,7 @@ def test_a_change_that_waited_for_the_drop_is_refused(
 
 @pytest.mark.promise("P01")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_an_enqueue_with_an_old_snapshot_is_not_lost_in_a_dropped_queue(
+def test_enqueue_into_a_dropped_queue_is_not_lost(
     open_owner: Open, own_queue: CheckedQueue, level: str
 ) -> None:
     other = open_owner()
@@ -229,9 +225,7 @@ def test_an_enqueue_with_an_old_snapshot_is_not_lost_in_a_dropped_queue(
 
 
 @pytest.mark.promise("P09")
-def test_a_fault_of_the_archive_does_not_stop_reaping(
-    owner: Connection, own_queue: CheckedQueue
-) -> None:
+def test_archive_error_does_not_stop_reaping(owner: Connection, own_queue: CheckedQueue) -> None:
     call(owner, "create_queue", queue_name="archived", archive_days=1)
     owner.execute("""
         create table rowq.archive_20200101 partition of rowq.archive
@@ -245,7 +239,7 @@ def test_a_fault_of_the_archive_does_not_stop_reaping(
 
 
 @pytest.mark.pitfall("postgres 14")
-def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
+def test_drop_queue_never_deadlocks_a_worker(
     server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     worker = open_owner()
@@ -253,7 +247,7 @@ def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
     enqueue(owner, "other", "held")
     claim_id = dequeue_one(owner, "other").claim_id
     with transaction(worker), ThreadPoolExecutor(1) as thread:
-        enqueue(worker, "other", "holds the messages, and then wants its claim")
+        enqueue(worker, "other", "locks the messages, then needs its claim")
         dropping = thread.submit(refused, owner, "RQ705", "drop_queue", queue_name=own_queue.name)
         wait_until_blocked(server, server.session_id(owner))
         rows = call(worker, "complete", queue_name="other", claim_id=claim_id)
@@ -263,14 +257,14 @@ def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
 
 @pytest.mark.pitfall("postgres 5")
 @pytest.mark.promise("P11", "P13")
-def test_an_empty_dequeue_does_not_look_at_what_is_not_due_yet(own_queue: CheckedQueue) -> None:
+def test_empty_dequeue_reads_no_undue_messages(own_queue: CheckedQueue) -> None:
     before = dequeue_buffers(own_queue)
     own_queue.call("enqueue_batch", messages=[{"delay_seconds": 3600}] * 5000)
     assert dequeue_buffers(own_queue) <= before + 20
 
 
 @pytest.mark.promise("P14")
-def test_a_message_that_is_being_committed_is_delivered_without_a_maintain(
+def test_committing_message_is_delivered_without_maintain(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     producer = open_owner()
@@ -283,18 +277,18 @@ def test_a_message_that_is_being_committed_is_delivered_without_a_maintain(
 
 
 @pytest.mark.promise("P14")
-def test_what_maintain_finds_is_not_forgotten_for_the_dequeues_beside_it(
+def test_concurrent_dequeues_keep_the_pending_start(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
-    late, housekeeper = open_owner(), open_owner()
+    late, maintainer = open_owner(), open_owner()
     maintain(own_queue)
     with transaction(late):
         own_queue.via(late).enqueue("late")
         for _ in range(3):
-            pass_by(own_queue, 1000)
+            process(own_queue, 1000)
     own_queue.call("enqueue_batch", messages=[{}] * 200)
-    with transaction(housekeeper):
-        maintain(own_queue.via(housekeeper))
+    with transaction(maintainer):
+        maintain(own_queue.via(maintainer))
         for _ in range(150):
             own_queue.dequeue_one()
     assert own_queue.dequeue_one().body == "late"
@@ -302,7 +296,7 @@ def test_what_maintain_finds_is_not_forgotten_for_the_dequeues_beside_it(
 
 @pytest.mark.pitfall("postgres 17")
 @pytest.mark.promise("P19")
-def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_settings(
+def test_archive_days_ignore_the_callers_settings(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     own_queue.call("alter_queue", archive_days=1)
@@ -322,7 +316,7 @@ def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_setting
 
 @pytest.mark.pitfall("postgres 1")
 @pytest.mark.promise("P13")
-def test_reap_rests_after_a_long_walk_behind_a_claim_that_is_kept_alive(
+def test_reap_backs_off_after_a_slow_scan(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     own_queue.call("enqueue_batch", messages=[{}] * 2)
@@ -347,9 +341,7 @@ def test_reap_rests_after_a_long_walk_behind_a_claim_that_is_kept_alive(
 
 
 @pytest.mark.promise("P15")
-def test_to_create_a_queue_that_exists_uses_up_no_number(
-    owner: Connection, own_queue: CheckedQueue
-) -> None:
+def test_creating_an_existing_queue_uses_no_id(owner: Connection, own_queue: CheckedQueue) -> None:
     for _ in range(5):
         own_queue.call("create_queue")
     call(owner, "create_queue", queue_name="next")
@@ -357,9 +349,7 @@ def test_to_create_a_queue_that_exists_uses_up_no_number(
 
 
 @pytest.mark.promise("P15")
-def test_a_number_that_is_short_in_a_batch_and_long_as_a_body_is_refused(
-    owner: Connection, own_queue: CheckedQueue
-) -> None:
+def test_number_too_long_as_a_body_is_refused(owner: Connection, own_queue: CheckedQueue) -> None:
     own_queue.call("alter_queue", max_body_length=1000)
     batch = """[{"body": "a"}, {"body": [1e1001]}]"""
     with pytest.raises(psycopg.Error, match=r"RQ711.*max_body_length.*message 2"):
@@ -369,12 +359,12 @@ def test_a_number_that_is_short_in_a_batch_and_long_as_a_body_is_refused(
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("style", ["ISO, DMY", "German", "SQL, MDY"])
-def test_the_moments_of_a_batch_do_not_depend_on_the_style_of_dates(
+def test_batch_timestamps_ignore_datestyle(
     owner: Connection, own_queue: CheckedQueue, style: str
 ) -> None:
     owner.execute("select set_config('datestyle', %s, false)", [style])
-    given = [{"run_at": "2030-02-01T00:00:00Z"}]
-    [row] = own_queue.call("enqueue_batch", messages=given)
+    messages = [{"run_at": "2030-02-01T00:00:00Z"}]
+    [row] = own_queue.call("enqueue_batch", messages=messages)
     due = "select to_char(due_at at time zone 'UTC', 'YYYYMMDD') from rowq.delayed"
     assert owner.execute(due).fetchone() == ("20300201",)
     own_queue.refused("RQ711", "enqueue_batch", messages=[{"run_at": "01/02/2030"}])
@@ -382,7 +372,7 @@ def test_the_moments_of_a_batch_do_not_depend_on_the_style_of_dates(
 
 
 @pytest.mark.promise("P19")
-def test_a_partition_of_the_dbas_is_left_alone_and_stops_no_archive(
+def test_foreign_partition_does_not_stop_the_archive(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     own_queue.call("alter_queue", archive_days=1)

@@ -1,8 +1,7 @@
-"""A cancel by the user ends a call wherever it waits, changes nothing, and the next call does all.
+"""A cancel by the user ends a waiting call and changes nothing.
 
-Where a lock time-out comes at the very end of a wait, and the same statement waits once more,
-PostgreSQL shows it as a cancel by the user. Nobody can tell the two apart, so neither is swallowed:
-what a call may lose by it is that it has to be called again.
+If a lock timeout fires at the very end of a wait, and the same statement waits again, PostgreSQL
+reports it as a cancel by the user. The two look the same, so neither is caught.
 """
 
 import re
@@ -26,12 +25,12 @@ DAY = 86400
 
 @pytest.fixture
 def queue(owner: Connection) -> Connection:
-    """Return a session in a database whose only queue keeps everything."""
+    """Return a session in a database whose only queue has archive, history and results."""
     call(owner, "create_queue", queue_name=QUEUE, archive_days=1, history_days=1, result_seconds=1)
     return owner
 
 
-def be_patient(connection: Connection, routine: str) -> None:
+def let_wait(connection: Connection, routine: str) -> None:
     """Let a routine wait for a minute."""
     connection.execute(f"alter routine rowq.{routine} set lock_timeout = '60s'")
 
@@ -40,7 +39,7 @@ def be_patient(connection: Connection, routine: str) -> None:
 def cancelled(
     server: Server, holder: Connection, waiter: Connection, work: Callable[[Connection], object]
 ) -> Iterator[None]:
-    """Let work wait for what the block locks, and cancel it there."""
+    """Make work wait for what the block locks, and cancel it."""
     own = server.session_id(waiter)
     with ThreadPoolExecutor(1) as pool, holder.transaction():
         yield
@@ -53,10 +52,10 @@ def cancelled(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("table", ["queue", "ready", "message", "archive", "result", "schedule"])
-def test_a_cancel_ends_a_drop_that_waits(
+def test_cancel_ends_a_waiting_drop(
     queue: Connection, open_owner: Open, server: Server, table: str
 ) -> None:
-    be_patient(queue, "drop_queue(text, boolean)")
+    let_wait(queue, "drop_queue(text, boolean)")
     call(queue, "create_schedule", queue_name=QUEUE, schedule_name="s", interval_seconds=3600)
     other = open_owner()
 
@@ -76,10 +75,10 @@ def test_a_cancel_ends_a_drop_that_waits(
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("table", ["schedule", "expiry", "history"])
-def test_a_drop_waits_for_tables_and_not_for_rows(
+def test_drop_waits_for_tables_not_rows(
     queue: Connection, open_owner: Open, server: Server, table: str
 ) -> None:
-    """A wait for a row is two waits in a statement, so its time-out could show as a cancel."""
+    """A row wait is two waits in one statement: its timeout could be reported as a cancel."""
     call(queue, "create_schedule", queue_name=QUEUE, schedule_name="s", interval_seconds=3600)
     call(queue, "enqueue", queue_name=QUEUE, body="x", expire_seconds=3600)
     claim = dequeue(queue, QUEUE)[0].claim_id
@@ -91,7 +90,7 @@ def test_a_drop_waits_for_tables_and_not_for_rows(
             call(other, "drop_queue", queue_name=QUEUE, force=True)
         assert refusal.value.sqlstate == "RQ705"
 
-        be_patient(queue, "drop_queue(text, boolean)")
+        let_wait(queue, "drop_queue(text, boolean)")
         with ThreadPoolExecutor(1) as pool:
             dropping = pool.submit(call, other, "drop_queue", queue_name=QUEUE, force=True)
             wait_until_blocked(server, server.session_id(other), by=server.session_id(queue))
@@ -105,8 +104,8 @@ def test_a_drop_waits_for_tables_and_not_for_rows(
 
 
 @pytest.mark.promise("P15")
-def test_each_table_that_a_drop_waits_for_has_a_statement_of_its_own(queue: Connection) -> None:
-    """So a time-out that comes at the end of a wait is seen before the next wait begins."""
+def test_drop_locks_each_table_in_its_own_statement(queue: Connection) -> None:
+    """A timeout at the end of a wait is then seen before the next wait begins."""
     [(source,)] = queue.execute(
         "select prosrc from pg_proc where oid = 'rowq.drop_queue(text, boolean)'::regprocedure"
     ).fetchall()
@@ -116,10 +115,10 @@ def test_each_table_that_a_drop_waits_for_has_a_statement_of_its_own(queue: Conn
 
 
 @pytest.mark.promise("P19", "P30")
-def test_a_cancel_ends_a_maintain_that_waits_for_a_producer_of_a_schedule_s_group(
+def test_cancel_ends_a_maintain_waiting_for_a_group(
     queue: Connection, open_owner: Open, server: Server
 ) -> None:
-    be_patient(queue, "internal_run_due")
+    let_wait(queue, "internal_run_due")
     call(
         queue,
         "create_schedule",
@@ -148,10 +147,10 @@ def test_a_cancel_ends_a_maintain_that_waits_for_a_producer_of_a_schedule_s_grou
         ("history", "internal_purge_history"),
     ],
 )
-def test_a_cancel_ends_a_maintain_that_waits_for_what_is_kept(
+def test_cancel_ends_a_maintain_waiting_for_retention_tables(
     queue: Connection, open_owner: Open, server: Server, table: str, routine: str
 ) -> None:
-    be_patient(queue, routine)
+    let_wait(queue, routine)
     enqueue(queue, QUEUE, "x")
     claim = dequeue(queue, QUEUE)[0].claim_id
     call(queue, "complete", queue_name=QUEUE, claim_id=claim)
@@ -161,13 +160,13 @@ def test_a_cancel_ends_a_maintain_that_waits_for_what_is_kept(
     other = open_owner()
     with cancelled(server, queue, other, maintain):
         queue.execute(f"lock table rowq.{table} in share row exclusive mode")
-    assert states(queue) == (0, 1), "what was done before the wait is taken back, too"
+    assert states(queue) == (0, 1), "the work before the wait is rolled back"
     assert maintain(other) == 1
     assert states(queue) == (1, 0)
 
 
 def maintain(session: Connection) -> int:
-    """Keep house and return how many messages were promoted."""
+    """Run maintain and return how many messages were promoted."""
     promoted: int = call_one(session, "maintain", queue_name=QUEUE).promoted
     return promoted
 

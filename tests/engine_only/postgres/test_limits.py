@@ -1,4 +1,4 @@
-"""Limits on PostgreSQL: plans and statements of a dequeue, and what its second look is for."""
+"""Limits on PostgreSQL: plans, statement counts, and the second count under the lock."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +15,12 @@ from tests.stored_times import pass_seconds
 QUEUE = "limited"
 
 CLAIM_LAG = 120
-"""Buffers of the dead claims, up to 800, that the safe floor may be behind the first live one."""
+"""Buffers of up to 800 dead claims between the safe floor and the first live one."""
 
 
 @pytest.fixture
 def limited(owner: Connection) -> Connection:
-    """Return a session in a database whose only queue has both limits, and much room."""
+    """Return a session in a database whose only queue has both limits, far away."""
     call(owner, "create_queue", queue_name=QUEUE, max_leased=500, rate_limit=900)
     return owner
 
@@ -30,7 +30,7 @@ def fill(connection: Connection, count: int) -> None:
 
 
 def cycle(connection: Connection) -> None:
-    """Take and complete one message and several, and keep house."""
+    """Dequeue and complete one message and several, and run maintain."""
     for size in (1, 3):
         fill(connection, size)
         rows = dequeue(connection, QUEUE, size)
@@ -40,11 +40,9 @@ def cycle(connection: Connection) -> None:
 
 @pytest.mark.slow("a large backlog")
 @pytest.mark.promise("P13")
-def test_a_session_that_planned_on_empty_tables_counts_by_indexes_when_they_have_grown(
-    limited: Connection, open_owner: Open
-) -> None:
+def test_plans_made_on_empty_tables_count_by_indexes(limited: Connection, open_owner: Open) -> None:
     early = Watched(open_owner())
-    for _ in range(7):  # The first five calls may each be planned anew.
+    for _ in range(7):  # The first five calls may each make a new plan.
         early.run(cycle)
     limited.execute(
         "insert into rowq.started"
@@ -65,7 +63,7 @@ def test_a_session_that_planned_on_empty_tables_counts_by_indexes_when_they_have
 
 
 def statements(connection: Connection, batch_size: int) -> int:
-    """Return how many statements one dequeue runs, at least: a floor moves now and then."""
+    """Return the fewest statements of a dequeue: sometimes a floor moves."""
     watched = Watched(connection)
     return min(
         len(watched.run(lambda session: dequeue(session, QUEUE, batch_size))) for _ in range(12)
@@ -73,9 +71,7 @@ def statements(connection: Connection, batch_size: int) -> int:
 
 
 @pytest.mark.promise("P28", "P29")
-def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_limits_add_statements_to_limited_queues_only(owner: Connection, open_owner: Open) -> None:
     call(owner, "create_queue", queue_name=QUEUE)
     counts: dict[str, int] = {}
     ways: dict[str, dict[str, float]] = {
@@ -89,17 +85,16 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
         fill(owner, 12)
         counts[name] = statements(open_owner(), 1)
     extra = {name: count - counts["none"] for name, count in counts.items()}
-    # Each look is two statements, the limit lock is one, and so are the settings as they are then;
-    # where the queue has a rate_limit, two more note the start. A full queue is looked at once,
-    # and nothing is taken from it.
+    # Each count is two statements, the limit lock and reading the settings one each, and recording
+    # the start two. A full queue is counted once and leases no message.
     assert {name: extra[name] for name in ("leased", "both")} == {"leased": 6, "both": 8}
     assert extra["full"] < 0
 
 
 def leased_beside_a_holder(server: Server, open_owner: Open) -> int:
-    """Return how many of 4 places two dequeues of 3 have taken; the second waited for the first."""
+    """Return how many of 4 messages two dequeues of 3 lease; the second waits for the first."""
     holder, waiter = open_owner(), open_owner()
-    be_patient(holder, LIMIT_LOCK[0])
+    let_wait(holder, LIMIT_LOCK[0])
     fill(holder, 9)
     holder.execute("begin")
     taken = len(dequeue(holder, QUEUE, 3))
@@ -111,7 +106,7 @@ def leased_beside_a_holder(server: Server, open_owner: Open) -> int:
 
 
 def change(connection: Connection, routine: str, old: str, new: str) -> None:
-    """Put something else in the place of a part of a routine."""
+    """Replace a fragment of a routine."""
     [(source,)] = connection.execute(
         "select pg_get_functiondef(%s::regprocedure)", [f"rowq.{routine}"]
     ).fetchall()
@@ -119,8 +114,8 @@ def change(connection: Connection, routine: str, old: str, new: str) -> None:
     connection.execute(source.replace(old, new).encode())
 
 
-def drop_second_look(owner: Connection) -> None:
-    """Let a dequeue act on what it saw before it had the limit lock."""
+def drop_second_count(owner: Connection) -> None:
+    """Make a dequeue act on its count before the limit lock."""
     admit = "internal_admit(integer, integer, integer, integer, double precision)"
     change(owner, admit, "o_capacity := 0;", "")
     change(owner, admit, "if not v_is_paused then", "if false then")
@@ -128,7 +123,7 @@ def drop_second_look(owner: Connection) -> None:
 
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_two_at_the_limit_lock_share_the_room(
+def test_two_dequeues_at_the_limit_lock_share_capacity(
     server: Server, owner: Connection, open_owner: Open, setting: str
 ) -> None:
     call(owner, "create_queue", queue_name=QUEUE, rate_seconds=1000, **{setting: 4})
@@ -136,16 +131,16 @@ def test_two_at_the_limit_lock_share_the_room(
 
 
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_without_the_second_look_they_would_take_too_many(
+def test_limit_is_exceeded_without_the_second_count(
     server: Server, owner: Connection, open_owner: Open, setting: str
 ) -> None:
     call(owner, "create_queue", queue_name=QUEUE, rate_seconds=1000, **{setting: 4})
-    drop_second_look(owner)
+    drop_second_count(owner)
     assert leased_beside_a_holder(server, open_owner) == 6
 
 
 def cost(connection: Connection) -> int:
-    """Return the shared buffers that the cheapest of six dequeues of one message touches."""
+    """Return the fewest shared buffers of six dequeues of one message."""
     costs: list[int] = []
     for _ in range(6):
         fill(connection, 1)
@@ -162,7 +157,7 @@ def cost(connection: Connection) -> int:
 
 
 def pass_messages(connection: Connection, count: int) -> None:
-    """Let messages pass one by one, with housekeeping on the way."""
+    """Process messages one by one, with maintain in between."""
     for turn in range(count // 100):
         fill(connection, 100)
         for _ in range(10):
@@ -175,12 +170,12 @@ def pass_messages(connection: Connection, count: int) -> None:
 
 @pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
-def test_a_held_snapshot_does_not_make_a_limited_dequeue_dearer_while_messages_pass(
+def test_limited_dequeue_costs_the_same_under_a_held_snapshot(
     limited: Connection, open_owner: Open
 ) -> None:
     session, holder = open_owner(), open_owner()
     pass_messages(limited, 1000)
-    for _ in range(3):  # The first calls plan and read the catalog.
+    for _ in range(3):  # Warm up: the first calls plan.
         cost(session)
     holder.execute("begin isolation level repeatable read")
     holder.execute("select 1")
@@ -192,7 +187,7 @@ def test_a_held_snapshot_does_not_make_a_limited_dequeue_dearer_while_messages_p
 
 
 @pytest.mark.promise("P19")
-def test_a_limited_queue_is_idle_again_when_its_starts_are_forgotten(
+def test_limited_queue_is_idle_after_its_starts_are_purged(
     limited: Connection, open_owner: Open
 ) -> None:
     session = open_owner()
@@ -226,11 +221,11 @@ GROUP = (
     "select rowq.internal_try_take_group_slot(queue_id, 'group') from rowq.queue",
 )
 LATER = "set statement_timeout = '150ms'"
-"""After the time that either routine waits, which the tests put off."""
+"""Later than the extended timeout of either routine."""
 
 
-def be_patient(connection: Connection, routine: str) -> None:
-    """Let a routine wait for a minute."""
+def let_wait(connection: Connection, routine: str) -> None:
+    """Make a routine wait for a minute."""
     if routine == LIMIT_LOCK[0]:
         change(connection, routine, "interval '100 milliseconds'", "interval '1 minute'")
     else:
@@ -241,7 +236,7 @@ def be_patient(connection: Connection, routine: str) -> None:
 @pytest.mark.promise("P28")
 @pytest.mark.parametrize("how", ["cancel", "statement_timeout"])
 @pytest.mark.parametrize(("routine", "holding", "waiting"), [LIMIT_LOCK, GROUP])
-def test_a_cancel_and_a_statement_timeout_end_a_wait(
+def test_cancel_and_statement_timeout_end_a_wait(
     limited: Connection,
     open_owner: Open,
     server: Server,
@@ -250,7 +245,7 @@ def test_a_cancel_and_a_statement_timeout_end_a_wait(
     waiting: str,
     how: str,
 ) -> None:
-    be_patient(limited, routine)
+    let_wait(limited, routine)
     other = open_owner()
     own = server.session_id(other)
     if how == "statement_timeout":
@@ -269,16 +264,16 @@ def test_a_cancel_and_a_statement_timeout_end_a_wait(
 
 
 @pytest.mark.promise("P22")
-def test_a_time_out_that_shows_as_a_cancel_by_the_user_is_one(
+def test_timeout_reported_as_cancel_is_not_caught(
     limited: Connection, open_owner: Open, server: Server
 ) -> None:
-    """PostgreSQL shows a time-out so at the very end of the first of the two waits for a row.
+    """At the very end of the first of two row waits, PostgreSQL reports a timeout as a cancel.
 
-    That moment cannot be chosen, so the time-out is put off, and a real cancel comes in its place.
+    That time cannot be chosen, so extend the timeout and send a real cancel instead.
     """
     routine, holding, waiting = GROUP
     change(limited, routine, "interval '30 milliseconds'", "interval '1 minute'")
-    be_patient(limited, routine)
+    let_wait(limited, routine)
     other = open_owner()
     own = server.session_id(other)
     with limited.transaction(), ThreadPoolExecutor(1) as pool:
@@ -292,7 +287,7 @@ def test_a_time_out_that_shows_as_a_cancel_by_the_user_is_one(
 
 @pytest.mark.promise("P19")
 @pytest.mark.parametrize("in_savepoint", [False, True])
-def test_health_names_the_session_that_holds_up_a_limited_queue(
+def test_health_names_the_session_holding_the_limit_lock(
     limited: Connection, open_owner: Open, *, in_savepoint: bool
 ) -> None:
     idle = open_owner()

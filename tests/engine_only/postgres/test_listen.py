@@ -1,4 +1,4 @@
-"""A session that listens is told of new messages; where none does, producers notify nobody."""
+"""Listening sessions are notified of new messages; without one, producers do not notify."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -21,11 +21,11 @@ from tests.helpers.calls import (
 from tests.helpers.queues import CheckedQueue
 
 SOON = 10.0
-"""Seconds in which a notification must come; there is no test that waits for one that must not."""
+"""Seconds in which a notification must arrive. No test waits for one that must not."""
 
 
 class Listener:
-    """A session that hears the channel; `told` ends with what this test itself notifies."""
+    """A listening session; `told` stops at a notification that the test itself sends."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -33,7 +33,7 @@ class Listener:
         connection.execute("listen rowq")
 
     def told(self) -> list[str]:
-        """Return the names told so far."""
+        """Return the notified queue names so far."""
         self.connection.execute("notify rowq, 'the end'")
         heard: list[str] = []
         while "the end" not in heard:
@@ -64,32 +64,30 @@ def unlisten(listener: Listener, queue: str) -> str:
 
 
 @pytest.mark.pitfall("postgres 10")
-def test_a_message_is_told_of_from_listen_to_unlisten_only(
+def test_notifications_arrive_from_listen_to_unlisten(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
     enqueue(producer, queue_name, "before")
     assert listener.told() == []
     assert listen(listener, queue_name) == "listening"
-    enqueue(producer, queue_name, "meanwhile")
+    enqueue(producer, queue_name, "while listening")
     assert listener.told() == [queue_name]
     assert unlisten(listener, queue_name) == "stopped"
     enqueue(producer, queue_name, "after")
     assert listener.told() == []
 
 
-def test_a_connection_that_hears_another_one_is_not_deaf(open_notifying: Open) -> None:
+def test_connection_of_the_same_server_is_not_deaf(open_notifying: Open) -> None:
     notifications = PostgresNotifications(open_notifying())
     assert not notifications.is_deaf(open_notifying(), SOON)
 
 
-def test_a_connection_that_does_not_hear_another_one_is_deaf(
-    open_notifying: Open, owner: Connection
-) -> None:
-    """The other one is connected with another server."""
+def test_connection_of_another_server_is_deaf(open_notifying: Open, owner: Connection) -> None:
+    """The two connections are to different servers."""
     assert PostgresNotifications(open_notifying()).is_deaf(owner, 0.2)
 
 
-def test_connection_that_ends_to_listen_has_no_channel(open_notifying: Open) -> None:
+def test_stopped_listener_has_no_channel(open_notifying: Open) -> None:
     own = open_notifying()
     notifications = PostgresNotifications(own)
     own.execute("listen rowq")
@@ -100,16 +98,16 @@ def test_connection_that_ends_to_listen_has_no_channel(open_notifying: Open) -> 
 @pytest.mark.parametrize(
     ("payload", "count", "kept"), [("repeat('x', 7000)", 2000, 0), ("'q'", 12_000, 10_000)]
 )
-def test_notifications_of_a_stranger_fill_no_memory(
+def test_foreign_notifications_are_discarded(
     open_notifying: Open, payload: str, count: int, kept: int
 ) -> None:
-    own, stranger = open_notifying(), open_notifying()
+    own, other = open_notifying(), open_notifying()
     notifications = PostgresNotifications(own)
     own.execute("listen rowq")
-    stranger.execute(
+    other.execute(
         f"select count(pg_notify('rowq', {payload} || g)) from generate_series(1, {count}) g"
     )
-    # All of them come with the answer to a call.
+    # All of them arrive with the answer to a call.
     own.execute("select 1")
     while notifications.received < count:
         notifications._collect()
@@ -118,7 +116,7 @@ def test_notifications_of_a_stranger_fill_no_memory(
 
 
 @pytest.mark.promise("P01")
-def test_it_is_told_at_the_commit_and_never_of_what_was_rolled_back(
+def test_notification_arrives_at_commit_and_never_after_rollback(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
     listen(listener, queue_name)
@@ -141,7 +139,7 @@ def test_it_is_told_at_the_commit_and_never_of_what_was_rolled_back(
         ([], 0),
     ],
 )
-def test_a_batch_is_told_of_once_if_any_of_it_is_ready(
+def test_batch_with_ready_messages_notifies_once(
     producer: Connection,
     listener: Listener,
     queue_name: str,
@@ -153,7 +151,7 @@ def test_a_batch_is_told_of_once_if_any_of_it_is_ready(
     assert listener.told() == [queue_name] * told
 
 
-def test_a_delayed_message_and_a_duplicate_are_not_told_of(
+def test_delayed_message_and_duplicate_do_not_notify(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
     enqueue(producer, queue_name, "first", dedup_key="k")
@@ -164,7 +162,7 @@ def test_a_delayed_message_and_a_duplicate_are_not_told_of(
 
 
 @pytest.mark.promise("P10", "P11", "P13")
-def test_a_message_that_comes_back_or_falls_due_is_told_of_when_it_is_ready(
+def test_returned_or_promoted_message_notifies(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
     listen(listener, queue_name)
@@ -192,9 +190,7 @@ def test_a_message_that_comes_back_or_falls_due_is_told_of_when_it_is_ready(
 
 
 @pytest.mark.promise("P18")
-def test_a_queue_that_is_resumed_is_told_of(
-    producer: Connection, listener: Listener, queue_name: str
-) -> None:
+def test_resume_queue_notifies(producer: Connection, listener: Listener, queue_name: str) -> None:
     listen(listener, queue_name)
     call(producer, "pause_queue", queue_name=queue_name)
     assert listener.told() == []
@@ -203,7 +199,7 @@ def test_a_queue_that_is_resumed_is_told_of(
 
 
 @pytest.mark.promise("P19")
-def test_of_the_sessions_that_stand_one_is_elected_until_it_ends(
+def test_one_session_is_elected_leader_until_it_ends(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
     def is_elected(session: Connection, name: str = queue_name) -> bool:
@@ -216,13 +212,13 @@ def test_of_the_sessions_that_stand_one_is_elected_until_it_ends(
     assert is_elected(first)
     assert not is_elected(second)
     assert is_elected(second, another)
-    # It elects who calls maintain, and keeps nobody from calling it.
+    # The election does not stop other sessions from calling maintain.
     assert call_one(second, "maintain", queue_name=queue_name).elected
     first.close()
     wait_until(lambda: is_elected(second), "the server has seen the end of the first")
 
 
-def test_a_session_that_listens_is_told_of_its_own_messages_only_beside_another(
+def test_own_messages_notify_if_another_session_listens(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
     listen(listener, queue_name)
@@ -233,7 +229,7 @@ def test_a_session_that_listens_is_told_of_its_own_messages_only_beside_another(
     assert listener.told() == [queue_name]
 
 
-def test_each_listens_for_itself_and_to_each_queue_for_itself(
+def test_listen_is_per_session_and_queue(
     producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
 ) -> None:
     other = Listener(open_notifying())
@@ -242,38 +238,35 @@ def test_each_listens_for_itself_and_to_each_queue_for_itself(
     listen(listener, queue_name)
     listen(other, queue_name)
     assert unlisten(other, queue_name) == "stopped"
-    enqueue(producer, another, "nobody listens to this one")
-    enqueue(producer, queue_name, "one still listens")
+    enqueue(producer, another, "no session listens")
+    enqueue(producer, queue_name, "one session listens")
     assert listener.told() == [queue_name]
 
 
-def test_a_session_that_ends_listens_no_more(
+def test_ended_session_stops_listening(
     producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
 ) -> None:
     dying = open_notifying()
     call_one(dying, "listen", queue_name=queue_name)
     dying.close()
     wait_until(lambda: not _is_listened(producer), "the server has seen the end of it")
-    enqueue(producer, queue_name, "nobody is told")
+    enqueue(producer, queue_name, "no session listens")
     assert listener.told() == []
 
 
-def test_a_producer_keeps_no_lock_of_it_and_waits_for_none(
+def test_producer_holds_no_lock_of_listen(
     producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
 ) -> None:
     with transaction(producer):
         enqueue(producer, queue_name, "open")
         assert not _is_listened(producer)
-        # Listening makes nobody wait, neither the session that begins to listen nor another
-        # producer.
+        # Neither the listening session nor another producer waits.
         listener.connection.execute("set lock_timeout = '5s'")
         assert listen(listener, queue_name) == "listening"
         enqueue(open_notifying(), queue_name, "beside")
 
 
-def test_unlisten_without_listen_is_answered_without_a_warning(
-    open_notifying: Open, queue_name: str
-) -> None:
+def test_unlisten_without_listen_raises_no_warning(open_notifying: Open, queue_name: str) -> None:
     session = open_notifying()
     call(session, "create_queue", queue_name=queue_name)
     notices: list[str | None] = []
@@ -285,7 +278,7 @@ def test_unlisten_without_listen_is_answered_without_a_warning(
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ["elect_leader", "listen", "unlisten"])
 @pytest.mark.parametrize(("name", "number"), [("nowhere", "RQ701"), (None, "RQ711")])
-def test_a_queue_that_is_none_is_refused(
+def test_listen_to_an_unknown_queue_is_refused(
     open_notifying: Open, routine: str, name: str | None, number: str
 ) -> None:
     refused(open_notifying(), number, routine, queue_name=name)
@@ -293,7 +286,7 @@ def test_a_queue_that_is_none_is_refused(
 
 @pytest.mark.pitfall("postgres 10")
 @pytest.mark.promise("P01")
-def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepared(
+def test_listen_is_unavailable_with_prepared_transactions(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     row = owner.execute("select current_setting('max_prepared_transactions')").fetchone()
@@ -303,7 +296,7 @@ def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepar
             "; to run it: start it with max_prepared_transactions = 10"
         )
     assert own_queue.call_one("listen").outcome == "unavailable"
-    # Hold the lock that another producer would hold if it tried at this very moment.
+    # Hold the lock that another producer would hold while it tries it.
     held = "select pg_advisory_lock_shared(1919907698, queue_id) from rowq.queue"
     open_owner().execute(held)
     owner.execute("begin")
@@ -313,22 +306,22 @@ def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepar
 
 
 @pytest.mark.promise("P16")
-def test_a_lock_of_a_stranger_does_not_hold_up_who_wants_to_listen(
+def test_listen_is_busy_while_another_session_holds_the_lock(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
     held = "select pg_advisory_lock(1919907698, queue_id) from rowq.queue where queue_name = %s"
-    stranger = open_notifying()
-    stranger.execute(held, [queue_name])
+    other = open_notifying()
+    other.execute(held, [queue_name])
     producer.execute("set lock_timeout = '1ms'")
     assert call_one(producer, "listen", queue_name=queue_name).outcome == "busy"
-    stranger.close()
+    other.close()
     wait_until(
         lambda: call_one(producer, "listen", queue_name=queue_name).outcome == "listening",
         "the lock is free",
     )
 
 
-def test_producers_that_try_the_lock_do_not_keep_anybody_from_listening(
+def test_listen_succeeds_while_producers_try_the_lock(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
     tries = """
@@ -337,18 +330,18 @@ def test_producers_that_try_the_lock_do_not_keep_anybody_from_listening(
         where q.queue_name = %s
         """
     listener = open_notifying()
-    with ThreadPoolExecutor(1) as at_work:
-        trying = at_work.submit(producer.execute, tries, [queue_name])
+    with ThreadPoolExecutor(1) as threads:
+        trying = threads.submit(producer.execute, tries, [queue_name])
         while not trying.done():
             assert call_one(listener, "listen", queue_name=queue_name).outcome == "listening"
             assert call_one(listener, "unlisten", queue_name=queue_name).outcome == "stopped"
         trying.result()
 
 
-def test_a_try_that_is_cancelled_leaves_no_lock(
+def test_cancelled_producer_leaves_no_lock(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
-    """Cancelled again and again in the midst of many tries."""
+    """Cancel many times during many tries."""
     canceller = open_notifying()
     tries = """
         select count(*) filter (where rowq.internal_is_listened(q.queue_id + 0 * g))
@@ -356,14 +349,14 @@ def test_a_try_that_is_cancelled_leaves_no_lock(
         where q.queue_name = %s
         """
     for _ in range(20):
-        with ThreadPoolExecutor(1) as at_work:
-            trying = at_work.submit(producer.execute, tries, [queue_name])
+        with ThreadPoolExecutor(1) as threads:
+            trying = threads.submit(producer.execute, tries, [queue_name])
 
-            def is_broken_off(trying: Future[Any] = trying) -> bool:
+            def is_cancelled(trying: Future[Any] = trying) -> bool:
                 canceller.execute(CANCEL, [producer.info.backend_pid])
                 return trying.done()
 
-            wait_until(is_broken_off, "it is broken off")
+            wait_until(is_cancelled, "it is cancelled")
             with pytest.raises(psycopg.errors.QueryCanceled):
                 trying.result()
         assert not _is_listened(canceller)

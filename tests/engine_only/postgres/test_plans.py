@@ -1,8 +1,6 @@
-"""Plans and costs of the hot routines: index scans only, however the session began.
+"""Plans and costs of the hot routines: index scans only, also for plans made on empty tables.
 
-A session may have planned everything while the tables were empty and live on while they grow: its
-cached plans must be as good as fresh ones. The plans are those that the server really runs inside
-the routines, as auto_explain reports them.
+The plans are those that the server runs inside the routines, as auto_explain reports them.
 """
 
 import json
@@ -23,19 +21,19 @@ STORED = {
     "expiry", "blocked", "result", "history",
 }  # fmt: skip
 ALWAYS_SMALL = {"queue", "limit_lock"}
-"""A handful of rows: any plan will do."""
+"""Small tables: any plan is good."""
 
 FILL = 20
 """Batches of 10,000 ready messages in the large tables."""
 
 FLOOR_LAG = 15
-"""Buffers of the dead rows, up to 1,000, that a floor may be behind the first live message."""
+"""Buffers of up to 1,000 dead rows between a floor and the first live message."""
 
 Plan = dict[str, Any]
 
 
 class Watched:
-    """A session whose routines report the plan of every statement inside them."""
+    """A session that reports the plan of every statement inside routines."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -57,7 +55,7 @@ class Watched:
             connection.execute(f"set auto_explain.{name} = '{value}'")
 
     def run(self, work: Callable[[Connection], object]) -> list[Plan]:
-        """Do some work and return the plans of its statements."""
+        """Run some work and return the plans of its statements."""
         self.plans.clear()
         work(self.connection)
         return list(self.plans)
@@ -76,7 +74,7 @@ def nodes(plan: Plan) -> Iterator[Plan]:
 
 
 def faults(plans: list[Plan]) -> set[str]:
-    """Return what must not be in a plan: rows found, or ordered, otherwise than by an index."""
+    """Return the parts of a plan that find or order rows without an index."""
     found = set()
     for plan in plans:
         text = " ".join(plan["Query Text"].split())[:300]
@@ -88,7 +86,7 @@ def faults(plans: list[Plan]) -> set[str]:
             if "Sort" in kind and inside & {"ready", "delayed", "claim", "floor"}:
                 found.add(f"{kind} over {sorted(inside)}: {text}")
             bounded = ">=" in node.get("Index Cond", "")
-            # A list of constants, which is written as '{...}', is no list of keys.
+            # A list of constants ('{...}') is not a list of keys.
             listed = node.get("Filter", "").replace(" = ANY ('{", "")
             if table in STORED and " = ANY (" in listed and not bounded:
                 found.add(f"keys looked for by filter in {table}: {text}")
@@ -98,7 +96,7 @@ def faults(plans: list[Plan]) -> set[str]:
 
 
 def cycle(connection: Connection, batch_size: int = 3) -> None:
-    """Run every hot routine in every way that leads to statements of its own."""
+    """Run every hot routine in every way that has its own statements."""
     messages = [{"body": "x", "dedup_key": None}, {"body": "y"}, {"delay_seconds": 1000}]
     call(connection, "enqueue_batch", queue_name="hot", messages=messages)
     enqueue(connection, "hot", *"abcd", priority=1)
@@ -120,7 +118,7 @@ def cycle(connection: Connection, batch_size: int = 3) -> None:
 
 
 def fill(connection: Connection) -> None:
-    """Put 200,000 ready, 10,000 delayed and 2,000 leased messages into the tables."""
+    """Insert 200,000 ready, 10,000 delayed and 2,000 leased messages."""
     for turn in range(FILL):
         messages = [{"body": "x" * 50, "priority": turn % 10}] * 10000
         call(connection, "enqueue_batch", queue_name="hot", messages=messages)
@@ -134,12 +132,12 @@ def fill(connection: Connection) -> None:
 @pytest.mark.pitfall("postgres 4")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
+def test_plans_made_on_empty_tables_use_indexes(
     owner: Connection, open_owner: Open, archive_days: int
 ) -> None:
     call(owner, "create_queue", queue_name="hot", archive_days=archive_days)
     early = Watched(open_owner())
-    for _ in range(7):  # The first five calls may each be planned anew.
+    for _ in range(7):  # The first five calls may each make a new plan.
         early.run(cycle)
     fill(owner)
     assert faults(early.run(cycle)) == set(), "before analyze"
@@ -154,7 +152,7 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
 
 
 def dequeue_cost(connection: Connection, batch_size: int) -> int:
-    """Return the shared buffers that the cheapest of six dequeues of full batches touches."""
+    """Return the fewest shared buffers of six dequeues of full batches."""
     costs: list[int] = []
     for _ in range(6):
         call(connection, "enqueue_batch", queue_name="hot", messages=[{"body": "x"}] * batch_size)
@@ -172,7 +170,7 @@ def dequeue_cost(connection: Connection, batch_size: int) -> int:
 
 
 def drain(connection: Connection) -> None:
-    """Take and complete everything in batches of 50, with housekeeping on the way."""
+    """Dequeue and complete all messages in batches of 50, with maintain in between."""
     turn = 0
     while rows := dequeue(connection, "hot", 50):
         call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
@@ -185,9 +183,7 @@ def drain(connection: Connection) -> None:
 @pytest.mark.slow("a large backlog")
 @pytest.mark.pitfall("postgres 5")
 @pytest.mark.promise("P11", "P13")
-def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue_nothing(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_delayed_messages_do_not_slow_a_dequeue(owner: Connection, open_owner: Open) -> None:
     call(owner, "create_queue", queue_name="hot")
     session = open_owner()
     for _ in range(3):  # The first calls plan and read the catalog.
@@ -204,9 +200,7 @@ def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue
 @pytest.mark.slow("a large backlog")
 @pytest.mark.pitfall("postgres 1")
 @pytest.mark.promise("P13")
-def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_dequeue_costs_the_same_under_a_held_snapshot(owner: Connection, open_owner: Open) -> None:
     call(owner, "create_queue", queue_name="hot")
     session, holder = open_owner(), open_owner()
     for _ in range(3):
@@ -237,16 +231,16 @@ def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
         call(owner, "enqueue_batch", queue_name=queue, messages=[{}, {"delay_seconds": 3600}])
         call(owner, "complete", queue_name=queue, claim_id=dequeue(owner, queue, 9)[0].claim_id)
     session = open_owner()
-    for _ in range(3):  # The first call plans, and takes so long that it goes into each queue.
+    for _ in range(3):  # The first call plans, and is slow enough to check each queue.
         call(session, "maintain")
     watched = Watched(session)
-    # A call that is slowed down from outside goes into each queue, too.
+    # So does a call that is slowed down by other load.
     counts = [len(watched.run(lambda session: call(session, "maintain"))) for _ in range(5)]
     assert 0 < min(counts) <= 2 * len(queues)
 
 
 def release_cost(connection: Connection) -> int:
-    """Return the shared buffers that the cheapest of three releases of one message touches."""
+    """Return the fewest shared buffers of three releases of one message."""
     costs: list[int] = []
     for _ in range(3):
         [row] = dequeue(connection, "hot", 1)
@@ -261,9 +255,7 @@ def release_cost(connection: Connection) -> int:
 
 @pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
-def test_a_held_snapshot_does_not_make_release_dearer_while_floors_of_better_lanes_move(
-    owner: Connection, open_owner: Open
-) -> None:
+def test_release_costs_the_same_under_a_held_snapshot(owner: Connection, open_owner: Open) -> None:
     call(owner, "create_queue", queue_name="hot")
     enqueue(owner, "hot", "a", priority=6)
     session, holder = open_owner(), open_owner()
@@ -290,7 +282,7 @@ def test_a_held_snapshot_does_not_make_release_dearer_while_floors_of_better_lan
     holder.execute("rollback")
 
 
-def test_a_batch_out_of_a_table_is_unpacked_once_and_not_for_each_message(
+def test_batch_from_a_table_is_unpacked_once(
     owner: Connection,
 ) -> None:
     call(owner, "create_queue", queue_name="hot")
@@ -311,5 +303,5 @@ def test_a_batch_out_of_a_table_is_unpacked_once_and_not_for_each_message(
         "select pg_table_size('public.batch') / current_setting('block_size')::integer"
     ).fetchone()
     assert pages > 5, "the batch is stored out of line"
-    # A message takes about six: its row and its place, and where their indexes put them.
+    # A message takes about six: its row, its ready row, and their index pages.
     assert min(costs) < 12 * 1000, costs

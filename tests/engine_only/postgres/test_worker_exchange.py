@@ -1,4 +1,4 @@
-"""A worker completes one claim and takes the next in one transaction; each is safe without it."""
+"""A worker completes one claim and leases the next in one transaction."""
 
 import threading
 from collections.abc import Callable
@@ -32,27 +32,27 @@ def engine(database_url: str) -> PostgresEngine:
 
 
 def drained(queue: WorkerQueue) -> tuple[list[int], rowq.WorkerStats]:
-    """Return what a worker of one thread handled, one by one, and its counts."""
+    """Return what a worker with one thread handled, and its counts."""
     seen: list[int] = []
     return seen, queue.drain(lambda message: seen.append(message.data), batch_size=1)
 
 
 def counted(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the routines that workers' threads call by themselves from now on."""
+    """Record the routines that workers' threads call from now on."""
     called: list[str] = []
     call = engine.call
 
-    def noted(connection: Any, routine: str, arguments: Any) -> Any:
+    def recorded(connection: Any, routine: str, arguments: Any) -> Any:
         if threading.current_thread().name == "rowq-consumer":
             called.append(routine)
         return call(connection, routine, arguments)
 
-    monkeypatch.setattr(engine, "call", noted)
+    monkeypatch.setattr(engine, "call", recorded)
     return called
 
 
 @pytest.mark.promise("P04")
-def test_a_message_costs_one_call(
+def test_message_costs_one_call(
     queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.fill(50)
@@ -64,7 +64,7 @@ def test_a_message_costs_one_call(
 
 
 @pytest.mark.promise("P02", "P04")
-def test_what_cannot_be_done_together_is_done_one_after_the_other(
+def test_failed_exchange_is_repeated_as_single_calls(
     queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.fill(10)
@@ -79,7 +79,7 @@ def test_what_cannot_be_done_together_is_done_one_after_the_other(
 
 
 @pytest.mark.promise("P02", "P04")
-def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_completed(
+def test_lost_answer_loses_and_repeats_no_message(
     queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.alter_queue(lease_seconds=5)
@@ -96,14 +96,14 @@ def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_compl
 
     monkeypatch.setattr(engine, "call_all", loses_one_answer)
     seen, stats = drained(queue)
-    # The claim whose answer was lost came back when its lease had run out.
+    # The claim whose answer was lost returned when its lease had expired.
     assert sorted(seen) == list(range(10))
     assert (stats.processed, stats.stale) == (9, 1)
     assert queue.queue_stats()[0].leased == 0
 
 
 @pytest.mark.promise("P15")
-def test_a_call_that_is_refused_undoes_the_one_before_it(
+def test_refused_call_rolls_back_the_previous_one(
     database_url: str, queue: WorkerQueue, engine: PostgresEngine
 ) -> None:
     queue.enqueue(1)
@@ -127,7 +127,7 @@ def test_a_call_that_is_refused_undoes_the_one_before_it(
 
 
 @pytest.mark.promise("P02", "P04")
-def test_an_error_at_the_commit_costs_nothing_but_a_connection(
+def test_commit_error_costs_only_a_connection(
     empty_database: str, owner: Connection, own_queue: CheckedQueue
 ) -> None:
     owner.execute(FAILS_ONCE_AT_COMMIT)
@@ -157,7 +157,7 @@ FAILS_ONCE_AT_COMMIT = """
 
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("fails_at", range(1, 8))
-def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
+def test_error_leaves_no_half_prepared_statement(
     queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     queue.fill(10)
@@ -180,7 +180,7 @@ def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
 
 
 @pytest.mark.promise("P02", "P04")
-def test_a_session_that_is_killed_in_the_call_is_replaced(
+def test_session_killed_in_a_call_is_replaced(
     server: Server, queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.fill(10)
@@ -199,8 +199,8 @@ def test_a_session_that_is_killed_in_the_call_is_replaced(
     assert (stats.processed, stats.stale) == (10, 0)
 
 
-def test_a_full_claim_that_was_taken_so_lets_an_idle_thread_ask_at_once(queue: WorkerQueue) -> None:
-    """Pauses are of an hour: without a word the second thread would sleep for ever."""
+def test_full_claim_wakes_an_idle_thread(queue: WorkerQueue) -> None:
+    """Pauses are an hour: without a wake-up the second thread would sleep on."""
     go, both = threading.Event(), threading.Barrier(2)
     seen: list[int] = []
 

@@ -1,4 +1,4 @@
-"""A worker that listens hears of new messages at once, and only while it has nothing to do."""
+"""A worker listens only while it is idle, and is notified of new messages at once."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ from tests.helpers.workers import running
 
 HOUR = 3600.0
 RARELY = {"idle_min_seconds": HOUR, "idle_max_seconds": HOUR}
-"""Options of a worker that would poll once an hour."""
+"""Options of a worker that polls once an hour."""
 LISTENERS = """
     select l.pid from pg_locks l join rowq.queue q on q.queue_id = l.objid::bigint
     where l.locktype = 'advisory' and l.classid = 1919907698 and q.queue_name = %s
@@ -49,11 +49,11 @@ def listeners(connection: Connection, queue: WorkerQueue) -> set[int]:
 
 @contextmanager
 def listening(connection: Connection, queue: WorkerQueue, **options: Any) -> Iterator[list[int]]:
-    """Run a worker, from the moment when it listens; yield the data that it has handled."""
+    """Run a worker once it listens; yield the data that it has handled."""
     seen: list[int] = []
     with running(queue.worker(lambda message: seen.append(message.data), **options)) as worker:
         wait_until(lambda: bool(listeners(connection, queue)), "it listens")
-        # Its session has the lock before the worker knows that it listens.
+        # Its session has the lock before the worker has the answer.
         polling = worker._context.polling
         wait_until(
             lambda: polling.has_polled_all_since(time.monotonic()), "it knows that it listens"
@@ -62,14 +62,14 @@ def listening(connection: Connection, queue: WorkerQueue, **options: Any) -> Ite
 
 
 def cut_off(connection: Connection, queue: WorkerQueue) -> set[int]:
-    """End the sessions that listen, and return them."""
+    """End the listening sessions, and return them."""
     found = listeners(connection, queue)
     for pid in found:
         connection.execute("select pg_terminate_backend(%s)", [pid])
     return found
 
 
-def test_a_message_is_handled_though_the_next_poll_is_an_hour_away(
+def test_notified_worker_handles_a_message_at_once(
     connection: Connection, queue: WorkerQueue
 ) -> None:
     with listening(connection, queue, threads=2, **RARELY) as seen:
@@ -80,7 +80,7 @@ def test_a_message_is_handled_though_the_next_poll_is_an_hour_away(
     wait_until(lambda: not listeners(connection, queue), "its connection is gone")
 
 
-def test_it_listens_again_when_its_connection_is_cut(
+def test_worker_listens_again_after_a_lost_connection(
     connection: Connection, queue: WorkerQueue
 ) -> None:
     with listening(connection, queue, **RARELY) as seen:
@@ -91,33 +91,33 @@ def test_it_listens_again_when_its_connection_is_cut(
 
 
 @pytest.mark.pitfall("postgres 10")
-def test_a_busy_worker_does_not_listen(connection: Connection, queue: WorkerQueue) -> None:
+def test_busy_worker_does_not_listen(connection: Connection, queue: WorkerQueue) -> None:
     go = threading.Event()
     worker = queue.worker(lambda _message: go.wait(60), batch_size=1)
     with running(worker):
         wait_until(lambda: bool(listeners(connection, queue)), "it listens while it is idle")
         queue.enqueue(1)
-        wait_until(lambda: not listeners(connection, queue), "it listens no more")
+        wait_until(lambda: not listeners(connection, queue), "it stops listening")
         go.set()
         wait_until(lambda: bool(listeners(connection, queue)), "it listens again")
 
 
 @pytest.fixture
-def ears(monkeypatch: pytest.MonkeyPatch) -> list[PostgresNotifications]:
-    """Return the notifications of the connections that listen, as they are made."""
+def notification_objects(monkeypatch: pytest.MonkeyPatch) -> list[PostgresNotifications]:
+    """Record the notifications objects of listening connections."""
     made: list[PostgresNotifications] = []
     prepare = PostgresNotifications.__init__
 
-    def noted(ear: PostgresNotifications, connection: Connection) -> None:
-        prepare(ear, connection)
-        made.append(ear)
+    def recorded(notifications: PostgresNotifications, connection: Connection) -> None:
+        prepare(notifications, connection)
+        made.append(notifications)
 
-    monkeypatch.setattr(PostgresNotifications, "__init__", noted)
+    monkeypatch.setattr(PostgresNotifications, "__init__", recorded)
     return made
 
 
 def flood(connection: Connection, queue: WorkerQueue, count: int) -> None:
-    """Notify the channel of the queue's workers, as the owner of rowq may."""
+    """Notify the channel of the queue's workers, as the owner of rowq can."""
     connection.execute(
         "select count(pg_notify(rowq.internal_channel(q.queue_id), g::text))"
         " from rowq.queue q, generate_series(1, %s) g where q.queue_name = %s",
@@ -126,17 +126,17 @@ def flood(connection: Connection, queue: WorkerQueue, count: int) -> None:
 
 
 def test_busy_worker_receives_no_notifications(
-    connection: Connection, queue: WorkerQueue, ears: list[PostgresNotifications]
+    connection: Connection, queue: WorkerQueue, notification_objects: list[PostgresNotifications]
 ) -> None:
     go = threading.Event()
     with running(queue.worker(lambda _message: go.wait(60), batch_size=1)):
         wait_until(lambda: bool(listeners(connection, queue)), "it listens while it is idle")
         queue.enqueue(1)
-        wait_until(lambda: not listeners(connection, queue), "it listens no more")
+        wait_until(lambda: not listeners(connection, queue), "it stops listening")
         flood(connection, queue, 1000)
         go.set()
         wait_until(lambda: bool(listeners(connection, queue)), "it listens again")
-        assert sum(ear.received for ear in ears) < 1000
+        assert sum(notifications.received for notifications in notification_objects) < 1000
 
 
 def test_worker_leaves_a_flood_of_notifications_and_polls(
@@ -156,7 +156,7 @@ def test_worker_leaves_a_flood_of_notifications_and_polls(
         wait_until(lambda: bool(listeners(connection, queue) - flooded), "it listens again")
 
 
-def test_where_too_many_come_it_polls_for_a_while(
+def test_worker_polls_while_notifications_are_too_many(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_MOST_PER_SECOND", 0)
@@ -172,13 +172,13 @@ def test_where_too_many_come_it_polls_for_a_while(
         wait_until(lambda: bool(listeners(connection, queue)), "it listens again")
 
 
-def test_at_a_limited_queue_it_polls_and_listens_again_without_limits(
+def test_worker_polls_a_limited_queue(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_SETTING_SECONDS", 0.2)
     with listening(connection, queue) as seen:
         queue.alter_queue(max_leased=1)
-        wait_until(lambda: not listeners(connection, queue), "it listens no more")
+        wait_until(lambda: not listeners(connection, queue), "it stops listening")
         queue.enqueue(1)
         wait_until(lambda: seen == [1], "the message is handled")
         assert not listeners(connection, queue)
@@ -186,7 +186,7 @@ def test_at_a_limited_queue_it_polls_and_listens_again_without_limits(
         wait_until(lambda: bool(listeners(connection, queue)), "it listens again")
 
 
-def test_a_worker_that_has_listened_before_polls_while_it_hears_nothing(
+def test_worker_polls_while_its_connection_is_deaf(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_RETRY_SECONDS", 0.1)
@@ -194,11 +194,13 @@ def test_a_worker_that_has_listened_before_polls_while_it_hears_nothing(
     with listening(connection, queue) as seen:
         tried: list[float] = []
 
-        def hears_nothing(_ear: PostgresNotifications, _other: Connection, seconds: float) -> bool:
+        def receives_nothing(
+            _ear: PostgresNotifications, _other: Connection, seconds: float
+        ) -> bool:
             tried.append(seconds)
             return True
 
-        monkeypatch.setattr(PostgresNotifications, "is_deaf", hears_nothing)
+        monkeypatch.setattr(PostgresNotifications, "is_deaf", receives_nothing)
         cut = cut_off(connection, queue)
         wait_until(lambda: len(tried) > 1, "it tries again and again")
         queue.enqueue(1)
@@ -208,7 +210,7 @@ def test_a_worker_that_has_listened_before_polls_while_it_hears_nothing(
 
 
 @pytest.mark.promise("P16")
-def test_it_polls_while_a_stranger_holds_the_lock_and_listens_afterwards(
+def test_worker_polls_while_another_session_holds_the_lock(
     notifying_url: str, connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_RETRY_SECONDS", 0.1)
@@ -228,7 +230,7 @@ def test_it_polls_while_a_stranger_holds_the_lock_and_listens_afterwards(
             wait_until(lambda: bool(listeners(connection, queue) - own), "it listens")
 
 
-def test_a_rate_is_over_only_once_there_were_too_many() -> None:
+def test_rate_is_exceeded_above_its_limit_only() -> None:
     rate = Rate(2)
     for expected in (False, False, True):
         rate.count()
@@ -236,7 +238,7 @@ def test_a_rate_is_over_only_once_there_were_too_many() -> None:
 
 
 class Calls:
-    """Counts what workers call on their connections, while the test looks."""
+    """Count the calls of workers on their connections."""
 
     def __init__(self, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: Counter[str] = Counter()
@@ -262,7 +264,7 @@ def calls(notifying_url: str, monkeypatch: pytest.MonkeyPatch) -> Calls:
     return Calls(engine, monkeypatch)
 
 
-def test_it_listens_unless_it_is_told_not_to(connection: Connection, queue: WorkerQueue) -> None:
+def test_worker_listens_by_default(connection: Connection, queue: WorkerQueue) -> None:
     with listening(connection, queue, listen=None, **RARELY) as seen:
         queue.enqueue(1)
         wait_until(lambda: seen == [1], "the message is handled")
@@ -272,7 +274,7 @@ def test_it_listens_unless_it_is_told_not_to(connection: Connection, queue: Work
     assert queue.drain(print, listen=None).processed == 0
 
 
-def test_a_message_costs_a_worker_one_dequeue_and_one_complete(
+def test_message_costs_one_dequeue_and_one_complete(
     connection: Connection, queue: WorkerQueue, calls: Calls
 ) -> None:
     with listening(connection, queue, threads=2, **RARELY) as seen:
@@ -282,14 +284,14 @@ def test_a_message_costs_a_worker_one_dequeue_and_one_complete(
         for number in range(1, 101):
             queue.enqueue(number)
             wait_until(lambda: len(seen) > number, "the message is handled")  # noqa: B023
-    # The last complete may be missing; some looks find nothing, after a hint that came late.
+    # The last complete may be missing; some polls find nothing after a late notification.
     assert calls.made["complete"] <= 101
     assert calls.made["dequeue_fast"] <= 125
 
 
 @contextmanager
 def settled(queue: WorkerQueue, count: int) -> Iterator[list[rowq.Worker]]:
-    """Run workers as if each were a process, from the moment when all but one of them rest."""
+    """Run workers as if each were a process, once all but one of them are resting."""
     with ExitStack() as stack:
         workers = [
             stack.enter_context(running(queue.worker(print, listen=None, threads=10)))
@@ -303,23 +305,21 @@ def resting(workers: list[rowq.Worker]) -> list[rowq.Worker]:
     return [worker for worker in workers if worker._context.follower_seconds]
 
 
-def test_fifty_idle_workers_in_five_processes_make_five_calls_a_second_at_most(
-    queue: WorkerQueue, calls: Calls
-) -> None:
+def test_idle_workers_make_one_call_a_second_per_process(queue: WorkerQueue, calls: Calls) -> None:
     with settled(queue, 5) as workers:
         for worker in workers:
             wait_until(lambda: worker._context.polling._pauses._nominal > 1, "pauses are long")  # noqa: B023
         calls.made.clear()
         began_at = time.monotonic()
-        wait_until(lambda: calls.made["maintain"] >= 8, "housekeeping goes on", 60)
-        # At their end all of the workers call something, which is none of the idle time.
+        wait_until(lambda: calls.made["maintain"] >= 8, "maintain runs", 60)
+        # When they end, all workers call routines, which is not idle time.
         made, seconds = calls.made.total(), time.monotonic() - began_at
-    # Each of the five may be just about to call something.
+    # Each of the five may be about to call.
     assert made <= 5 * seconds + 5
     assert seconds < 30
 
 
-def test_when_the_elected_one_ends_another_one_is_elected(
+def test_another_worker_is_elected_when_the_leader_ends(
     queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_FOLLOWER_SECONDS", 2.0)
@@ -330,35 +330,33 @@ def test_when_the_elected_one_ends_another_one_is_elected(
         wait_until(lambda: not rests._context.follower_seconds, "the other one is elected")
 
 
-def test_every_idle_process_hears_of_a_message_that_falls_due(
-    connection: Connection, queue: WorkerQueue
-) -> None:
+def test_due_message_wakes_every_idle_process(connection: Connection, queue: WorkerQueue) -> None:
     with listening(connection, queue, listen=None, **RARELY) as seen:
         queue.enqueue(1, delay_seconds=0.1)
         wait_until(lambda: seen == [1], "the message is handled")
 
 
-def test_a_connection_that_has_gone_silent_is_found_by_a_message_of_which_it_did_not_tell(
+def test_missed_notification_reveals_a_silent_connection(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wait = PostgresNotifications.wait
     with listening(connection, queue, listen=None, threads=2) as seen:
         own = listeners(connection, queue)
 
-        def hears_nothing(ear: PostgresNotifications, seconds: float) -> list[str]:
-            wait(ear, seconds)
+        def receives_nothing(notifications: PostgresNotifications, seconds: float) -> list[str]:
+            wait(notifications, seconds)
             return []
 
         proved: list[bool] = []
         prove = listener.Listener._restart
 
-        def noted(thread: listener.Listener, *given: Any) -> None:
+        def recorded(thread: listener.Listener, *given: Any) -> None:
             monkeypatch.setattr(PostgresNotifications, "wait", wait)
             prove(thread, *given)
             proved.append(True)
 
-        monkeypatch.setattr(listener.Listener, "_restart", noted)
-        monkeypatch.setattr(PostgresNotifications, "wait", hears_nothing)
+        monkeypatch.setattr(listener.Listener, "_restart", recorded)
+        monkeypatch.setattr(PostgresNotifications, "wait", receives_nothing)
         for number in range(1000):
             queue.enqueue(number)
             wait_until(lambda: len(seen) > number, "the message is handled")  # noqa: B023
@@ -368,15 +366,13 @@ def test_a_connection_that_has_gone_silent_is_found_by_a_message_of_which_it_did
     assert proved
 
 
-def test_a_stop_ends_a_worker_that_waits_for_notifications_at_once(
-    connection: Connection, queue: WorkerQueue
-) -> None:
+def test_stop_ends_a_waiting_worker_at_once(connection: Connection, queue: WorkerQueue) -> None:
     with listening(connection, queue, listen=None, **RARELY):
         began_at = time.monotonic()
     assert time.monotonic() - began_at < 5
 
 
-def test_where_transactions_may_be_prepared_it_polls_and_says_so_once(
+def test_worker_polls_with_prepared_transactions(
     database_url: str, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with psycopg.connect(database_url, autocommit=True) as there:
@@ -389,7 +385,7 @@ def test_where_transactions_may_be_prepared_it_polls_and_says_so_once(
         client.create_queue(queue_name)
         seen: list[int] = []
         with running(rowq.Worker(database_url, queue_name, lambda m: seen.append(m.data))):
-            wait_until(lambda: bool(caplog.records), "it has said that it polls")
+            wait_until(lambda: bool(caplog.records), "it logs that it polls")
             for number in range(5):
                 client.enqueue(queue_name, number)
                 wait_until(lambda: len(seen) > number, "the message is handled")  # noqa: B023
@@ -397,13 +393,13 @@ def test_where_transactions_may_be_prepared_it_polls_and_says_so_once(
     assert "prepared" in said.message
 
 
-def test_a_role_that_may_not_listen_polls(
+def test_worker_without_the_right_to_listen_polls(
     connection: Connection, queue: WorkerQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     connection.execute("alter function rowq.listen(text) rename to listen_no_more")
     try:
         with running(queue.worker(print, listen=None)) as worker:
-            wait_until(lambda: bool(caplog.records), "it has said that it polls")
+            wait_until(lambda: bool(caplog.records), "it logs that it polls")
             queue.enqueue(1)
             wait_until(lambda: worker.stats.processed == 1, "the message is handled")
     finally:
@@ -411,13 +407,13 @@ def test_a_role_that_may_not_listen_polls(
     assert "polling" in caplog.records[0].message
 
 
-def test_a_role_that_may_not_stand_for_election_polls(
+def test_worker_without_the_right_to_elect_leader_polls(
     connection: Connection, queue: WorkerQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     connection.execute("alter function rowq.elect_leader(text) rename to elect_nobody")
     try:
         with running(queue.worker(print, listen=None)) as worker:
-            wait_until(lambda: bool(caplog.records), "it has said that it polls")
+            wait_until(lambda: bool(caplog.records), "it logs that it polls")
             queue.enqueue(1)
             wait_until(lambda: worker.stats.processed == 1, "the message is handled")
     finally:
@@ -425,13 +421,13 @@ def test_a_role_that_may_not_stand_for_election_polls(
     assert "polling" in caplog.records[0].message
 
 
-def test_it_polls_as_often_as_ever_while_it_cannot_listen_after_an_error(
+def test_worker_polls_normally_after_a_listen_error(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call, connect = PostgresEngine.call, PostgresEngine.connect
     is_broken = threading.Event()
 
-    def fail_to_stand(self: PostgresEngine, used: Any, routine: str, given: Any) -> Any:
+    def fail_election(self: PostgresEngine, used: Any, routine: str, given: Any) -> Any:
         if routine != "elect_leader":
             return call(self, used, routine, given)
         is_broken.set()
@@ -443,16 +439,16 @@ def test_it_polls_as_often_as_ever_while_it_cannot_listen_after_an_error(
         return connect(self, url)
 
     monkeypatch.setattr(listener, "_FOLLOWER_SECONDS", 2.0)
-    with psycopg.connect(queue.url, autocommit=True) as keeper:
-        keeper.execute("select rowq.elect_leader(%s)", [queue.name])
+    with psycopg.connect(queue.url, autocommit=True) as leader:
+        leader.execute("select rowq.elect_leader(%s)", [queue.name])
         with listening(connection, queue, listen=None, maintain_seconds=1) as seen:
-            monkeypatch.setattr(PostgresEngine, "call", fail_to_stand)
+            monkeypatch.setattr(PostgresEngine, "call", fail_election)
             monkeypatch.setattr(PostgresEngine, "connect", fail_to_connect)
-            wait_until(is_broken.is_set, "it has failed to stand for election")
-            wait_until(lambda: not listeners(connection, queue), "it listens no more")
+            wait_until(is_broken.is_set, "the election fails")
+            wait_until(lambda: not listeners(connection, queue), "it stops listening")
             waited = []
             for number in range(3):
-                # Its pauses grow meanwhile, as far as they may.
+                # Its pauses grow to their maximum.
                 time.sleep(1.5)
                 sent_at = time.monotonic()
                 queue.enqueue(number)
@@ -463,7 +459,7 @@ def test_it_polls_as_often_as_ever_while_it_cannot_listen_after_an_error(
     assert max(waited) < 0.4
 
 
-def test_it_ends_with_a_named_error_where_transactions_may_be_prepared(database_url: str) -> None:
+def test_forced_listen_fails_with_prepared_transactions(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as there:
         if there.execute("show max_prepared_transactions").fetchone() == ("0",):
             pytest.skip(
@@ -475,7 +471,7 @@ def test_it_ends_with_a_named_error_where_transactions_may_be_prepared(database_
         rowq.Worker(database_url, "prepared", print, listen=True).run()
 
 
-def test_the_command_line_lets_a_worker_listen(notifying_url: str, queue: WorkerQueue) -> None:
+def test_cli_option_makes_a_worker_listen(notifying_url: str, queue: WorkerQueue) -> None:
     queue.enqueue(1)
     ran = run_app(
         "work", queue.name, "--exec", "true", "--listen", "--drain", "--json", url=notifying_url
@@ -484,15 +480,15 @@ def test_the_command_line_lets_a_worker_listen(notifying_url: str, queue: Worker
 
 
 @pytest.mark.parametrize(("option", "is_on"), [((), True), (("--no-listen",), False)])
-def test_the_command_line_says_whether_a_worker_listens(
+def test_cli_logs_if_a_worker_listens(
     queue: WorkerQueue, option: tuple[str, ...], is_on: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[bool] = []
 
-    def noted(worker: rowq.Worker) -> rowq.WorkerStats:
+    def recorded(worker: rowq.Worker) -> rowq.WorkerStats:
         made.append(worker._context.listening_engine is not None)
         return worker.stats
 
-    monkeypatch.setattr(rowq.Worker, "run", noted)
+    monkeypatch.setattr(rowq.Worker, "run", recorded)
     assert run_app("work", queue.name, "--exec", "true", *option, url=queue.url).code == 0
     assert made == [is_on]

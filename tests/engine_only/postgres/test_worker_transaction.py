@@ -1,4 +1,4 @@
-"""Handlers meddle with a transactional worker's transaction on PostgreSQL."""
+"""Handlers that interfere with a transactional worker's transaction on PostgreSQL."""
 
 import contextlib
 import dataclasses
@@ -61,7 +61,7 @@ FORBIDDEN: dict[str, Callable[[Connection], Any]] = {
 @pytest.mark.promise("P02", "P04")
 @swallowing
 @pytest.mark.parametrize("way", FORBIDDEN)
-def test_a_handlers_connection_refuses_to_end_the_workers_transaction(
+def test_handler_cannot_end_the_workers_transaction(
     meddled: MeddledQueue, way: str, swallows: bool
 ) -> None:
     meddled.check_that_it_is_refused(FORBIDDEN[way], swallows=swallows)
@@ -79,9 +79,7 @@ ALLOWED: dict[str, Callable[[Connection], Any]] = {
 
 
 @pytest.mark.parametrize("way", ALLOWED)
-def test_a_handlers_connection_takes_all_that_does_not_end_it(
-    meddled: MeddledQueue, way: str
-) -> None:
+def test_handler_can_run_other_transaction_statements(meddled: MeddledQueue, way: str) -> None:
     def handle(own: Connection, message: rowq.Message) -> None:
         ALLOWED[way](own)
         meddled.record(own, message)
@@ -89,7 +87,7 @@ def test_a_handlers_connection_takes_all_that_does_not_end_it(
     meddled.check_that_it_is_taken(handle)
 
 
-def test_a_handler_may_nest_transactions_of_the_drivers(meddled: MeddledQueue) -> None:
+def test_handler_can_nest_driver_transactions(meddled: MeddledQueue) -> None:
     def handle(own: Connection, message: rowq.Message) -> None:
         with own.transaction():
             meddled.record(own, message)
@@ -103,10 +101,10 @@ def test_a_handler_may_nest_transactions_of_the_drivers(meddled: MeddledQueue) -
 @pytest.mark.promise("P02", "P04")
 @each_end
 @pytest.mark.parametrize("way", ["commit", "commit; begin", "rollback", "rollback; begin"])
-def test_what_ends_the_transaction_all_the_same_doubles_and_loses_no_others_effect(
+def test_transaction_ended_by_a_raw_cursor_loses_no_message(
     meddled: MeddledQueue, way: str, goes_on: bool
 ) -> None:
-    """A cursor of the driver's that was not made by the connection is not refused anything."""
+    """A driver cursor that the connection did not create is not guarded."""
     done = meddled.meddle(
         lambda own: psycopg.ClientCursor(own).execute(way.encode()),
         goes_on=goes_on,
@@ -115,7 +113,7 @@ def test_what_ends_the_transaction_all_the_same_doubles_and_loses_no_others_effe
     counts = (done.stats.processed, done.stats.failed)
     if way.startswith("commit"):
         assert done.calls == [0, 1, 2, 3, 4]
-        # Whatever the handler would have written in a transaction of its own is rolled back.
+        # What the handler wrote in its own transaction is rolled back.
         is_kept = goes_on and way == "commit"
         assert counts == ((5, 0) if is_kept else (4, 1))
         assert done.records == 1
@@ -129,7 +127,7 @@ LEVELS = ["serializable", "repeatable read"]
 
 @pytest.mark.promise("P04", "P08")
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_worker_reads_what_is_committed_whatever_the_default_is(
+def test_worker_uses_read_committed_under_any_default(
     database_url: str, meddled: MeddledQueue, level: str
 ) -> None:
     separator = "&" if "?" in database_url else "?"
@@ -157,7 +155,7 @@ def test_a_worker_reads_what_is_committed_whatever_the_default_is(
 
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("count", [1, 5])
-def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
+def test_deadlock_victim_is_retried_without_an_attempt(
     server: Server, meddled: MeddledQueue, connect: Connect, count: int
 ) -> None:
     meddled.queue.purge_queue()

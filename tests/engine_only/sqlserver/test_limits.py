@@ -1,4 +1,4 @@
-"""What limits cost on SQL Server."""
+"""Cost of limits on SQL Server."""
 
 import pytest
 
@@ -13,24 +13,22 @@ STEPS = frozenset({"meta", "queue", "queue_lock", "lane", "limit_lock"})
 
 
 def fill(connection: Connection, queue: str, count: int) -> None:
-    """Enqueue so many messages."""
+    """Enqueue messages."""
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * count)
 
 
 def taken(connection: Connection, queue: str) -> list[Plan]:
-    """Dequeue one message and return the plans of the statements that ran."""
+    """Dequeue one message; return the plans of its statements."""
     return run(connection, "exec rowq.DequeueFast @queue_name = ?", queue)[1]
 
 
 def fewest(connection: Connection, queue: str) -> int:
-    """Return how many statements a dequeue runs at least: a floor moves now and then."""
+    """Return the fewest statements of a dequeue: sometimes a floor moves."""
     return min(len(taken(connection, queue)) for _ in range(6))
 
 
 @pytest.mark.promise("P28", "P29")
-def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
-    connection: Connection, queue: str
-) -> None:
+def test_limits_add_statements_to_limited_queues_only(connection: Connection, queue: str) -> None:
     counts: dict[str, int] = {}
     ways: dict[str, dict[str, float]] = {
         "none": {},
@@ -43,7 +41,7 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
         fill(connection, queue, 12)
         counts[name] = fewest(connection, queue)
     extra = {name: count - counts["none"] for name, count in counts.items()}
-    # A look at what is leased is two statements, one at what has begun is one, the limit lock one.
+    # Counting leased messages is two statements, counting starts one, the limit lock one.
     assert extra["leased"] <= 5
     assert extra["rate"] <= 4
     assert extra["full"] <= 0
@@ -52,7 +50,7 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
 @pytest.mark.pitfall("sqlserver 27")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("count", [0, 5000])
-def test_a_limited_dequeue_counts_by_seeks(connection: Connection, queue: str, count: int) -> None:
+def test_limited_dequeue_counts_by_seeks(connection: Connection, queue: str, count: int) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=9000, rate_limit=9000)
     fill(connection, queue, count + 10)
     for _ in range(count // 1000):
@@ -67,7 +65,7 @@ def test_a_limited_dequeue_counts_by_seeks(connection: Connection, queue: str, c
 
 
 @pytest.mark.promise("P19")
-def test_a_limited_queue_is_idle_again_when_its_starts_are_forgotten(
+def test_limited_queue_is_idle_after_its_starts_are_purged(
     connection: Connection, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, rate_limit=5)

@@ -1,4 +1,4 @@
-"""The locks that calls take on SQL Server hold up no other session."""
+"""Locks of calls on SQL Server block no other session."""
 
 import threading
 from typing import Any
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.requires("genuine")
 
 
 MANY = 7000
-"""More rows than the 5,000 locks at which the engine would go over to a lock on the table."""
+"""More than the 5,000 locks at which the engine escalates to a table lock."""
 
 MINE = """
     select l.resource_type, l.request_mode,
@@ -71,13 +71,13 @@ SETTINGS = """
 
 
 def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a query of the tests' own."""
+    """Return the rows of a query."""
     found: list[tuple[Any, ...]] = dialect_of(connection).execute(connection, query).fetchall()
     return found
 
 
 def kinds(connection: Connection) -> set[tuple[str, str]]:
-    """Return resource and mode of the locks that a session holds."""
+    """Return the resources and modes of a session's locks."""
     return {(resource, mode) for resource, mode, _ in rows(connection, MINE)}
 
 
@@ -90,7 +90,7 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 
 @pytest.mark.pitfall("sqlserver 2")
 @pytest.mark.promise("P06")
-def test_what_is_hot_is_locked_row_by_row_and_has_no_second_index(connection: Connection) -> None:
+def test_hot_tables_use_row_locks_and_one_index(connection: Connection) -> None:
     found = rows(connection, HOT)
     assert len(found) == 13
     for name, *settings in found:
@@ -98,12 +98,12 @@ def test_what_is_hot_is_locked_row_by_row_and_has_no_second_index(connection: Co
 
 
 @pytest.mark.pitfall("sqlserver 7", "sqlserver 15")
-def test_no_table_is_a_heap_or_in_memory_only(connection: Connection) -> None:
+def test_no_table_is_a_heap_or_memory_optimized(connection: Connection) -> None:
     assert rows(connection, HEAPS) == []
 
 
 @pytest.mark.pitfall("sqlserver 6")
-def test_the_crowd_at_the_last_page_is_kept_in_order_where_the_server_can(
+def test_hot_indexes_are_optimized_for_sequential_keys(
     connection: Connection,
 ) -> None:
     query = "select serverproperty('ProductMajorVersion'), serverproperty('EngineEdition')"
@@ -117,7 +117,7 @@ def test_the_crowd_at_the_last_page_is_kept_in_order_where_the_server_can(
 
 
 @pytest.mark.promise("P06")
-def test_a_message_that_a_reader_keeps_locked_is_passed_over(
+def test_dequeue_skips_a_message_locked_by_a_reader(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     reader, consumer = connect(), impatient(connect())
@@ -132,7 +132,7 @@ def test_a_message_that_a_reader_keeps_locked_is_passed_over(
 
 @pytest.mark.pitfall("sqlserver 2")
 @pytest.mark.promise("P06")
-def test_thousands_of_rows_in_one_transaction_are_locked_as_rows_and_hold_up_nobody(
+def test_thousands_of_row_locks_do_not_escalate(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder, other = connect(), impatient(connect())
@@ -153,7 +153,7 @@ def test_thousands_of_rows_in_one_transaction_are_locked_as_rows_and_hold_up_nob
 
 @pytest.mark.pitfall("sqlserver 20")
 @pytest.mark.promise("P12")
-def test_a_key_that_is_held_holds_up_neither_its_neighbours_nor_a_range(
+def test_locked_key_blocks_no_adjacent_key(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = impatient(connect())
@@ -174,7 +174,7 @@ def test_a_key_that_is_held_holds_up_neither_its_neighbours_nor_a_range(
 
 
 @pytest.mark.promise("P06")
-def test_an_open_dequeue_of_one_queue_locks_nothing_of_another(
+def test_open_dequeue_locks_no_row_of_another_queue(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, second = impatient(connect()), f"{queue}_2"
@@ -191,7 +191,7 @@ def test_an_open_dequeue_of_one_queue_locks_nothing_of_another(
 
 @pytest.mark.pitfall("sqlserver 11")
 @pytest.mark.promise("P17")
-def test_no_call_leaves_a_lock_or_a_setting_behind(connection: Connection, queue: str) -> None:
+def test_calls_leave_no_lock_or_setting(connection: Connection, queue: str) -> None:
     dialect_of(connection).execute(
         connection,
         "set lock_timeout 4321; set textsize 12345; set xact_abort on;"
@@ -226,7 +226,7 @@ def test_no_call_leaves_a_lock_or_a_setting_behind(connection: Connection, queue
 
 @pytest.mark.pitfall("sqlserver 45")
 @pytest.mark.promise("P17")
-def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
+def test_waiter_of_a_dropped_queue_leaves_no_lock(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     leader, follower = connect(), connect()
@@ -251,7 +251,7 @@ def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
 
 @pytest.mark.pitfall("sqlserver 46")
 @pytest.mark.promise("P02")
-def test_two_guests_that_need_each_other_s_keys_are_a_deadlock_that_only_one_of_them_sees(
+def test_crossed_dedup_keys_deadlock_one_transaction(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, answers = connect(), list[Row]()
@@ -278,7 +278,7 @@ def test_two_guests_that_need_each_other_s_keys_are_a_deadlock_that_only_one_of_
 
 
 @pytest.mark.promise("P06")
-def test_a_drop_that_waits_lets_others_through(
+def test_waiting_drop_blocks_no_other_call(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     dropping, other, texts = connect(), connect(), list[str]()
@@ -298,30 +298,28 @@ def test_a_drop_that_waits_lets_others_through(
 
 
 @pytest.mark.promise("P13")
-def test_no_guest_waits_for_the_floors_of_maintain(
+def test_callers_transaction_does_not_wait_for_maintain(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
-    keeper, guest = connect(), impatient(connect())
+    maintainer, caller = connect(), impatient(connect())
     enqueue(connection, queue, "due", delay_seconds=30)
     dialect_of(connection).pass_seconds(connection, queue, 60)
     part = f"(select queue_id from rowq.queue where queue_name = N'{queue}')"
-    maintain = threading.Thread(target=lambda: call(keeper, "maintain", queue_name=queue))
+    maintain = threading.Thread(target=lambda: call(maintainer, "maintain", queue_name=queue))
     with rolled_back(connection):
-        # Readers share this lock, and promoting waits for it; the floors have gone up by then.
+        # Readers share this lock, and promoting waits for it; the floors have moved by then.
         rows(connection, "select count(*) from rowq.ready with (tablock, holdlock)")
         maintain.start()
-        wait_until_blocked(server, server.session_id(keeper), by=server.session_id(connection))
+        wait_until_blocked(server, server.session_id(maintainer), by=server.session_id(connection))
         query = f"select 1 from rowq.lane with (rowlock, holdlock) where queue_id = {part}"
-        assert rows(guest, f"{query} and lane = -22") == [(1,)]
+        assert rows(caller, f"{query} and lane = -22") == [(1,)]
     maintain.join()
 
 
 @pytest.mark.pitfall("sqlserver 4")
 @pytest.mark.promise("P02")
 @pytest.mark.parametrize("table", ["ready", "message", "claim"])
-def test_a_trigger_of_somebody_else_s_does_not_stop_the_work(
-    connection: Connection, queue: str, table: str
-) -> None:
+def test_foreign_trigger_does_not_stop_rowq(connection: Connection, queue: str, table: str) -> None:
     dialect = dialect_of(connection)
     dialect.execute(
         connection,

@@ -1,7 +1,6 @@
-"""Plans and costs of the hot routines on SQL Server: seeks only, no sort, no memory.
+"""Plans and costs of the hot routines on SQL Server: seeks only, no sort, no memory grant.
 
-A procedure keeps the plans it was compiled with while the tables were empty, and must be as good
-when they are large. The plans are those that ran, not estimated ones.
+Plans compiled on empty tables must be good on large ones. The plans are actual, not estimated.
 """
 
 import json
@@ -22,7 +21,7 @@ LARGE = 20_000
 """Messages in a large queue."""
 
 STEPS = frozenset({"meta", "queue", "queue_lock", "lane"})
-"""Tables of a few rows in all; any plan will do."""
+"""Small tables: any plan is good."""
 
 
 def fill(connection: Connection, queue: str, count: int, **settings: object) -> None:
@@ -51,7 +50,7 @@ def reads(connection: Connection, queue: str, batch_size: int = 10) -> int:
 
 
 def compilations(connection: Connection, procedure: str) -> list[tuple[str, int]]:
-    """Return how often each statement of a procedure was compiled, in their order."""
+    """Return how often each statement of a procedure was compiled, in order."""
     query = """
         select s.statement_start_offset, s.plan_generation_num
         from sys.dm_exec_procedure_stats p
@@ -66,7 +65,7 @@ def compilations(connection: Connection, procedure: str) -> list[tuple[str, int]
 
 @contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
-    """Hold the row versions of everything that is deleted from now on."""
+    """Hold the row versions of all rows deleted from now on."""
     with closing(connection.cursor()) as cursor:
         cursor.execute("set transaction isolation level snapshot")
         cursor.execute("begin transaction")
@@ -79,7 +78,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
 @pytest.mark.pitfall("sqlserver 8", "sqlserver 17")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("size", [0, LARGE])
-def test_dequeue_seeks_and_never_sorts(
+def test_dequeue_uses_seeks_without_sorts(
     connection: Connection, connect: Connect, queue: str, size: int
 ) -> None:
     first = connect()
@@ -95,9 +94,7 @@ def test_dequeue_seeks_and_never_sorts(
 
 @pytest.mark.pitfall("sqlserver 17")
 @pytest.mark.promise("P13")
-def test_the_delete_seeks_to_the_floor_and_reads_no_row_more_than_it_takes(
-    connection: Connection, queue: str
-) -> None:
+def test_dequeue_reads_only_the_leased_rows(connection: Connection, queue: str) -> None:
     fill(connection, queue, 5000)
     ids, plans = dequeue_with_plans(connection, queue, 50)
     assert len(ids) == 50
@@ -116,7 +113,7 @@ def test_the_delete_seeks_to_the_floor_and_reads_no_row_more_than_it_takes(
 @pytest.mark.pitfall("sqlserver 8")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("sizes", [(1, 1000), (1000, 1)])
-def test_a_plan_compiled_for_another_batch_size_is_as_good(
+def test_plan_for_another_batch_size_is_as_good(
     connection: Connection, queue: str, sizes: tuple[int, int]
 ) -> None:
     with closing(connection.cursor()) as cursor:
@@ -131,9 +128,7 @@ def test_a_plan_compiled_for_another_batch_size_is_as_good(
 
 @pytest.mark.pitfall("sqlserver 8")
 @pytest.mark.promise("P13")
-def test_a_table_that_fills_and_empties_is_not_compiled_for_again(
-    connection: Connection, queue: str
-) -> None:
+def test_changing_table_size_causes_no_recompile(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, *"abc")
     dequeue(connection, queue, 1)
     dequeue(connection, queue, 1)
@@ -143,13 +138,13 @@ def test_a_table_that_fills_and_empties_is_not_compiled_for_again(
         fill(connection, queue, LARGE)
         for _ in range(LARGE // 1000):
             dequeue(connection, queue, 1000)
-    # More may be there: the statements that move the floor run now and then only.
+    # There may be more: the statements that move the floor run sometimes.
     assert set(before) <= set(compilations(connection, "InternalPopReady"))
 
 
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("batch_size", [1, 50])
-def test_a_dequeue_is_six_statements(connection: Connection, queue: str, batch_size: int) -> None:
+def test_dequeue_runs_six_statements(connection: Connection, queue: str, batch_size: int) -> None:
     fill(connection, queue, 5000)
     dequeue(connection, queue, batch_size)
     counts = sorted(len(dequeue_with_plans(connection, queue, batch_size)[1]) for _ in range(12))
@@ -157,7 +152,7 @@ def test_a_dequeue_is_six_statements(connection: Connection, queue: str, batch_s
     assert counts[-2] <= 6
 
 
-def test_complete_of_a_whole_claim_is_six_statements(connection: Connection, queue: str) -> None:
+def test_complete_of_a_whole_claim_runs_six_statements(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, *"abc")
     claim = dequeue(connection, queue, 3)[0].claim_id
     _, plans = run(connection, "exec rowq.Complete @queue_name = ?, @claim_id = ?", queue, claim)
@@ -165,7 +160,7 @@ def test_complete_of_a_whole_claim_is_six_statements(connection: Connection, que
 
 
 @pytest.mark.promise("P19")
-def test_maintain_of_an_idle_queue_asks_little(connection: Connection, queue: str) -> None:
+def test_maintain_of_an_idle_queue_runs_few_statements(connection: Connection, queue: str) -> None:
     for _ in range(2):
         call_one(connection, "maintain", queue_name=queue)
     _, plans = run(connection, "exec rowq.Maintain @queue_name = ?", queue)
@@ -174,7 +169,7 @@ def test_maintain_of_an_idle_queue_asks_little(connection: Connection, queue: st
 
 
 @pytest.mark.promise("P13")
-def test_cancel_reads_what_is_leased_once(connection: Connection, queue: str) -> None:
+def test_cancel_reads_leased_messages_once(connection: Connection, queue: str) -> None:
     fill(connection, queue, 5000)
     leased = dequeue(connection, queue, 1000)
     ids = json.dumps([row.message_id for row in leased])
@@ -191,7 +186,7 @@ def test_cancel_reads_what_is_leased_once(connection: Connection, queue: str) ->
 
 @pytest.mark.pitfall("sqlserver 3")
 @pytest.mark.promise("P05")
-def test_what_is_returned_needs_no_sort_to_be_in_order(connection: Connection, queue: str) -> None:
+def test_results_are_in_order_without_sorts(connection: Connection, queue: str) -> None:
     for priority in (7, 3, 5):
         enqueue(connection, queue, *"ab", priority=priority)
     ids, plans = dequeue_with_plans(connection, queue, 10)
@@ -230,9 +225,7 @@ def test_finishing_routines_find_rows_by_seeks(
 
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("routine", ["Promote", "Reap"])
-def test_housekeeping_that_finds_nothing_reads_by_seeks(
-    connection: Connection, queue: str, routine: str
-) -> None:
+def test_idle_maintenance_reads_by_seeks(connection: Connection, queue: str, routine: str) -> None:
     fill(connection, queue, 5000, delay_seconds=3600)
     fill(connection, queue, 5000)
     dequeue(connection, queue, 100)
@@ -242,7 +235,7 @@ def test_housekeeping_that_finds_nothing_reads_by_seeks(
 
 @pytest.mark.pitfall("sqlserver 8")
 @pytest.mark.promise("P13")
-def test_enqueue_seeks_and_inserts(connection: Connection, queue: str) -> None:
+def test_enqueue_uses_seeks_and_inserts(connection: Connection, queue: str) -> None:
     fill(connection, queue, LARGE)
     enqueue(connection, queue, "taken", dedup_key="key")
     for key in ("key", "another"):
@@ -252,22 +245,20 @@ def test_enqueue_seeks_and_inserts(connection: Connection, queue: str) -> None:
 
 
 @pytest.mark.promise("P13")
-def test_a_dequeue_costs_the_same_beside_a_large_backlog(
-    connection: Connection, queue: str
-) -> None:
+def test_dequeue_costs_the_same_beside_a_large_backlog(connection: Connection, queue: str) -> None:
     fill(connection, queue, 5000)
     dequeue(connection, queue, 10)
     small = min(reads(connection, queue) for _ in range(5))
     fill(connection, queue, LARGE)
     fill(connection, queue, LARGE, delay_seconds=3600)
     large = min(reads(connection, queue) for _ in range(5))
-    # A large index may have one more level, which a call walks down a few times.
+    # A large index may have one more level, which a call reads a few times.
     assert large <= small + 30
 
 
 @pytest.mark.pitfall("sqlserver 5")
 @pytest.mark.promise("P13")
-def test_a_dequeue_costs_the_same_beside_an_old_snapshot(
+def test_dequeue_costs_the_same_beside_an_old_snapshot(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     fill(connection, queue, LARGE)
@@ -279,6 +270,5 @@ def test_a_dequeue_costs_the_same_beside_an_old_snapshot(
             call(connection, "complete", queue_name=queue, claim_id=claim)
         call_one(connection, "maintain", queue_name=queue)
         beside = min(reads(connection, queue) for _ in range(5))
-    # The 15,000 ghosts fill some 60 pages of ready alone; the floor skips all but those of the last
-    # half second.
+    # The 15,000 ghosts fill about 60 pages of ready; the floor skips all but the last half second.
     assert beside <= fresh + 30

@@ -29,7 +29,7 @@ FAULTS = (
         "JSON_QUERY inside FOR JSON comes out as a text",
         (
             "contract/test_dequeue_wait.py::"
-            "test_messages_come_as_rows_of_dequeue_fast_in_one_json_array",
+            "test_messages_have_the_columns_of_dequeue_fast",
             "client/test_queue.py::test_dequeue_wait_returns_messages_as_dequeue_fast",
             "contract/test_headers.py::test_headers_at_the_limits_are_returned_by_every_routine",
             "contract/test_headers.py::"
@@ -65,7 +65,7 @@ FAULTS = (
     Fault(
         "a second call of a procedure with a table-valued argument sees the first argument",
         (
-            "contract/test_reap.py::test_messages_without_an_attempt_left_are_dead",
+            "contract/test_reap.py::test_reap_makes_messages_dead_after_the_last_attempt",
             "contract/test_expiry.py::test_returned_message_expires[retry_now",
             "concurrency/test_against_reference.py::"
             "test_random_calls_return_what_the_model_returns",
@@ -93,7 +93,7 @@ FAULTS = (
         "a session needs seconds to compile its first call, which breaks tests with many new"
         " sessions or a lease or delay of 1 second",
         (
-            "contract/test_limits.py::test_no_more_than_rate_limit_begin_within_rate_seconds",
+            "contract/test_limits.py::test_rate_limit_limits_deliveries_per_rate_seconds",
             "contract/test_enqueue.py::test_delayed_message_is_ready_after_its_delay",
             "client/test_wrong_clock.py::test_worker_keeps_its_lease_with_a_wrong_clock",
             "client/test_worker_polling.py::test_twenty_idle_threads_poll_as_rarely_as_one",
@@ -132,9 +132,9 @@ FAULTS = (
         "no REPEATABLE READ or SERIALIZABLE by default",
         (
             "contract/test_limits.py::"
-            "test_a_limited_queue_counts_what_is_committed_or_refuses_an_old_snapshot[repeatable",
+            "test_limited_dequeue_with_an_old_snapshot[repeatable",
             "contract/test_limits.py::"
-            "test_a_limited_queue_counts_what_is_committed_or_refuses_an_old_snapshot[serializable",
+            "test_limited_dequeue_with_an_old_snapshot[serializable",
         ),
     ),
     Fault(

@@ -400,7 +400,9 @@ class StoredQueue:
         if not self.settings["result_seconds"]:
             raise InvalidArgument("the queue does not keep results: result_seconds is 0")
         if not is_named and len(ids) > 1:
-            raise InvalidArgument("results without message_ids are of a claim of one message")
+            raise InvalidArgument(
+                "results without message_ids requires a claim of exactly one message"
+            )
         if len(results) != len(ids):
             raise InvalidArgument("results must have a value for each of message_ids")
 

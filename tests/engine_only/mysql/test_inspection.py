@@ -1,4 +1,4 @@
-"""What the look routines read: a page by its key, whatever lies before it or is dead."""
+"""Inspection routines read a page by its key, past dead rows and earlier pages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ PAGE = 50
 NEWEST = 2**63 - 1
 LOOKED_AT = {"dead", "delayed", "claim", "message", "dedup", "lane"}
 SMALL = 150
-"""Pages of a look that finds little; walking so many dead rows costs some hundreds more."""
+"""Pages of a call that finds little; scanning the dead rows costs hundreds more."""
 
 DEAD = (
     "insert into rowq.claim"
@@ -32,7 +32,7 @@ DEAD = (
     "delete from rowq.delayed where queue_id = %s and message_id > 0",
     "delete from rowq.ready where queue_id = %s and message_id > 0",
 )
-"""Makes dead rows where an old read view is open."""
+"""Statements that make dead rows under an old read view."""
 
 Inspection = Callable[[Connection], list[Any]]
 
@@ -56,11 +56,11 @@ FILL = (
     DEAD[0],
     DEAD[-1],
 )
-"""Makes live rows."""
+"""Statements that make live rows."""
 
 
 def fill(connection: Connection, queue: str) -> None:
-    """Put 100,000 messages there, each of them dead, delayed, with a key and in a claim at once."""
+    """Insert 100,000 messages, each dead, delayed, with a key and leased at once."""
     typed = [{"message_type": "mail" if number % 2 else "other"} for number in range(10_000)]
     for _ in range(LARGE // 10_000):
         call(connection, "enqueue_batch", queue_name=queue, messages=typed)
@@ -69,10 +69,12 @@ def fill(connection: Connection, queue: str) -> None:
         connection.execute(statement, [queue_id])
 
 
-def looks(connection: Connection, queue: str, key: str | None = None) -> dict[str, Inspection]:
-    """Return looks at a page each, at the beginning, in the middle and at the end.
+def inspections(
+    connection: Connection, queue: str, key: str | None = None
+) -> dict[str, Inspection]:
+    """Return calls that read a page at the start, in the middle and at the end.
 
-    key: a dedup key that is there; None: the id of a delayed message is one.
+    key: an existing dedup key. Default: the id of a delayed message.
     """
     own = {"queue_name": queue}
     dead = call(connection, "list_dead", **own, max_messages=10_000)[-1].message_id
@@ -81,64 +83,64 @@ def looks(connection: Connection, queue: str, key: str | None = None) -> dict[st
     claim = call(connection, "list_claims", **own, max_claims=10_000)[-1].claim_id
     page = {"max_messages": PAGE}
     half: dict[str, Any] = {"max_messages": PAGE // 2, "message_type": "mail"}
-    place = {"after_due_at": delayed.due_at, "after_message_id": delayed.message_id}
+    after = {"after_due_at": delayed.due_at, "after_message_id": delayed.message_id}
 
-    def look(routine: str, **given: Any) -> Inspection:
-        return lambda session: call(session, routine, **given)
+    def read(routine: str, **arguments: Any) -> Inspection:
+        return lambda session: call(session, routine, **arguments)
 
     return {
-        "dead": look("list_dead", **own, **page),
-        "dead, later": look("list_dead", **own, **page, after_message_id=dead),
-        "dead, newest": look("list_dead", **own, **page, before_message_id=NEWEST),
-        "dead, of a type": look("list_dead", **own, **half),
-        "dead, newest of a type": look("list_dead", **own, **half, before_message_id=dead),
-        "delayed": look("list_delayed", **own, **page),
-        "delayed, later": look("list_delayed", **own, **page, **place),
-        "claims": look("list_claims", **own, max_claims=PAGE),
-        "claims, later": look("list_claims", **own, max_claims=PAGE, after_claim_id=claim),
-        "by key": look("find_message", **own, dedup_key=key),
-        "by no key": look("find_message", **own, dedup_key="no"),
+        "dead": read("list_dead", **own, **page),
+        "dead, later": read("list_dead", **own, **page, after_message_id=dead),
+        "dead, newest": read("list_dead", **own, **page, before_message_id=NEWEST),
+        "dead, of a type": read("list_dead", **own, **half),
+        "dead, newest of a type": read("list_dead", **own, **half, before_message_id=dead),
+        "delayed": read("list_delayed", **own, **page),
+        "delayed, later": read("list_delayed", **own, **page, **after),
+        "claims": read("list_claims", **own, max_claims=PAGE),
+        "claims, later": read("list_claims", **own, max_claims=PAGE, after_claim_id=claim),
+        "by key": read("find_message", **own, dedup_key=key),
+        "by no key": read("find_message", **own, dedup_key="no"),
     }
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.promise("P13")
-def test_a_page_of_a_hundred_thousand_is_read_by_its_key(
+def test_inspection_pages_are_read_by_key(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     fill(connection, queue)
     session = connect()
-    for name, look in looks(connection, queue).items():
-        found, count = looked(session, look)
+    for name, inspection in inspections(connection, queue).items():
+        found, count = inspect(session, inspection)
         assert len(found) == {"by key": 1, "by no key": 0}.get(
             name, PAGE // 2 if "type" in name else PAGE
         ), name
-        # A row that is put into a temporary table, or read from one, counts too.
+        # Rows of temporary tables count too.
         assert count <= 20 * PAGE, (name, count)
     ids = [row.message_id for row in call(connection, "list_dead", queue_name=queue)]
     [newest] = call(
         connection, "list_dead", queue_name=queue, max_messages=1, before_message_id=NEWEST
     )
-    given: dict[str, Any] = {"message_ids": [ids[0], newest.message_id]}
-    assert looked(session, lambda own: [discard(own, queue, **given)])[1] <= 20 * PAGE
-    # Ten thousand are looked at, as some may be locked, and no more.
-    assert looked(session, lambda own: [discard(own, queue, max_messages=PAGE)])[1] <= 10 * 10_000
+    arguments: dict[str, Any] = {"message_ids": [ids[0], newest.message_id]}
+    assert inspect(session, lambda own: [discard(own, queue, **arguments)])[1] <= 20 * PAGE
+    # It reads 10,000 at most, as some may be locked.
+    assert inspect(session, lambda own: [discard(own, queue, max_messages=PAGE)])[1] <= 10 * 10_000
 
 
-def looked(session: Connection, look: Inspection) -> tuple[list[Any], int]:
-    """Return what a look returns, and how many rows its plans touched."""
+def inspect(session: Connection, inspection: Inspection) -> tuple[list[Any], int]:
+    """Return the rows of a call, and how many rows its plans touched."""
     found: list[Any] = []
-    count = rows(session, lambda: found.extend(look(session)))
+    count = rows(session, lambda: found.extend(inspection(session)))
     return found, count
 
 
-def discard(session: Connection, queue: str, **given: Any) -> int:
-    return int(call_one(session, "discard_dead", queue_name=queue, **given).removed)
+def discard(session: Connection, queue: str, **arguments: Any) -> int:
+    return int(call_one(session, "discard_dead", queue_name=queue, **arguments).removed)
 
 
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("level", [None, "repeatable read"])
-def test_every_statement_goes_by_the_primary_key_in_its_order(
+def test_inspection_statements_use_the_primary_key_in_order(
     connection: Connection, connect: Connect, queue: str, level: str | None
 ) -> None:
     enqueue(connection, queue, "key", dedup_key="key", delay_seconds=1000)
@@ -149,15 +151,15 @@ def test_every_statement_goes_by_the_primary_key_in_its_order(
     call(connection, "fail_now", queue_name=queue, claim_id=claim)
     dequeue(connection, queue, 2)
     session = connect()
-    # Of a key that is not there, a plan names no table: MariaDB looks before it plans.
-    all_looks = looks(connection, queue, "key")
+    # For a missing key the plan names no table: MariaDB reads before it plans.
+    all_inspections = inspections(connection, queue, "key")
 
     def work() -> None:
         if level is not None:
             session.execute(f"set transaction isolation level {level}")
             session.execute("begin")
-        for look in all_looks.values():
-            look(session)
+        for inspection in all_inspections.values():
+            inspection(session)
         discard(session, queue, message_type="mail")
         discard(session, queue, max_messages=2)
         if level is not None:
@@ -180,7 +182,7 @@ def test_every_statement_goes_by_the_primary_key_in_its_order(
 
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
-def test_claims_and_delayed_messages_are_found_beside_an_old_view(
+def test_inspection_skips_dead_rows_under_an_old_view(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     queue_id = queue_id_of(connection, queue)
@@ -202,7 +204,7 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_view(
 
     assert fewest_pages(connection, claims) < SMALL
     assert fewest_pages(connection, delayed) < SMALL
-    # Without the floors they walk what is dead.
+    # Without floors they scan the dead rows.
     connection.execute(
         "update rowq.lane set floor = 0 where queue_id = %s and lane < 0", [queue_id]
     )
@@ -211,28 +213,28 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_view(
 
 
 DEAD_TIMES = {
-    "deferred": "(queue_id, due_at, deferred_id) select queue_id, {moment}, message_id",
+    "deferred": "(queue_id, due_at, deferred_id) select queue_id, {time}, message_id",
     "expiry": "(queue_id, expires_at, expiry_id, message_id)"
-    " select queue_id, {moment}, message_id, message_id",
+    " select queue_id, {time}, message_id, message_id",
     "result": "(queue_id, message_id, finished_at, state)"
-    " select queue_id, message_id, {moment}, 'completed'",
+    " select queue_id, message_id, {time}, 'completed'",
     "history": "(queue_id, ended_at, message_id, claim_id, attempt, leased_at, outcome)"
-    " select queue_id, {moment}, message_id, message_id, 1, {moment}, 'completed'",
+    " select queue_id, {time}, message_id, message_id, 1, {time}, 'completed'",
 }
-"""What else health reads from its low end: the columns and values of each table."""
+"""Columns and values of the other tables that health reads from the low end."""
 
 
 @pytest.mark.slow("fills many tables")
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
-def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: str) -> None:
+def test_health_costs_the_same_under_an_old_view(connection: Connection, queue: str) -> None:
     queue_id = queue_id_of(connection, queue)
     for _ in range(2):
         call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 10_000)
-    moment = "utc_timestamp(6) - interval 1 hour"
+    time = "utc_timestamp(6) - interval 1 hour"
     for table, row in DEAD_TIMES.items():
         connection.execute(
-            f"insert into rowq.{table} {row.format(moment=moment)}"
+            f"insert into rowq.{table} {row.format(time=time)}"
             " from rowq.ready where queue_id = %s and message_id > 0",
             [queue_id],
         )
@@ -244,7 +246,7 @@ def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: st
     for statement in DEAD:
         connection.execute(statement, [queue_id])
     rescan(connection, queue)
-    # Only who withdraws messages moves this floor.
+    # Only an expiry moves this floor.
     connection.execute(
         "call rowq.internal_move_floor(%s, -6, 0, timestampdiff(microsecond, '1970-01-01',"
         " utc_timestamp(6)))",
@@ -263,7 +265,7 @@ def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: st
         newest = "call rowq.internal_newest_numbers(%s, @next_id, @next_claim, @id, @claim)"
         return fewest_pages(connection, lambda: connection.execute(newest, [queue_id]))
 
-    # The dead rows of any one of these tables are thirty pages or more.
+    # The dead rows of each of these tables take 30 pages or more.
     assert health() < 70
     assert numbers() < 30
     connection.execute(

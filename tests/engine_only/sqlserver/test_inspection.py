@@ -1,4 +1,4 @@
-"""What the look routines read: a page by a seek in the order of the key, and no sort."""
+"""Inspection routines read a page by a seek in key order, without a sort."""
 
 import pytest
 
@@ -14,7 +14,9 @@ NEWEST = 2**63 - 1
 
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("size", [0, 5000])
-def test_pages_are_sought_and_never_sorted(connection: Connection, queue: str, size: int) -> None:
+def test_inspection_pages_use_seeks_without_sorts(
+    connection: Connection, queue: str, size: int
+) -> None:
     own = {"queue_name": queue}
     enqueue(connection, queue, "key", dedup_key="key", delay_seconds=1000)
     for messages in ([{"message_type": "mail"}] * size, [{"delay_seconds": 1000}] * size):
@@ -36,7 +38,7 @@ def test_pages_are_sought_and_never_sorted(connection: Connection, queue: str, s
 
 
 @pytest.mark.promise("P13")
-def test_claims_are_sought_in_each_queue(connection: Connection, queue: str) -> None:
+def test_claims_are_found_by_seeks_in_each_queue(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, *"abc")
     dequeue(connection, queue, 2)
     plans = called(connection, "ListClaims", max_claims=PAGE)

@@ -1,4 +1,4 @@
-"""What the look routines read: a page by its index, whatever lies before it or is dead."""
+"""Inspection routines read a page by its index, past dead rows and earlier pages."""
 
 import time
 from collections.abc import Callable
@@ -31,16 +31,16 @@ DEAD = (
     """,
     "delete from rowq.delayed",
 )
-"""Makes dead rows where an old snapshot is open."""
+"""Statements that make dead rows under an old snapshot."""
 PAGE = 50
 NEWEST = 2**63 - 1
 Inspection = Callable[[Connection], list[Any]]
 ONE_PAGE = 60
-"""Buffers of a look that finds nothing, or little; so many dead rows cost some hundreds more."""
+"""Buffers of a call that finds little; scanning the dead rows costs hundreds more."""
 
 
 def fill(queue: CheckedQueue) -> None:
-    """Put 100,000 delayed messages with keys, as many dead ones, and as many claims there."""
+    """Insert 100,000 delayed messages with keys, dead ones and claims."""
     for batch in range(LARGE // 10_000):
         keyed = [
             {"dedup_key": f"{batch} {number}", "delay_seconds": 5000, "message_type": "mail"}
@@ -65,67 +65,65 @@ def fill(queue: CheckedQueue) -> None:
         queue.connection.execute(statement)
 
 
-def looks(queue: CheckedQueue) -> dict[str, Inspection]:
-    """Return looks at a page each, at the beginning, in the middle and at the end."""
+def inspections(queue: CheckedQueue) -> dict[str, Inspection]:
+    """Return calls that read a page at the start, in the middle and at the end."""
     dead = [row.message_id for row in queue.call("list_dead", max_messages=10_000)]
     delayed = queue.call("list_delayed", max_messages=10_000)
     claims = [row.claim_id for row in queue.call("list_claims", max_claims=10_000)]
     page = {"max_messages": PAGE}
-    place: dict[str, Any] = {}
+    after: dict[str, Any] = {}
     if delayed:
-        place = {"after_due_at": delayed[-1].due_at, "after_message_id": delayed[-1].message_id}
+        after = {"after_due_at": delayed[-1].due_at, "after_message_id": delayed[-1].message_id}
 
-    def look(routine: str, **given: Any) -> Inspection:
-        return lambda session: call(session, routine, **given)
+    def read(routine: str, **arguments: Any) -> Inspection:
+        return lambda session: call(session, routine, **arguments)
 
     own = {"queue_name": "q"}
     return {
-        "dead": look("list_dead", **own, **page),
-        "dead, later": look("list_dead", **own, **page, after_message_id=dead[-1] if dead else 0),
-        "dead, newest": look("list_dead", **own, **page, before_message_id=NEWEST),
-        "dead, of a type": look("list_dead", **own, max_messages=PAGE // 2, message_type="mail"),
-        "dead, newest of a type": look(
+        "dead": read("list_dead", **own, **page),
+        "dead, later": read("list_dead", **own, **page, after_message_id=dead[-1] if dead else 0),
+        "dead, newest": read("list_dead", **own, **page, before_message_id=NEWEST),
+        "dead, of a type": read("list_dead", **own, max_messages=PAGE // 2, message_type="mail"),
+        "dead, newest of a type": read(
             "list_dead", **own, max_messages=PAGE // 2, message_type="mail",
             before_message_id=dead[-1] if dead else NEWEST,
         ),
-        "delayed": look("list_delayed", **own, **page),
-        "delayed, later": look("list_delayed", **own, **page, **place),
-        "claims": look("list_claims", **own, max_claims=PAGE),
-        "claims of all": look("list_claims", max_claims=PAGE),
-        "claims, later": look(
+        "delayed": read("list_delayed", **own, **page),
+        "delayed, later": read("list_delayed", **own, **page, **after),
+        "claims": read("list_claims", **own, max_claims=PAGE),
+        "claims of all": read("list_claims", max_claims=PAGE),
+        "claims, later": read(
             "list_claims", **own, max_claims=PAGE, after_claim_id=claims[-1] if claims else 0
         ),
-        "by key": look("find_message", **own, dedup_key="3 17"),
-        "by no key": look("find_message", **own, dedup_key="no"),
+        "by key": read("find_message", **own, dedup_key="3 17"),
+        "by no key": read("find_message", **own, dedup_key="no"),
     }  # fmt: skip
 
 
-def looked(watched: Watched, look: Inspection) -> tuple[list[Any], list[Plan]]:
-    """Return what a look returns, and its plans."""
+def inspect(watched: Watched, inspection: Inspection) -> tuple[list[Any], list[Plan]]:
+    """Return the rows of a call, and its plans."""
     rows: list[Any] = []
-    plans = watched.run(lambda session: rows.extend(look(session)))
+    plans = watched.run(lambda session: rows.extend(inspection(session)))
     return rows, plans
 
 
 def faults_of(plans: list[Plan]) -> set[str]:
-    """As faults, but that pages of claims, one a queue, may be put in order."""
+    """Return faults, except sorting the pages of claims, one per queue."""
     return {fault for fault in faults(plans) if not fault.startswith("Sort over ['claim'")}
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.promise("P13")
-def test_a_page_of_a_hundred_thousand_is_read_by_its_index(
-    open_owner: Open, own_queue: CheckedQueue
-) -> None:
+def test_inspection_pages_are_read_by_index(open_owner: Open, own_queue: CheckedQueue) -> None:
     early = Watched(open_owner())
-    for look in looks(own_queue).values():
-        for _ in range(7):  # The first five calls may each be planned anew.
-            early.run(look)
+    for inspection in inspections(own_queue).values():
+        for _ in range(7):  # The first five calls may each make a new plan.
+            early.run(inspection)
     fill(own_queue)
     analyzed = "before analyze"
     for session in (early, Watched(open_owner())):
-        for name, look in looks(own_queue).items():
-            rows, plans = looked(session, look)
+        for name, inspection in inspections(own_queue).items():
+            rows, plans = inspect(session, inspection)
             assert faults_of(plans) == set(), (analyzed, name)
             assert len(rows) == {"by key": 1, "by no key": 0}.get(
                 name, PAGE // 2 if "type" in name else PAGE
@@ -144,14 +142,14 @@ def test_a_page_of_a_hundred_thousand_is_read_by_its_index(
 @pytest.mark.timeout(300)
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
-def test_what_is_discarded_is_found_and_deleted_by_key(
+def test_discard_finds_and_deletes_by_key(
     open_owner: Open, own_queue: CheckedQueue, *, is_planned_while_empty: bool
 ) -> None:
     watched = Watched(open_owner())
 
-    def discard(**given: Any) -> Callable[[Connection], object]:
+    def discard(**arguments: Any) -> Callable[[Connection], object]:
         def work(session: Connection) -> None:
-            found = call_one(session, "discard_dead", queue_name="q", **given).removed
+            found = call_one(session, "discard_dead", queue_name="q", **arguments).removed
             removed.append(found)
 
         return work
@@ -165,20 +163,22 @@ def test_what_is_discarded_is_found_and_deleted_by_key(
     fill(own_queue)
     oldest = [row.message_id for row in own_queue.call("list_dead", max_messages=PAGE)]
     newest = own_queue.call("list_dead", max_messages=1, before_message_id=NEWEST)[0].message_id
-    for given in (
+    for arguments in (
         {"message_ids": [oldest[0], newest]},
         {"max_messages": PAGE},
         {"max_messages": PAGE, "message_type": "mail"},
     ):
-        plans = watched.run(discard(**given))
-        assert faults(plans) == set(), given
+        plans = watched.run(discard(**arguments))
+        assert faults(plans) == set(), arguments
         for node in scans(plans, "dead"):
-            assert node["Actual Rows"] + node.get("Rows Removed by Filter", 0) <= 2 * PAGE, given
+            assert node["Actual Rows"] + node.get("Rows Removed by Filter", 0) <= 2 * PAGE, (
+                arguments
+            )
     assert removed == [2, PAGE, PAGE]
 
 
 def cost(watched: Watched, work: Callable[[Connection], object], table: str) -> int:
-    """Return the fewest buffers that a look touches in a table, with its indexes."""
+    """Return the fewest buffers of a call in a table and its indexes."""
     found: list[int] = []
     for _ in range(3):
         nodes = scans(watched.run(work), table)
@@ -187,7 +187,7 @@ def cost(watched: Watched, work: Callable[[Connection], object], table: str) -> 
 
 
 @pytest.mark.promise("P13")
-def test_claims_and_delayed_messages_are_found_beside_an_old_snapshot(
+def test_inspection_skips_dead_rows_under_an_old_snapshot(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     connection, reader = open_owner(), open_owner()
@@ -197,7 +197,7 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_snapshot(
         reader.execute("select count(*) from rowq.queue")
         for statement in DEAD:
             connection.execute(statement)
-        # Maintain moves a safe floor once 400 numbers, or a minute, have passed since it did.
+        # maintain moves a safe floor after 400 numbers or a minute.
         for _ in range(4):
             connection.execute("select setval('rowq.claim_seq', nextval('rowq.claim_seq') + 1000)")
             pass_seconds(connection, "q", 100)
@@ -219,7 +219,7 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_snapshot(
 
         assert cost(watched, claims, "claim") <= ONE_PAGE
         assert cost(watched, delayed, "delayed") <= ONE_PAGE
-        # Without the floors they walk what is dead.
+        # Without floors they scan the dead rows.
         connection.execute("delete from rowq.floor")
         assert cost(watched, claims, "claim") > ONE_PAGE
         assert cost(watched, delayed, "delayed") > ONE_PAGE
