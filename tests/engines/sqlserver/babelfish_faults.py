@@ -28,8 +28,7 @@ FAULTS = (
     Fault(
         "JSON_QUERY inside FOR JSON comes out as a text",
         (
-            "contract/test_dequeue_wait.py::"
-            "test_messages_have_the_columns_of_dequeue_fast",
+            "contract/test_dequeue_wait.py::test_messages_have_the_columns_of_dequeue_fast",
             "client/test_queue.py::test_dequeue_wait_returns_messages_as_dequeue_fast",
             "contract/test_headers.py::test_headers_at_the_limits_are_returned_by_every_routine",
             "contract/test_headers.py::"
@@ -131,10 +130,8 @@ FAULTS = (
     Fault(
         "no REPEATABLE READ or SERIALIZABLE by default",
         (
-            "contract/test_limits.py::"
-            "test_limited_dequeue_with_an_old_snapshot[repeatable",
-            "contract/test_limits.py::"
-            "test_limited_dequeue_with_an_old_snapshot[serializable",
+            "contract/test_limits.py::test_limited_dequeue_with_an_old_snapshot[repeatable",
+            "contract/test_limits.py::test_limited_dequeue_with_an_old_snapshot[serializable",
         ),
     ),
     Fault(
