@@ -40,7 +40,7 @@ def parts_of_bookkeeping(engine: Path) -> Parts:
 
     return {
         "checks": lambda: script.checks_of_sources(release()),
-        "bookkeeping": lambda: script.note_of_sources(release()),
+        "bookkeeping": lambda: script.record_of_sources(release()),
     }
 
 

@@ -154,7 +154,7 @@ def test_a_command_that_cannot_run_stops_the_worker_before_anything_is_dead(
     )
     last_line = done.stderr.splitlines()[-1]
     assert last_line.startswith("rowq: the command cannot run: the first 3 messages ended with")
-    assert last_line.endswith("; nothing was declared dead")
+    assert last_line.endswith("; no message was made dead")
     assert untouched(queue, made) == 5
 
 
@@ -218,7 +218,7 @@ def test_a_program_that_is_gone_for_longer_stops_the_worker(
     done = run("work", made, "--exec", program, "--batch-size", "3", "--drain")
     assert done.code == ExitCode.FAILED
     assert done.out.startswith("1 completed, 0 to be retried, 0 failed, 2 given back")
-    expected = f"rowq: the command cannot run: {program}: {words}; nothing was declared dead\n"
+    expected = f"rowq: the command cannot run: {program}: {words}; no message was made dead\n"
     assert done.err.endswith(expected)
     assert untouched(queue, made) == 3
 

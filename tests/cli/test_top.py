@@ -132,7 +132,7 @@ def test_rates_are_reckoned_from_looks_and_reports_unless_a_count_was_cut_off() 
     view.remember(last)
     assert view.rates("a") == Rates(2, 14, 5, 1)
     assert view.rates("b").arrived is None
-    assert view.ready_so_far("a") == [10, 20]
+    assert view.ready_trend("a") == [10, 20]
     for width, heads in ((80, ("in/s", "out/s")), (100, ("in/s", "out/s", "failed/s"))):
         text = "\n".join(lines(view, last, (width, 24)))
         for words in (*heads, "14.0", "5.0", "100+"):

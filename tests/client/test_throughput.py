@@ -30,7 +30,7 @@ def rates(*samples: Sample, max_count: int = 1000) -> Rates:
     """Return the rates after samples with times."""
     throughput: Throughput[str] = Throughput(max_count)
     for at, found, workers in samples:
-        throughput.note(at, {"q": found}, {"q": workers})
+        throughput.record(at, {"q": found}, {"q": workers})
     return throughput.of("q")
 
 
@@ -107,5 +107,5 @@ def test_idle_reporting_worker_is_counted(connection: Any, queue_name: str) -> N
     assert workers
     throughput: Throughput[str] = Throughput(100)
     found = {one.queue_name: one for one in queue.queue_stats(queue_name)}
-    throughput.note(0, found, by_queue(workers))
+    throughput.record(0, found, by_queue(workers))
     assert throughput.of(queue_name) == Rates(1, None, 0, 0)

@@ -52,7 +52,7 @@ def test_project_installs_uses_and_removes_rowq(server: Server, empty_database: 
     assert done.returncode == 0, done.stderr
     expected, _, seen = done.stdout.rpartition("\n")
     life = json.loads(seen)
-    assert expected == ("1 completed, 0 to be retried, 0 failed, 0 given back, 0 lost to others")
+    assert expected == ("1 completed, 0 retried, 0 failed, 0 released, 0 stale")
     assert "RQ805" in life.pop("refused")
     assert life.pop("missing") == (
         "rowq is not installed in this database; install it with: python manage.py migrate rowq"

@@ -172,7 +172,7 @@ def test_many_scrapes_are_one_look(made: str, connect: Connect) -> None:
     source.may_go.clear()
     looks: list[Any] = []
     threads = [
-        threading.Thread(target=lambda: looks.append(collector.look()), daemon=True)
+        threading.Thread(target=lambda: looks.append(collector.sample()), daemon=True)
         for _ in range(20)
     ]
     for thread in threads:

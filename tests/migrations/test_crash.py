@@ -73,14 +73,14 @@ def test_session_killed_before_the_record_leaves_nothing(
     whole: dict[str, list[tuple[Any, ...]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    original = Installer.remember
+    original = Installer.record
 
     def killed(installer: Installer, numbered: Numbered, operation: str) -> None:
         server.kill_session(installer.connection.info.backend_pid)
         original(installer, numbered, operation)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Installer, "remember", killed)
+        patched.setattr(Installer, "record", killed)
         with pytest.raises(psycopg.OperationalError):
             migrate.migrate(empty_database)
     assert_repaired(empty_database, session, whole)

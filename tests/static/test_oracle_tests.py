@@ -72,7 +72,7 @@ def statements() -> list[Script]:
     sets = [f"alter session set {one}" for some in STRANGE.values() for one in some]
     works = [work._BEGIN, work._KEEP, work._UNDO]
     first = release_for("oracle").get(1)
-    notes = [text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.notes(first, what)]
+    notes = [text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.records(first, what)]
     asked = (*moves, *looks, *sets, *works, *notes)
     return [*found, *(script(text[:40], text) for text in asked)]
 

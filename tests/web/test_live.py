@@ -197,7 +197,7 @@ def test_what_is_done_during_a_look_is_looked_at_again(
 ) -> None:
     queue = make_queue()
     sampler = Sampler(Database("x", database_url), 3600)
-    before = sampling._look
+    before = sampling._read
 
     def slow(*arguments: Any) -> Any:
         found = before(*arguments)
@@ -205,9 +205,9 @@ def test_what_is_done_during_a_look_is_looked_at_again(
         sampler.expire()
         return found
 
-    monkeypatch.setattr(sampling, "_look", slow)
+    monkeypatch.setattr(sampling, "_read", slow)
     assert not sampler.sample().queue(queue.name).is_paused  # type: ignore[union-attr]
-    monkeypatch.setattr(sampling, "_look", before)
+    monkeypatch.setattr(sampling, "_read", before)
     assert sampler.sample().queue(queue.name).is_paused  # type: ignore[union-attr]
 
 
@@ -215,7 +215,7 @@ def test_a_look_that_fails_is_not_the_last_one(
     database_url: str, make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = make_queue()
-    before, failed = sampling._look, threading.Event()
+    before, failed = sampling._read, threading.Event()
 
     def broken(*_: Any) -> Any:
         failed.set()
@@ -224,9 +224,9 @@ def test_a_look_that_fails_is_not_the_last_one(
     with served(database_url) as (address, _):
         stream = Stream(f"{address}/events")
         wait_until(lambda: bool(stream.told), "something is told")
-        monkeypatch.setattr(sampling, "_look", broken)
+        monkeypatch.setattr(sampling, "_read", broken)
         assert failed.wait(60)
-        monkeypatch.setattr(sampling, "_look", before)
+        monkeypatch.setattr(sampling, "_read", before)
         count = stream.told.count("queues")
         queue.pause_queue()
         wait_until(lambda: stream.told.count("queues") > count, "the pause is told", seconds=30)

@@ -1,4 +1,4 @@
-"""Runs the program `rowq`, or says how to install the packages that it needs."""
+"""Entry point of `rowq`, which reports missing packages."""
 
 import sys
 
@@ -8,12 +8,12 @@ _TOOLS = {"rich", "typer", "yoyo"}
 
 
 def main() -> None:
-    """Run the program; raises SystemExit with its exit status."""
+    """Run the program; raise SystemExit with its exit status."""
     try:
         from rowq.tools.command.main import main as run
     except ModuleNotFoundError as error:
         if error.name not in _TOOLS:
             raise
-        print(f"rowq: the program needs {error.name}: pip install 'rowq[tools]'", file=sys.stderr)
+        print(f"rowq: {error.name} is missing; run pip install 'rowq[tools]'", file=sys.stderr)
         sys.exit(ExitCode.NOT_INSTALLED)
     run()

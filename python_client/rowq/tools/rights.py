@@ -1,4 +1,4 @@
-"""Finds out what an account may call, without an effect."""
+"""Which routines an account can call, found out without side effects."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,14 +10,14 @@ from rowq.engines import engine_for_connection, is_driver_error
 from rowq.engines.base import Engine
 from rowq.errors import Refused
 
-_NOWHERE = "rowq doctor: there is no such queue"
-_NO_NAME = "rowq doctor\n"
-"""A name that no queue may have, for what would make one."""
+_MISSING_QUEUE = "rowq doctor: there is no such queue"
+_INVALID_NAME = "rowq doctor\n"
+"""For routines that would create a queue."""
 
 
 def _refused_arguments(routine: Routine) -> dict[str, Any]:
-    """Return arguments with which a routine has no effect: who may call it is refused."""
-    queue_name = _NO_NAME if routine.name == "create_queue" else _NOWHERE
+    """Return arguments that a routine refuses, so that the call has no effect."""
+    queue_name = _INVALID_NAME if routine.name == "create_queue" else _MISSING_QUEUE
     inputs = dict.fromkeys(one.name for one in routine.parameters if one.direction == "in")
     return inputs | plain_arguments(routine, queue_name)
 
@@ -25,10 +25,7 @@ def _refused_arguments(routine: Routine) -> dict[str, Any]:
 def is_allowed(
     engine: Engine, call: Callable[[str, dict[str, Any]], object], routine: Routine
 ) -> bool:
-    """Return whether an account may call a routine; raises what leaves that open.
-
-    call: calls the routine of a name with arguments, which have no effect here.
-    """
+    """Return whether an account can call a routine by `call`; raise any other error."""
     try:
         call(routine.name, _refused_arguments(routine))
     except Refused:
@@ -41,7 +38,7 @@ def is_allowed(
 
 
 def may_call(connection: Any, routine: Routine) -> bool:
-    """Return whether this account may call a routine, without an effect; an error means no."""
+    """Return whether this account can call a routine; an error means no."""
     engine = engine_for_connection(connection)
     try:
         return is_allowed(engine, partial(engine.call, connection), routine)

@@ -1,7 +1,4 @@
-"""Text of other accounts for a terminal, a log or a page: escaped, and without passwords.
-
-No character in it is a command or invisible.
-"""
+"""Safe text for a terminal, a log or a page: no control characters, no passwords."""
 
 import json
 import logging
@@ -15,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rowq.engines import EXAMPLE, without_password
 
-# Python calls these printable, although they have neither width nor ink.
+# Python calls these printable, although they are invisible.
 _INVISIBLE = frozenset(
     map(
         chr,
@@ -26,48 +23,42 @@ _INVISIBLE = frozenset(
     )
 )
 
-NO_ERROR = "no error was given"
+NO_ERROR = "no error text"
 
 TRACEBACK = re.compile(r'^Traceback \(most recent call last\)|^ +File "', re.MULTILINE)
-"""Matches the beginning of a traceback of Python, or a frame where the beginning was cut off."""
+"""Matches the start of a Python traceback, or a frame if the start was cut off."""
 _LONGEST = 300
 
-# These find a password by where it stands: also in a URL that was given in the wrong place, and in
-# what a driver makes of a URL. The example in rowq's own errors holds none.
+# Find passwords by position: also in a misplaced URL, and in what a driver makes of a URL. The
+# example in rowq's own errors has no secret.
 _EXAMPLE = re.escape(EXAMPLE.partition("://")[2])
 _USER_AND_PASSWORD = re.compile(rf"(://(?!{_EXAMPLE}(?!\S))[^\s/:@]*:)\S+@")
 _PARAMETER = re.compile(
     r"""(?i)((?:password|passwd|pwd|secret|token)["']?\s*[=:]\s*)"""
     r"""(?:'(?:[^'\\]|\\.)*'|"[^"]*"|\{(?:[^}]|\}\})*\}|[^\s&;,'")]+)"""
 )
-# A shorter password may be a part of any word.
+# A shorter password may occur in any word.
 _LEAST_LENGTH = 8
 
 
 def printable(text: str) -> str:
-    """Return a text of one line with every character escaped that a terminal obeys or hides.
-
-    These are controls, C1 among them, marks of direction, and marks without a width.
-    """
+    """Escape control characters, direction marks and invisible characters in one line."""
     return _escaped(text, lambda one: one.encode("unicode_escape", "backslashreplace").decode())
 
 
 def printable_lines(text: str) -> str:
-    """Return a text as printable does, but keep its line ends and tabs."""
+    """Escape like printable, but keep line ends and tabs."""
     return re.sub(r"[^\n\t]+", lambda match: printable(match[0]), text)
 
 
 def printable_json(value: Any, **options: Any) -> str:
-    r"""Return a value as one line of JSON, in which such characters are \u escapes.
-
-    options: those of json.dumps. A program that reads the line gets the same value.
-    """
+    r"""Return a value as one line of JSON, with such characters as \u escapes."""
     line = json.dumps(value, ensure_ascii=False, **options)
     return _escaped(line, lambda one: json.dumps(one)[1:-1])
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a log record for a terminal: a message or a traceback may quote other accounts."""
+    """Log formatter for a terminal; messages and tracebacks may quote other accounts."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record's lines."""
@@ -75,7 +66,7 @@ class LineFormatter(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Let loggers write lines to standard error, unless logging is set up already."""
+    """Log to standard error, unless logging is already configured."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler])
@@ -90,7 +81,7 @@ def _escaped(text: str, escape: Callable[[str], str]) -> str:
 
 
 def cause_of(error: str | None) -> str:
-    """Return the line of an error that names its cause: of a traceback the last one."""
+    """Return the line of an error that names its cause: of a traceback the last line."""
     lines = [line.strip() for line in (error or "").splitlines() if line.strip()]
     if not lines:
         return NO_ERROR
@@ -99,7 +90,7 @@ def cause_of(error: str | None) -> str:
 
 
 def clock_of(name: str) -> tzinfo:
-    """Return a time zone of this machine; UTC if the machine lacks the server's name."""
+    """Return a time zone; UTC if this machine does not know the server's name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
@@ -114,9 +105,8 @@ def local_text(time: datetime, clock: tzinfo) -> str:
 def without_secrets(text: str, urls: Iterable[str]) -> str:
     """Return `text` without passwords.
 
-    One is blotted out where a password stands: in a URL, after `password=` and the like. One of
-    `urls` is blotted out anywhere, unless it is short, or is also the name of the user or the
-    database: such a word may well stand for something else.
+    Passwords are masked by position: in a URL, after `password=` and so on. Those of `urls` are
+    masked anywhere, unless they are short or equal the name of the user or the database.
     """
     for url in urls:
         text = text.replace(url, without_password(url))
@@ -126,12 +116,12 @@ def without_secrets(text: str, urls: Iterable[str]) -> str:
 
 
 def _secrets(url: str) -> list[str]:
-    """Return the URL's passwords as written and as meant, the longest first; no plain words."""
+    """Return the URL's passwords, encoded and decoded, longest first; omit plain words."""
     address, _, query = url.partition("://")[2].partition("?")
-    user_info, _, place = address.rpartition("@")
+    user_info, _, host_and_path = address.rpartition("@")
     user, _, password = user_info.partition(":")
     pairs = [pair.partition("=") for pair in re.split("[&#]", query)]
-    names = {user, place.partition("/")[2]}
+    names = {user, host_and_path.partition("/")[2]}
     names |= {value for name, _, value in pairs if name.lower() in {"user", "dbname", "owner"}}
     found = {password} | {value for name, _, value in pairs if "password" in name.lower()}
     found |= {unquote_plus(secret) for secret in found} | {unquote(secret) for secret in found}

@@ -1,4 +1,4 @@
-"""The context of a trace in a message's headers: the keys of W3C, which every language reads."""
+"""The trace context in a message's headers, under the keys of W3C."""
 
 import re
 from collections.abc import Mapping
@@ -13,10 +13,7 @@ _TRACESTATE = re.compile(r"[ -~]{1,8192}")
 
 
 def carried(headers: Any) -> dict[str, str]:
-    """Return the texts among the keys of W3C that headers have, whatever a producer has put there.
-
-    None, and headers that cannot be read, have none.
-    """
+    """Return the W3C keys with text values; none if the headers are None or unreadable."""
     if not isinstance(headers, Mapping) or isinstance(headers, UnreadableHeaders):
         return {}
     found = {key: headers.get(key) for key in (TRACEPARENT, TRACESTATE, BAGGAGE)}
@@ -24,7 +21,7 @@ def carried(headers: Any) -> dict[str, str]:
 
 
 def trace_of(headers: Any) -> dict[str, str]:
-    """Return traceparent, and tracestate if there is one, where they are well-formed."""
+    """Return traceparent and tracestate, if they are well-formed."""
     found = carried(headers)
     if not _TRACEPARENT.fullmatch(found.get(TRACEPARENT, "")):
         return {}
@@ -35,11 +32,11 @@ def trace_of(headers: Any) -> dict[str, str]:
 
 
 def joined(headers: Any, context: Mapping[str, str]) -> Any:
-    """Return headers with the keys of a context; a trace that the caller has put there stays."""
+    """Return headers with the keys of a context, unless they already have a trace."""
     if not context or TRACEPARENT in carried(headers):
         return headers
     if headers is None:
         return dict(context)
-    # What is no mapping is refused by the call itself.
+    # The call itself refuses anything that is not a mapping.
     is_mapping = isinstance(headers, Mapping) and not isinstance(headers, UnreadableHeaders)
     return {**context, **headers} if is_mapping else headers

@@ -1,4 +1,4 @@
-"""Who may ask for what: the one place that every request goes through."""
+"""Authorization of every request."""
 
 import base64
 import hashlib
@@ -19,13 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Level = Literal["no", "look", "act"]
 Authorize = Callable[[Request], Level | Awaitable[Level]]
-"""Says what who sent a request may do; a plain function is called in a thread."""
+"""Returns what the sender of a request may do; a plain function is called in a thread."""
 
 PROBES = frozenset({"/live", "/ready"})
-"""They say nothing of the queues, and whoever asks has neither a password nor a host's name."""
+"""Paths without authorization or a check of the host; they reveal nothing about the queues."""
 LEVEL = "rowq_level"
 ROOT = "rowq_root"
-"""Where a request's scope has the level of who sent it, and the path that this is mounted at."""
+"""Keys of a request's scope for the sender's level, and for the path this is mounted at."""
 
 _POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
@@ -35,7 +35,7 @@ _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Without a referrer at all browsers send `Origin: null` with a form.
+    # With no-referrer, browsers send `Origin: null` with a form.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -44,10 +44,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What holds for all requests; the parameters of create_app say what each means.
-
-    key: what forms and notices are signed with.
-    """
+    """Parameters of create_app; `key` signs forms and notices."""
 
     authorize: Authorize
     title: str
@@ -60,15 +57,14 @@ class Settings:
 
 
 class Guard:
-    """Refuses what must not be answered, and sends the headers that keep a browser strict."""
+    """Middleware that refuses unauthorized requests and adds security headers."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        """Stand before an application."""
         self._app = app
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Refuse a request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -96,35 +92,35 @@ class Guard:
         await self._app(scope, receive, send_strictly)
 
     async def _level(self, request: Request) -> Level:
-        """Return what the sender may do; raises HTTPException."""
+        """Return what the sender may do; raise HTTPException."""
         self._check_host(request)
         if request.method not in {"GET", "HEAD", "POST"}:
-            raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "there are GET and POST")
+            raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "method must be GET or POST")
         if request.method == "POST":
             if self._settings.read_only:
                 raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, "this page is read-only")
             _check_origin(request)
-        level = await _asked(self._settings, request)
+        level = await _authorize(self._settings, request)
         if level not in {"look", "act"}:
-            raise HTTPException(HTTPStatus.FORBIDDEN, "you may not look at this page")
+            raise HTTPException(HTTPStatus.FORBIDDEN, "you are not allowed to view this page")
         if request.method == "POST" and level != "act":
-            raise HTTPException(HTTPStatus.FORBIDDEN, "you may look, and change nothing")
+            raise HTTPException(HTTPStatus.FORBIDDEN, "you are not allowed to change anything")
         return level
 
     def _check_host(self, request: Request) -> None:
-        """Refuse a name that this page is not known by: another site's may lead to localhost."""
+        """Refuse an unknown host name: another site's name may resolve to localhost."""
         allowed = self._settings.allow_hosts
         if allowed is not None and host_of(request.headers.get("Host", "")) not in allowed:
             raise HTTPException(
                 HTTPStatus.MISDIRECTED_REQUEST,
-                "this page is not known by that name; rowq web --allow-host NAME adds one",
+                "unknown host name; allow it with rowq web --allow-host NAME",
             )
 
 
-async def _asked(settings: Settings, request: Request) -> Level:
-    """Return what the application's own function says; it may be asynchronous."""
+async def _authorize(settings: Settings, request: Request) -> Level:
+    """Call the application's function, which may be asynchronous."""
     authorize: Any = settings.authorize
-    # An object that is called like a function is asynchronous by its method.
+    # A callable object is asynchronous if its method is.
     if any(map(inspect.iscoroutinefunction, (authorize, authorize.__call__))):
         answer = authorize(request)
     else:
@@ -134,7 +130,7 @@ async def _asked(settings: Settings, request: Request) -> Level:
 
 
 def host_of(authority: str) -> str:
-    """Return the name or address of NAME:PORT or [ADDRESS]:PORT, in lower case."""
+    """Return the host of NAME:PORT or [ADDRESS]:PORT in lower case."""
     try:
         return urlsplit(f"//{authority}").hostname or ""
     except ValueError:
@@ -142,16 +138,16 @@ def host_of(authority: str) -> str:
 
 
 def _check_origin(request: Request) -> None:
-    """Refuse what another site has sent; a program that is no browser says nothing of a site."""
+    """Refuse a request from another site; clients other than browsers send no origin."""
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
     origin = request.headers.get("Origin")
-    is_own = origin is None or _place_of(origin) == request.headers.get("Host")
+    is_own = origin is None or _authority_of(origin) == request.headers.get("Host")
     if site not in {"same-origin", "none"} or not is_own:
-        raise HTTPException(HTTPStatus.FORBIDDEN, "this was sent by another site")
+        raise HTTPException(HTTPStatus.FORBIDDEN, "the request was sent by another site")
 
 
-def _place_of(address: str) -> str | None:
-    """Return the name and port of an address; None for what is none."""
+def _authority_of(address: str) -> str | None:
+    """Return the host and port of a URL; None if it is invalid."""
     try:
         return urlsplit(address).netloc
     except ValueError:
@@ -159,24 +155,24 @@ def _place_of(address: str) -> str | None:
 
 
 class Signer:
-    """Signs what comes back from a browser."""
+    """Signs values that a browser sends back."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self.token = self._signature("form", b"")
-        """Stands in each form."""
+        """The hidden field of each form."""
 
-    def is_token(self, given: str) -> bool:
-        """Whether a form is one of this page's; the time it takes says nothing."""
-        return hmac.compare_digest(given.encode(), self.token.encode())
+    def is_token(self, value: str) -> bool:
+        """Return in constant time whether a form is from this page."""
+        return hmac.compare_digest(value.encode(), self.token.encode())
 
     def sealed(self, text: str) -> str:
-        """Return a text as a part of an address that only this page can make."""
+        """Return a text, signed, for a URL."""
         data = text.encode("utf-8", "replace")
         return f"{base64.urlsafe_b64encode(data).decode()}.{self._signature('text', data)}"
 
     def opened(self, sealed: str) -> str | None:
-        """Return the text of what `sealed` has made; None for anything else."""
+        """Return the text of a value from `sealed`; None for any other value."""
         encoded, _, signature = sealed.rpartition(".")
         try:
             data = base64.urlsafe_b64decode(encoded.encode())

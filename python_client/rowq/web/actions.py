@@ -1,4 +1,4 @@
-"""What answers a POST: one routine, one line in the log, and the way back to a page."""
+"""POST requests: each calls one routine, logs one line and redirects to a page."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from rowq.engines.sockets import TimedOutError
 from rowq.queue import Queue
 from rowq.tools.terminal import printable
-from rowq.web.databases import GoesOnError, is_expected
+from rowq.web.databases import StillRunningError, is_expected
 from rowq.web.pages import ALTERED
 from rowq.web.view import View
 
@@ -21,7 +21,7 @@ LOG = logging.getLogger("rowq.web")
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an action did, for its user and the log, and the page that shows it."""
+    """The result of an action, for the user and the log, and the page to show next."""
 
     said: str
     path: str
@@ -32,7 +32,7 @@ Action = Callable[[View, Queue], Done]
 
 
 def act(routine: str, work: Action) -> Callable[[View], Any]:
-    """Return what answers a form: `work` for whoever may call the routine."""
+    """Return a handler of a form that runs `work` if the user may call the routine."""
 
     async def answer(view: View) -> Response:
         await view.read_form()
@@ -47,35 +47,35 @@ def act(routine: str, work: Action) -> Callable[[View], Any]:
 def require(view: View, routine: str) -> None:
     """Raise HTTPException unless the user and the account may call a routine."""
     if not view.can(routine):
-        # The account may have been given more since it was last asked what it may do.
+        # The account may have got the role since its rights were read.
         view.database.forget_rights()
         raise HTTPException(
-            HTTPStatus.FORBIDDEN, f"the account of this page may not call {routine}"
+            HTTPStatus.FORBIDDEN, f"this page's database account is not allowed to call {routine}"
         )
 
 
 def described(view: View) -> str:
-    """Return what a form is about: no text of a message is in it."""
+    """Return the subject of a form, without any content of a message."""
     names = ("queue", "schedule", "topic", "id")
-    return " ".join(repr(view.given(name)) for name in names if view.given(name)) or "all queues"
+    return " ".join(repr(view.field(name)) for name in names if view.field(name)) or "all queues"
 
 
 async def logged(
     view: View, what: str, work: Callable[[Queue], Any], said: Callable[[Any], str]
 ) -> Any:
-    """Return what `work` returns, and log it as a line; raises what it raises, and logs that.
+    """Run `work`, and log its result or its error.
 
-    The line is written by the thread that works, which goes on when the page waits no longer.
+    The worker thread writes the line, because it continues after the page's timeout.
     """
     what = f"{view.user!r} on {view.database.name}: {what}"
-    begun = False
+    started = False
 
     def log(level: int, outcome: str) -> None:
         LOG.log(level, "%s", printable(f"{what}: {outcome}"))
 
-    def noted(queue: Queue) -> Any:
-        nonlocal begun
-        begun = True
+    def work_and_log(queue: Queue) -> Any:
+        nonlocal started
+        started = True
         try:
             result = work(queue)
         except Exception as error:
@@ -88,42 +88,41 @@ async def logged(
         return result
 
     try:
-        return await view.run(noted)
+        return await view.run(work_and_log)
     except TimedOutError as error:
-        if isinstance(error, GoesOnError) or not begun:
+        if isinstance(error, StillRunningError) or not started:
             log(logging.WARNING, view.database.described(error))
         raise
 
 
 def _create_queue(view: View, queue: Queue) -> Done:
-    name = view.given("queue")
-    made = queue.create_queue(name)
-    return Done(f"{name}: {made.outcome}", "/queue", {"name": name})
+    name = view.field("queue")
+    return Done(f"{name}: {queue.create_queue(name).outcome}", "/queue", {"name": name})
 
 
 def _pause(view: View, queue: Queue) -> Done:
-    name = view.given("queue")
+    name = view.field("queue")
     return Done(f"{name}: {queue.pause_queue(name).outcome}", *_back(view))
 
 
 def _resume(view: View, queue: Queue) -> Done:
-    name = view.given("queue")
+    name = view.field("queue")
     return Done(f"{name}: {queue.resume_queue(name).outcome}", *_back(view))
 
 
 def _back(view: View) -> tuple[str, dict[str, str]]:
-    """Return the page that a button was on."""
-    if view.given("from") == "overview":
+    """Return the page of the button."""
+    if view.field("from") == "overview":
         return "/", {}
-    return "/queue", {"name": view.given("queue")}
+    return "/queue", {"name": view.field("queue")}
 
 
 def _alter(view: View, queue: Queue) -> Done:
-    name = view.given("queue")
+    name = view.field("queue")
     settings: dict[str, Any] = {}
     for setting, kind in ALTERED.items():
-        text = view.given(setting).strip()
-        if text and text != view.given(f"was_{setting}"):
+        text = view.field(setting).strip()
+        if text and text != view.field(f"was_{setting}"):
             try:
                 settings[setting] = kind(text)
             except ValueError:
@@ -131,39 +130,39 @@ def _alter(view: View, queue: Queue) -> Done:
                     HTTPStatus.BAD_REQUEST, f"{setting} must be a number, got {text[:50]!r}"
                 ) from None
     if not settings:
-        return Done(f"{name}: nothing was changed", "/queue", {"name": name})
+        return Done(f"{name}: no changes", "/queue", {"name": name})
     queue.alter_queue(name, **settings)
     changed = ", ".join(f"{setting} {value}" for setting, value in settings.items())
     return Done(f"{name}: altered: {changed}", "/queue", {"name": name})
 
 
 def _drop(view: View, queue: Queue) -> Done:
-    name = view.given("queue")
+    name = view.field("queue")
     check_typed(view)
-    queue.drop_queue(name, force=bool(view.given("force")))
+    queue.drop_queue(name, force=bool(view.field("force")))
     return Done(f"{name}: dropped", "/", {})
 
 
 def check_typed(view: View) -> None:
     """Raise HTTPException unless the name of the queue was typed."""
-    if view.given("typed") != view.given("queue"):
-        raise HTTPException(HTTPStatus.BAD_REQUEST, "type the name of the queue as it is")
+    if view.field("typed") != view.field("queue"):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "type the exact name of the queue")
 
 
 def _enqueue(view: View, queue: Queue) -> Done:
-    name = view.given("queue")
-    # A browser sends each end of a line as two characters.
-    text = view.given("body").replace("\r\n", "\n")
-    delay = view.given("delay").strip()
+    name = view.field("queue")
+    # Browsers send a line end as two characters.
+    text = view.field("body").replace("\r\n", "\n")
+    delay = view.field("delay").strip()
     try:
         seconds = float(delay) if delay else None
-        priority = int(view.given("priority") or 5)
+        priority = int(view.field("priority") or 5)
     except ValueError:
         raise HTTPException(HTTPStatus.BAD_REQUEST, "priority and delay must be numbers") from None
     sent = queue.enqueue(
         name,
         text=text or None,
-        message_type=view.given("type") or None,
+        message_type=view.field("type") or None,
         priority=priority,
         delay_seconds=seconds,
     )
@@ -171,22 +170,21 @@ def _enqueue(view: View, queue: Queue) -> Done:
 
 
 def _message_id(view: View) -> int:
-    text = view.given("id")
+    text = view.field("id")
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise HTTPException(HTTPStatus.BAD_REQUEST, "id must be the number of a message")
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "id must be a message id")
     return int(text)
 
 
 def _cancel(view: View, queue: Queue) -> Done:
-    name, number = view.given("queue"), _message_id(view)
-    # Not every engine reaches a message in a worker's hands.
-    include_leased = bool(view.given("include_leased"))
+    name, number = view.field("queue"), _message_id(view)
+    include_leased = bool(view.field("include_leased"))
     (outcome,) = queue.cancel(name, [number], include_leased=include_leased)
     return _about_message(name, number, outcome.outcome)
 
 
 def _reset(view: View, queue: Queue) -> Done:
-    name, number = view.given("queue"), _message_id(view)
+    name, number = view.field("queue"), _message_id(view)
     (outcome,) = queue.reset(name, [number])
     return _about_message(name, number, outcome.outcome)
 
@@ -197,32 +195,32 @@ def _about_message(name: str, number: int, outcome: str) -> Done:
 
 
 def _pause_schedule(view: View, queue: Queue) -> Done:
-    altered = queue.alter_schedule(view.given("queue"), view.given("schedule"), is_paused=True)
+    altered = queue.alter_schedule(view.field("queue"), view.field("schedule"), is_paused=True)
     return _about_schedule(view, altered.outcome)
 
 
 def _resume_schedule(view: View, queue: Queue) -> Done:
-    altered = queue.alter_schedule(view.given("queue"), view.given("schedule"), is_paused=False)
+    altered = queue.alter_schedule(view.field("queue"), view.field("schedule"), is_paused=False)
     return _about_schedule(view, altered.outcome)
 
 
 def _run_schedule(view: View, queue: Queue) -> Done:
-    made = queue.run_schedule(view.given("queue"), view.given("schedule"))
-    return _about_schedule(view, f"message {made.message_id}: {made.outcome}")
+    enqueued = queue.run_schedule(view.field("queue"), view.field("schedule"))
+    return _about_schedule(view, f"message {enqueued.message_id}: {enqueued.outcome}")
 
 
 def _about_schedule(view: View, outcome: str) -> Done:
-    name = view.given("schedule")
-    return Done(f"{name}: {outcome}", "/schedule", {"queue": view.given("queue"), "name": name})
+    name = view.field("schedule")
+    return Done(f"{name}: {outcome}", "/schedule", {"queue": view.field("queue"), "name": name})
 
 
 def _bind(view: View, queue: Queue) -> Done:
-    bound = queue.bind_topic(view.given("queue"), view.given("topic"))
+    bound = queue.bind_topic(view.field("queue"), view.field("topic"))
     return Done(f"{bound.topic_pattern}: {bound.outcome}", "/topics", {})
 
 
 def _unbind(view: View, queue: Queue) -> Done:
-    unbound = queue.unbind_topic(view.given("queue"), view.given("topic"))
+    unbound = queue.unbind_topic(view.field("queue"), view.field("topic"))
     return Done(f"{unbound.topic_pattern}: {unbound.outcome}", "/topics", {})
 
 
@@ -231,7 +229,7 @@ def _maintain(view: View, queue: Queue) -> Done:
     done = queue.maintain()
     elected = sum(one.elected for one in done)
     moved = sum(one.promoted + one.reaped for one in done)
-    return Done(f"maintained {elected} queues: {moved} messages became ready", "/health", {})
+    return Done(f"maintained {elected} queues; {moved} messages became ready", "/health", {})
 
 
 ACTIONS: Mapping[str, Callable[[View], Any]] = {

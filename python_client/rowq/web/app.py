@@ -1,4 +1,4 @@
-"""Puts the page together: what is asked for at which address, and what an error looks like."""
+"""The application: routes and error pages."""
 
 import ipaddress
 import logging
@@ -70,36 +70,33 @@ def create_app(
     allow_hosts: Collection[str] | None = None,
     key: bytes | None = None,
 ) -> Starlette:
-    """Return the page as an application of Starlette's, to be mounted in another one.
+    """Return the page as a Starlette application, to mount in another one.
 
-    What it shows, and the buttons that it has, are what the account of the URL may: a member of
-    rowq_monitor sees no body, header or key of a message, and changes nothing; one of rowq_admin
-    does both. It connects when it is first asked.
+    The account of the URL limits what it shows and does: rowq_monitor sees everything except
+    bodies, headers and keys, rowq_admin also sees these and can make changes. It connects at the
+    first request.
 
     Args:
-        url: the database's URL, or several by the names that the page calls them: letters, digits,
-            "_", "-" and ".".
-        authorize: what the sender of a request may do: called with the request, it returns "no",
-            "look" (what rowq_monitor may) or "act" (all that the account may), or raises an
-            HTTPException of Starlette's. A plain function is called in a thread. Who acts is
-            logged by the name that `scope["user"]` has.
-        title: stands at the head of each page, such as prod.
-        interval: seconds between two looks at the database while somebody looks at a page.
-        read_only: whether every POST is refused, and no button shown.
-        hide_errors: whether of an error its type alone is shown: its text may quote a message.
-        hide_bodies: whether bodies, headers, keys and results are hidden from everybody.
-        allow_hosts: names that the page may be called by, at any port; None, where the application
-            sees to that, is any.
-        key: what forms are signed with, random unless given: several processes that answer for the
-            same address need the same.
+        url: the database's URL, or several by name. A name has letters, digits, "_", "-" and ".".
+        authorize: called with the request; returns what its sender may do: "no", "look" (as
+            rowq_monitor) or "act" (everything the account may), or raises a Starlette
+            HTTPException. A plain function is called in a thread. Actions are logged with the name
+            of `scope["user"]`.
+        title: title of each page, such as prod.
+        interval: refresh interval in seconds while a page is open.
+        read_only: refuse every POST, and show no buttons.
+        hide_errors: show only the type of errors, because their texts may quote a message.
+        hide_bodies: hide bodies, headers, keys and results.
+        allow_hosts: host names of the page, at any port. Default: any host; the application checks.
+        key: signs forms. Default: random. Processes that serve the same address need the same key.
 
     Raises:
-        EngineUnknown: a URL is none of rowq's.
-        InvalidArgument: a name, a host or the interval is not as it should be.
+        EngineUnknown: a URL is not supported.
+        InvalidArgument: a name, a host or the interval is invalid.
     """
     urls = {"database": url} if isinstance(url, str) else dict(url)
     if not urls or not all(map(_NAME.fullmatch, urls)):
-        raise InvalidArgument("a database's name is letters, digits, _, - and ., as in prod=URL")
+        raise InvalidArgument("a database's name must be letters, digits, _, - and ., such as prod")
     if not interval > 0:
         raise InvalidArgument(f"interval must be more than 0 seconds, got {interval:g}")
     settings = Settings(
@@ -129,7 +126,7 @@ def create_app(
 
 
 def to_folder(path: str) -> Route:
-    """Return what leads from a path to the same one with a slash, whatever a proxy calls it."""
+    """Return a redirect from a path to the same path with a slash, relative for proxies."""
 
     async def answer(_: Request) -> Response:
         return RedirectResponse(f"{path.rpartition('/')[2]}/")
@@ -138,18 +135,18 @@ def to_folder(path: str) -> Route:
 
 
 def _host(name: str) -> str:
-    """Return a host's name or address without a port; raises InvalidArgument."""
+    """Return a host's name or address without a port; raise InvalidArgument."""
     try:
         return str(ipaddress.ip_address(name))
     except ValueError:
         host = host_of(name)
     if not host or "/" in name:
-        raise InvalidArgument(f"a host is a name or an address, got {name!r}")
+        raise InvalidArgument(f"a host must be a name or an address, got {name!r}")
     return host
 
 
 def _databases(site: Site) -> list[BaseRoute]:
-    """Return what there is of each database: at the root where there is one only."""
+    """Return the routes of each database; of a single one at the root."""
     databases = list(site.databases.values())
     if len(databases) == 1:
         return _routes(site, databases[0])
@@ -171,7 +168,7 @@ def _routes(site: Site, database: Database) -> list[BaseRoute]:
 
 
 def _answer(site: Site, database: Database, page: Page) -> Callable[[Request], Any]:
-    """Return what answers a request with a page; an error of the database is a page, too."""
+    """Return a handler that answers with a page, also for an error of the database."""
 
     async def answer(request: Request) -> Response:
         view = View(request, site, database)
@@ -182,8 +179,8 @@ def _answer(site: Site, database: Database, page: Page) -> Callable[[Request], A
             return await view.page("error.html", error.status_code, text=error.detail)
         except Exception as error:
             if not is_expected(error):
-                _log.exception("%s cannot be shown", request.url.path)
-                return await view.page("error.html", 500, text="failed; the log says why")
+                _log.exception("cannot show %s", request.url.path)
+                return await view.page("error.html", 500, text="internal error; see the log")
             status = status_of(error)
             if status == HTTPStatus.FORBIDDEN:
                 database.forget_rights()
@@ -193,33 +190,33 @@ def _answer(site: Site, database: Database, page: Page) -> Callable[[Request], A
 
 
 def _index(site: Site) -> Callable[[Request], Any]:
-    """Return what shows all databases, those too that cannot be looked at."""
+    """Return a handler that lists all databases, unreachable ones included."""
 
     async def answer(request: Request) -> Response:
         views = [View(request, site, database) for database in site.databases.values()]
         found: dict[str, tuple[Sample | None, str | None]] = {}
 
-        async def look(view: View) -> None:
-            found[view.database.name] = await _looked_at(view)
+        async def sample(view: View) -> None:
+            found[view.database.name] = await _sample_of(view)
 
         async with anyio.create_task_group() as group:
             for view in views:
-                group.start_soon(look, view)
+                group.start_soon(sample, view)
         rows = [(name, *found[name]) for name in site.databases]
         return await views[0].page("index.html", databases=rows)
 
     return answer
 
 
-async def _looked_at(view: View) -> tuple[Sample | None, str | None]:
-    """Return what was found in a database, and why nothing newer was."""
+async def _sample_of(view: View) -> tuple[Sample | None, str | None]:
+    """Return the last sample of a database, and why there is no newer one."""
     try:
         sample = await view.sample()
     except Exception as error:
         if is_expected(error):
             return None, view.database.described(error)
-        _log.exception("%s cannot be shown", view.database.name)
-        return None, "failed; the log says why"
+        _log.exception("cannot show %s", view.database.name)
+        return None, "internal error; see the log"
     return sample, sample.error
 
 
@@ -231,7 +228,7 @@ def _ready(site: Site) -> Callable[[Request], Any]:
 
 
 def _refused(site: Site) -> Callable[[Request, Exception], Response]:
-    """Return what answers where no page is."""
+    """Return a handler for unknown paths."""
 
     def answer(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", HTTPStatus.INTERNAL_SERVER_ERROR)

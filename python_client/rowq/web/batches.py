@@ -1,8 +1,8 @@
-"""Actions on many messages: a thousand at a time, each by a request of its own.
+"""Actions on many messages, in steps of 1000 messages per request.
 
-The browser asks for the next step when it has shown the one before. So the page shows how far it
-is, an end of the page is an end of the work, and this server has nothing to remember: where to go
-on stands in the form. Without script there is a button for the next step.
+The browser requests the next step after it has shown the last one. So the page shows the progress,
+closing it stops the work, and the server keeps no state: the position is in the form. Without
+JavaScript there is a button for the next step.
 """
 
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ WORDS: Mapping[str, str] = {"reset": "reset", "discard": "discarded", "purge": "
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step did, and what is left.
+    """The state after a step.
 
-    done: messages of all steps so far. after: the last message that was looked at. until: the last
-    one that is meant. began: when the first step began, by the database's clock: what dies later is
-    not meant, however old it is. total: about how many there are.
+    done: messages of all steps. after: the last message read. until: the last message to process.
+    began: start of the first step by the database's clock; messages that died later are skipped.
+    total: approximate number of messages.
     """
 
     done: int
@@ -46,13 +46,13 @@ class Step:
 
 
 async def batch(view: View) -> Response:
-    """Do the next step of what a form asks for."""
+    """Run the next step of a form."""
     await view.read_form()
-    what = view.given("do")
+    what = view.field("do")
     if what not in _ROUTINES:
-        raise HTTPException(HTTPStatus.BAD_REQUEST, "reset, discard or purge?")
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "do must be reset, discard or purge")
     require(view, _ROUTINES[what])
-    name, scope = view.given("queue"), view.given("scope")
+    name, scope = view.field("queue"), view.field("scope")
     if what == "purge":
         check_typed(view)
     step = await logged(
@@ -77,22 +77,22 @@ async def batch(view: View) -> Response:
 
 
 def _next(view: View, queue: Queue, what: str) -> Step:
-    name = view.given("queue")
+    name = view.field("queue")
     if what == "purge":
         return _purge(view, queue, name)
-    if view.given("scope") == "chosen":
+    if view.field("scope") == "chosen":
         ids = _chosen(view)
         return Step(_apply(queue, what, name, ids), 0, 0, len(ids), is_last=True)
     return _in_order(view, queue, what, name)
 
 
 def _in_order(view: View, queue: Queue, what: str, name: str) -> Step:
-    """Take the next of the dead messages by their ids: each is met once, whatever comes of it."""
-    key = view.given("cause") if view.given("scope") == "group" else ""
-    if view.given("scope") not in {"group", "all"} or (view.given("scope") == "group" and not key):
-        raise HTTPException(HTTPStatus.BAD_REQUEST, "chosen ones, a group, or all?")
+    """Process the next dead messages by id, each once, successful or not."""
+    key = view.field("cause") if view.field("scope") == "group" else ""
+    if view.field("scope") not in {"group", "all"} or (view.field("scope") == "group" and not key):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "scope must be chosen, group or all")
     after, until = _number(view, "after"), _number(view, "until")
-    began = _moment(view.given("began"))
+    began = _parse_time(view.field("began"))
     if not until or began is None:
         began = _now(queue)
         newest = queue.list_dead(name, max_messages=1, before_message_id=LAST_ID)
@@ -108,7 +108,7 @@ def _in_order(view: View, queue: Queue, what: str, name: str) -> Step:
 
 
 def _purge(view: View, queue: Queue, name: str) -> Step:
-    """Purge until nothing waits; how much that is, is not counted to its end."""
+    """Purge until no message waits; the total is limited by MAX_COUNT."""
     total, done = _number(view, "total"), _number(view, "done")
     if not total:
         (stats,) = queue.queue_stats(name, max_count=MAX_COUNT)
@@ -119,23 +119,23 @@ def _purge(view: View, queue: Queue, name: str) -> Step:
 
 
 def _now(queue: Queue) -> datetime:
-    """Return the database's time: the first tick of an interval that begins now, less that."""
+    """Return the database's time: the first tick of a new interval minus the interval."""
     (tick,) = queue.next_ticks(interval_seconds=1, max_ticks=1)
     return tick - timedelta(seconds=1)
 
 
-def _moment(text: str) -> datetime | None:
-    """Return the moment of a step before; None where there is none; raises HTTPException."""
+def _parse_time(text: str) -> datetime | None:
+    """Return the time in a form; None if empty; raise HTTPException."""
     if not text:
         return None
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise HTTPException(HTTPStatus.BAD_REQUEST, "that is no moment") from None
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "invalid timestamp") from None
 
 
 def _apply(queue: Queue, what: str, name: str, ids: list[int]) -> int:
-    """Return how many messages were reset or discarded."""
+    """Reset or discard messages; return their number."""
     if not ids:
         return 0
     if what == "discard":
@@ -148,24 +148,24 @@ def _chosen(view: View) -> list[int]:
     if not texts or len(texts) > BATCH:
         raise HTTPException(HTTPStatus.BAD_REQUEST, "choose 1 to 1,000 messages")
     if not all(text.isascii() and text.isdecimal() and len(text) < 19 for text in texts):
-        raise HTTPException(HTTPStatus.BAD_REQUEST, "id must be the number of a message")
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "id must be a message id")
     return [int(text) for text in texts]
 
 
 def _number(view: View, field: str) -> int:
-    text = view.given(field)
+    text = view.field(field)
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
 
 def _scope_of(view: View, what: str) -> str:
-    """Return which messages are meant, for the log; raises HTTPException for ids that are none."""
+    """Return the scope for the log; raise HTTPException for invalid ids."""
     if what == "purge":
-        return "all that waits"
-    match view.given("scope"):
+        return "all waiting messages"
+    match view.field("scope"):
         case "chosen":
             ids = _chosen(view)
             return " ".join(map(str, ids[:20])) + (f" and {len(ids) - 20} more" if ids[20:] else "")
         case "group":
-            return f"group {view.given('cause')[:30]!r} after {_number(view, 'after')}"
+            return f"group {view.field('cause')[:30]!r} after {_number(view, 'after')}"
         case _:
             return f"all after {_number(view, 'after')}"

@@ -1,4 +1,4 @@
-"""How a message's body is shown: as a tree, as text, or in hexadecimal digits."""
+"""A message's body as a tree, as text or in hexadecimal."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ _DEEPEST = 50
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value in a tree of JSON: of a list or an object there are children, else a text."""
+    """A value in a JSON tree: children of a list or an object, else a text."""
 
     name: str
     kind: str
@@ -28,10 +28,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A body as it is shown.
+    """A body to show: its form (tree, text, hex or none), all its forms, its size in bytes.
 
-    form: tree, text, hex or none. forms: those that there are. size: in bytes. cut: whether more
-    is in the file.
+    cut: whether the text is shorter than the body.
     """
 
     form: str
@@ -43,7 +42,7 @@ class Shown:
 
 
 def shown_body(details: MessageDetails, form: str | None) -> Shown:
-    """Return a body in the form asked for, or else in the first that it has."""
+    """Return a body in the requested form, else in its first form."""
     if details.body_binary is None and details.body is None:
         return Shown("none", (), 0)
     raw = file_of(details)
@@ -70,7 +69,7 @@ def file_of(details: MessageDetails) -> bytes:
 
 
 def as_command(queue_name: str, details: MessageDetails) -> str | None:
-    """Return a command that enqueues the same once more; None for what is binary or too long."""
+    """Return a command that enqueues the same message; None if it is binary or too long."""
     headers = details.headers
     if details.body_binary is not None or isinstance(headers, UnreadableHeaders):
         return None
@@ -94,7 +93,7 @@ def as_command(queue_name: str, details: MessageDetails) -> str | None:
 
 
 def _tree(body: str) -> Node | None:
-    """Return a body that is JSON, and not too large, as a tree."""
+    """Return a body as a tree, if it is JSON and not too large."""
     if len(body) > _LONGEST_TREE:
         return None
     try:
@@ -113,13 +112,13 @@ def _node(name: str, value: Any, depth: int, left: Iterator[int]) -> Node | None
     if isinstance(value, dict):
         return _parent(name, "object", list(value.items()), depth, left)
     if isinstance(value, list):
-        items = [(str(place), item) for place, item in enumerate(value)]
+        items = [(str(index), item) for index, item in enumerate(value)]
         return _parent(name, "list", items, depth, left)
     kind = {str: "text", bool: "word", type(None): "word"}.get(type(value), "number")
     try:
         text = json.dumps(value, ensure_ascii=False)
     except ValueError:
-        text = "a number that is too long to show"
+        text = "number too long to show"
     return Node(name, kind, text)
 
 
@@ -138,7 +137,7 @@ def _parent(
 
 
 def _hex(data: bytes) -> str:
-    """Return bytes as lines of 16: place, digits, and the printable ones of ASCII."""
+    """Return bytes as lines of 16: offset, digits and printable ASCII."""
     lines = []
     for start in range(0, len(data), 16):
         part = data[start : start + 16]

@@ -1,4 +1,4 @@
-"""Groups dead messages by what went wrong."""
+"""Groups of dead messages by cause."""
 
 import builtins
 import hashlib
@@ -14,15 +14,15 @@ _NUMBERS = re.compile(
     r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b|\d+", re.IGNORECASE
 )
 _KIND = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*(?=:|$)")
-# With more causes than this, those that differ by numbers alone are taken together.
+# With more causes than this, causes that differ only by numbers are merged.
 _MANY = 20
 
-HIDDEN = "an error that is not shown"
+HIDDEN = "hidden error"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Dead messages of one type and cause; `key` names it in an address."""
+    """Dead messages of one type and cause; `key` identifies it in a URL."""
 
     key: str
     message_type: str | None
@@ -32,15 +32,15 @@ class Group:
 
 
 def without_numbers(cause: str) -> str:
-    """Return a cause with # for each number in it."""
+    """Return a cause with # for each number."""
     return _NUMBERS.sub("#", cause)
 
 
 def kind_of(error: str | None) -> str:
-    """Return the type of an error alone: nothing of what it says.
+    """Return only the type of an error, without its text.
 
-    Of a traceback that is where the frames of its last block end: what an error says may go on for
-    lines. A word before a colon is a type only if it looks like one.
+    In a traceback it follows the last frame, because the text may have several lines. A word before
+    a colon is a type only if it looks like one.
     """
     lines = [line for line in (error or "").splitlines() if line.strip()]
     if not lines:
@@ -58,37 +58,37 @@ def _is_type(name: str) -> bool:
 
 
 def group_dead(messages: Sequence[DeadMessage]) -> list[Group]:
-    """Return the groups of messages, given the newest first; the largest group comes first."""
+    """Group messages, which are ordered newest first; the largest group comes first."""
     how = "e"
-    if len({_place(message, "e") for message in messages}) > _MANY:
+    if len({_cause_of(message, "e") for message in messages}) > _MANY:
         how = "n"
-    sizes = Counter(_place(message, how) for message in messages)
-    newest = {_place(message, how): message for message in reversed(messages)}
+    sizes = Counter(_cause_of(message, how) for message in messages)
+    newest = {_cause_of(message, how): message for message in reversed(messages)}
     groups = [
-        Group(_key(how, place), *place, size=size, newest=newest[place])
-        for place, size in sizes.items()
+        Group(_key(how, cause), *cause, size=size, newest=newest[cause])
+        for cause, size in sizes.items()
     ]
     return sorted(groups, key=lambda group: -group.size)
 
 
 def in_group(key: str) -> Callable[[DeadMessage], bool]:
-    """Return whether a message is of the group with a key."""
+    """Return a check whether a message belongs to the group with a key."""
     how = key[:1]
-    return lambda message: _key(how, _place(message, how)) == key
+    return lambda message: _key(how, _cause_of(message, how)) == key
 
 
 def ids_of(messages: Iterable[DeadMessage], key: str) -> list[int]:
-    """Return the ids of the messages of a group; an empty key is all of them."""
+    """Return the ids of the messages of a group; of all messages if the key is empty."""
     matches = in_group(key)
     return [message.message_id for message in messages if not key or matches(message)]
 
 
-def _place(message: DeadMessage, how: str) -> tuple[str | None, str]:
+def _cause_of(message: DeadMessage, how: str) -> tuple[str | None, str]:
     cause = cause_of(message.last_error)
     return message.message_type, without_numbers(cause) if how == "n" else cause
 
 
-def _key(how: str, place: tuple[str | None, str]) -> str:
-    """Return a short name of a group: the error itself may be long, and is nothing for a log."""
-    text = "\0".join((how, place[0] or "", place[1]))
+def _key(how: str, cause: tuple[str | None, str]) -> str:
+    """Return a short key of a group: an error may be long, and must not be logged."""
+    text = "\0".join((how, cause[0] or "", cause[1]))
     return how + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]

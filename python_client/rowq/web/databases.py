@@ -1,4 +1,4 @@
-"""Calls routines on a database: in threads, on a few connections, and for a limited time."""
+"""Calls of routines on a database: in threads, on a few connections, with timeouts."""
 
 import threading
 import time
@@ -24,46 +24,38 @@ from rowq.tools.terminal import without_secrets
 Result = TypeVar("Result")
 
 _MOST_CONNECTIONS = 4
-# A call on a connection that is lost is given up after so many seconds, and so is the wait for a
-# free connection.
-PATIENCE_SECONDS = 2.0
-# A page waits no longer for its calls. They go on, but no more than there are connections.
+# Timeout for reconnecting, and for a free connection.
+CONNECTION_SECONDS = 2.0
+# Timeout of a page's calls; they continue in the background, at most one per connection.
 _LONGEST_SECONDS = 15.0
-# A role that is granted is noticed after so many seconds; one that is revoked at the next call.
+# Time until a newly granted role is noticed; a revoked role is noticed at the next call.
 _RIGHTS_SECONDS = 600.0
 _OF_ROLES = {"admin": "get_message", "producer": "cancel", "consumer": "peek"}
-"""By role, a routine that tells whether an account has it: rowq grants routines by roles alone.
-
-It is called so that it must refuse, which a server may log.
-"""
+"""A routine of each role, called with arguments that it refuses; the server may log that."""
 
 
-class GoesOnError(TimedOutError):
-    """A call was given up by its page, and may have its effect all the same."""
+class StillRunningError(TimedOutError):
+    """The page stopped waiting for a call, which may still take effect."""
 
 
 class Database:
-    """One database that is shown."""
+    """A database, and its name on the page and in URLs; connects at the first call."""
 
     def __init__(self, name: str, url: str) -> None:
-        """Prepare, and open nothing; raises EngineUnknown.
-
-        name: for people, and for the addresses of its pages.
-        """
         self.name = name
         self.url = url
         self.examining = threading.Lock()
-        """Held while somebody examines it: that takes connections of its own."""
-        self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        """Held while rowq doctor runs, because it opens connections."""
+        self._connections = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._idle: deque[Queue] = deque([Queue(self._session())])
         self._rights: frozenset[str] = frozenset()
         self._rights_until = 0.0
 
     @contextmanager
     def queue(self) -> Iterator[Queue]:
-        """Lend a queue object that nobody else uses; raises TimedOutError when none is free."""
-        if not self._room.acquire(timeout=PATIENCE_SECONDS):
-            raise TimedOutError("every connection of this page is waiting for the database")
+        """Return a free queue object for a block; raise TimedOutError."""
+        if not self._connections.acquire(timeout=CONNECTION_SECONDS):
+            raise TimedOutError("all connections of this page are waiting for the database; retry")
         try:
             try:
                 queue = self._idle.pop()
@@ -74,34 +66,31 @@ class Database:
             finally:
                 self._idle.append(queue)
         finally:
-            self._room.release()
+            self._connections.release()
 
     def call(self, work: Callable[[Queue], Result]) -> Result:
-        """Return what `work` returns; raises what it raises."""
+        """Call `work` with a queue."""
         with self.queue() as queue:
             return work(queue)
 
     async def run(self, work: Callable[[Queue], Result]) -> Result:
-        """Return what `work` returns, in a thread; raises TimedOutError after a while."""
+        """Call `work` in a thread; raise TimedOutError."""
         return await in_thread(partial(self.call, work))
 
     def rights(self) -> frozenset[str]:
-        """Return the routines that the account may call; raises what calls raise.
-
-        What is kept is only what the database has answered: an error that passes takes no right.
-        """
+        """Return the routines that the account can call, cached; a transient error removes none."""
         if time.monotonic() >= self._rights_until:
             self._rights = self.call(_rights)
             self._rights_until = time.monotonic() + _RIGHTS_SECONDS
         return self._rights
 
     def forget_rights(self) -> None:
-        """Find out anew what the account may do: it may not do what it once might."""
+        """Read the rights again at the next request."""
         self._rights_until = 0.0
 
     def described(self, error: BaseException) -> str:
         """Return an error as one line, without secrets."""
-        # PostgreSQL shows there where in its own code a statement stands.
+        # There PostgreSQL shows the position in its own code.
         text = " ".join(str(error).partition("\nCONTEXT:")[0].split()) or type(error).__name__
         remedy = remedy_of(error)
         if remedy and remedy not in text:
@@ -109,31 +98,31 @@ class Database:
         return without_secrets(text, [self.url])
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close idle connections."""
         while self._idle:
             self._idle.pop().close()
 
     def _session(self) -> OwnedSession:
-        return OwnedSession(self.url, reconnect_seconds=PATIENCE_SECONDS)
+        return OwnedSession(self.url, reconnect_seconds=CONNECTION_SECONDS)
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:
-    """Return what `work` returns, in a thread; raises GoesOnError after a while."""
+    """Call `work` in a thread; raise StillRunningError after a timeout."""
     with anyio.move_on_after(_LONGEST_SECONDS):
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-    raise GoesOnError(
-        f"no answer of the database within {_LONGEST_SECONDS:g} seconds; the call may still be"
-        " going on"
+    raise StillRunningError(
+        f"the database did not answer within {_LONGEST_SECONDS:g} seconds; the call may still take"
+        " effect"
     )
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether an error is rowq's or a driver's, or one that took too long: no fault of the page."""
+    """Return whether an error is from rowq, a driver or a timeout, not a bug of the page."""
     return isinstance(error, TimedOutError) or is_foreseen(error)
 
 
 def status_of(error: BaseException) -> int:
-    """Return the HTTP status that says what kind an error is."""
+    """Return the HTTP status of an error."""
     if remedy_of(error):
         return 403
     if isinstance(error, Refused):
@@ -143,10 +132,12 @@ def status_of(error: BaseException) -> int:
 
 def _rights(queue: Queue) -> frozenset[str]:
     session = queue._session
-    there = load_contract().of(session.engine.name)
+    routines = load_contract().of(session.engine.name)
     roles: set[str] = set()
     for role, name in _OF_ROLES.items():
-        # Who is admin may do everything, and need not be asked for more.
-        if "admin" not in roles and is_allowed(session.engine, session.call, there[name]):
+        # The role admin includes all others.
+        if "admin" not in roles and is_allowed(session.engine, session.call, routines[name]):
             roles.add(role)
-    return frozenset(name for name, routine in there.items() if not roles.isdisjoint(routine.roles))
+    return frozenset(
+        name for name, routine in routines.items() if not roles.isdisjoint(routine.roles)
+    )

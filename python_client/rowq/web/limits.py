@@ -1,4 +1,4 @@
-"""Limits of the page's own server: connections, time, and memory for headers."""
+"""Limits of the page's own server: connections, time and header size."""
 
 import asyncio
 from typing import Any, ClassVar
@@ -6,29 +6,29 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_CONNECTIONS = 256
-"""Open connections; fewer where the process may open few files."""
+"""Maximum number of connections; lower if the limit of open files is low."""
 REQUEST_SECONDS = 10.0
-"""Time from the connection, or from the last answer, until the headers of a request are there."""
+"""Timeout for the headers of a request after the connection or the last response."""
 MOST_HEADER_BYTES = 32 * 1024
 _OTHER_FILES = 64
-"""Files that connections leave to the databases and the rest of the process."""
+"""Open files reserved for databases and the rest of the process."""
 
 
 def limited_protocol() -> type[H11Protocol]:
-    """Return a protocol of uvicorn for one server, whose connections share their places."""
+    """Return a uvicorn protocol for one server, whose connections share a pool."""
 
     class Limited(_Limited):
-        """Shares the places of this server."""
+        """Uses the pool of this server."""
 
-        places = _Places(_most_connections())
+        pool = _Pool(_most_connections())
 
     return Limited
 
 
 def backlog() -> int:
-    """Return how many connections may wait, which is how many asyncio accepts at a time.
+    """Return the backlog, which is also how many connections asyncio accepts at a time.
 
-    It accepts up to four times as many before the first one is ended for want of a place.
+    asyncio accepts up to four times as many before the pool can close the first one.
     """
     return _share(10)
 
@@ -38,7 +38,7 @@ def _most_connections() -> int:
 
 
 def _share(divisor: int) -> int:
-    """Return how many connections one part of the files that may be open is enough for."""
+    """Return the number of connections for a share of the open files."""
     try:
         import resource
     except ImportError:  # Windows has no such limit.
@@ -49,62 +49,62 @@ def _share(divisor: int) -> int:
     return max(min(MOST_CONNECTIONS, (files - _OTHER_FILES) // divisor), 1)
 
 
-class _Places:
+class _Pool:
     """The open connections of a server.
 
-    If all places are taken, a new connection gets that of the connection which has been without a
-    request for longest. If all of them have a request, the new one is ended.
+    If it is full, a new connection replaces the one that has been idle for longest. If all of them
+    have a request, the new one is closed.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._silent: dict[_Limited, None] = {}
+        self._idle: dict[_Limited, None] = {}
         self._busy: set[_Limited] = set()
 
     def add(self, connection: "_Limited") -> bool:
-        """Give a new connection a place; return whether there was one."""
-        if len(self._silent) + len(self._busy) >= self._most:
-            oldest = next(iter(self._silent), None)
+        """Add a connection; return False if the pool is full."""
+        if len(self._idle) + len(self._busy) >= self._most:
+            oldest = next(iter(self._idle), None)
             if oldest is None:
                 return False
-            del self._silent[oldest]
+            del self._idle[oldest]
             oldest.transport.abort()
-        self._silent[connection] = None
+        self._idle[connection] = None
         return True
 
     def set_busy(self, connection: "_Limited", is_busy: bool) -> None:
-        """Record whether a request of a connection is being answered."""
+        """Record whether a connection has a request."""
         self.remove(connection)
         if is_busy:
             self._busy.add(connection)
         else:
-            self._silent[connection] = None
+            self._idle[connection] = None
 
     def remove(self, connection: "_Limited") -> None:
-        """Free the place of a connection."""
-        self._silent.pop(connection, None)
+        """Remove a connection."""
+        self._idle.pop(connection, None)
         self._busy.discard(connection)
 
 
 class _Limited(H11Protocol):
-    """A connection that ends if no request comes in time."""
+    """A connection that is closed if no request arrives in time."""
 
-    places: ClassVar[_Places]
+    pool: ClassVar[_Pool]
     _is_busy = False
     _timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begin, or end at once if there is no place."""
+        """Start, or close the connection if the pool is full."""
         super().connection_made(transport)
-        if self.places.add(self):
+        if self.pool.add(self):
             self._await_request()
         else:
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Free the place."""
+        """Leave the pool."""
         self._stop_waiting()
-        self.places.remove(self)
+        self.pool.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -118,12 +118,12 @@ class _Limited(H11Protocol):
         self._observe()
 
     def _observe(self) -> None:
-        """Record whether a request is being answered now."""
+        """Record whether the connection has a request."""
         is_busy = self.cycle is not None and not self.cycle.response_complete
         if is_busy is self._is_busy or self.transport.is_closing():
             return
         self._is_busy = is_busy
-        self.places.set_busy(self, is_busy)
+        self.pool.set_busy(self, is_busy)
         self._stop_waiting()
         if not is_busy:
             self._await_request()

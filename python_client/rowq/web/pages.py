@@ -1,4 +1,4 @@
-"""The pages of a database, and what programs ask for: changes, metrics and probes."""
+"""The pages of a database, and events, metrics and probes for programs."""
 
 import logging
 import time
@@ -54,31 +54,31 @@ ALTERED = {"group_after_dead": str} | {
     for field in fields(QueueStats)
     if field.name in SETTINGS and field.name != "group_after_dead"
 }
-"""By setting, the type of its values."""
+"""Setting -> type of its values."""
 
 _TREND = 60
-"""Samples of a queue's line."""
+"""Number of samples in a queue's trend."""
 
-_LOOKED_AT = 2_000
+_MOST_READ = 2_000
 _SHOWN = 100
 
 ENDED = ("completed", "cancelled", "expired")
 
-# Proxies end what is silent for long.
+# Proxies close a silent connection.
 _SILENCE_SECONDS = 15.0
-# A browser comes back at once, and is asked again who it is.
+# The browser reconnects at once, and is authorized again.
 _LONGEST_SECONDS = 600.0
 
 _log = logging.getLogger("rowq.web")
 
 
 async def workers(view: View) -> Response:
-    """Show the workers, idle ones too, and who is at work on what."""
+    """Show the workers and their claims."""
     return await _workers(view, "workers.html")
 
 
 async def workers_part(view: View) -> Response:
-    """Show what of that changes."""
+    """Show the part of that page that changes."""
     return await _workers(view, "parts/workers.html")
 
 
@@ -97,7 +97,7 @@ async def _workers(view: View, template: str) -> Response:
 
 
 def seen(sample: Sample, queue_name: str | None = None) -> list[WorkerReport]:
-    """Return the workers of a queue, or of all, by name; they were last seen by now's clock."""
+    """Return the workers of one queue or all queues by name, with their present age."""
     since = sample.workers_at and (datetime.now(UTC) - sample.workers_at).total_seconds()
     found = [
         replace(worker, last_seen_seconds=worker.last_seen_seconds + (since or 0.0))
@@ -112,19 +112,19 @@ def _worker(claim: Claim) -> str:
 
 
 async def schedules(view: View) -> Response:
-    """Show all schedules, or those of a queue."""
-    name = view.asked("queue") or None
+    """Show the schedules of one queue or all queues."""
+    name = view.parameter("queue") or None
     found = await view.run(lambda calls: calls.list_schedules(name))
     return await view.page("schedules.html", name=name, schedules=found)
 
 
 async def schedule(view: View) -> Response:
-    """Show a schedule, and when it runs next; raises ScheduleNotFound."""
-    queue_name, name = view.asked("queue"), view.asked("name")
+    """Show a schedule and its next runs; raise ScheduleNotFound."""
+    queue_name, name = view.parameter("queue"), view.parameter("name")
     listed = await view.run(lambda calls: calls.list_schedules(queue_name))
     found = next((one for one in listed if one.schedule_name == name), None)
     if found is None:
-        raise ScheduleNotFound("the queue has no such schedule")
+        raise ScheduleNotFound(f'RQ702 schedule_not_found: schedule "{name}" does not exist')
     one = found
     ticks: list[Any] = []
     if not one.is_paused and one.next_run_at is not None:
@@ -134,25 +134,25 @@ async def schedule(view: View) -> Response:
             )
         )
     if one.interval_seconds is not None:
-        # The ticks of an interval are counted from the schedule's own beginning.
+        # The ticks of an interval depend on the schedule's start.
         ticks = []
     return await view.page("schedule.html", schedule=one, ticks=ticks)
 
 
 async def topics(view: View) -> Response:
-    """Show which queue gets what is published under which topics."""
+    """Show which queues are bound to which topics."""
     found = await view.run(lambda calls: calls.list_topics(None))
     queues = [stats.queue_name for stats in (await view.sample()).queues]
     return await view.page("topics.html", bindings=found, queues=queues)
 
 
 async def health(view: View) -> Response:
-    """Show what needs attention."""
+    """Show the health checks."""
     return await health_page(view, [], "")
 
 
 async def health_page(view: View, found: list[Any], why_not: str) -> Response:
-    """Return the page of health with what an examination has found, or why there was none."""
+    """Return the page of health with the checks of rowq doctor, or why it could not run."""
     checks = await view.run(lambda calls: calls.health())
     version = await view.run(lambda calls: calls.version())
     return await view.page(
@@ -165,13 +165,13 @@ async def health_page(view: View, found: list[Any], why_not: str) -> Response:
 
 
 async def health_part(view: View) -> Response:
-    """Show what needs attention, as the overview does."""
+    """Show the failed health checks of the overview."""
     return await view.page("parts/health.html", sample=await view.sample())
 
 
 async def queue(view: View) -> Response:
     """Show a queue."""
-    name = view.asked("name")
+    name = view.parameter("name")
     stats = await view.stats(name)
     sample = await view.sample(claims=True)
     return await view.page(
@@ -186,8 +186,8 @@ async def queue(view: View) -> Response:
 
 
 async def queue_part(view: View) -> Response:
-    """Show the counts of a queue, which change."""
-    name = view.asked("name")
+    """Show the counts of a queue."""
+    name = view.parameter("name")
     sample = await view.sample()
     return await view.page(
         "parts/queue.html", name=name, stats=await view.stats(name), sample=sample
@@ -195,8 +195,8 @@ async def queue_part(view: View) -> Response:
 
 
 async def lists_part(view: View) -> Response:
-    """Show what comes next and who is at work."""
-    name = view.asked("name")
+    """Show the next messages, the claims and the workers of a queue."""
+    name = view.parameter("name")
     await view.stats(name)
     following = await _following(view, name)
     sample = await view.sample()
@@ -210,19 +210,19 @@ async def lists_part(view: View) -> Response:
 
 
 async def points(view: View) -> Response:
-    """Return what the charts of a queue are drawn of: a list for each line, and one of times."""
+    """Return the data of a queue's charts: a list of times, and a list for each line."""
     try:
-        after = float(view.asked("after") or 0)
+        after = float(view.parameter("after") or 0)
     except ValueError:
         after = 0.0
     await view.sample()
-    found = view.sampler.points(view.asked("name"), after)
+    found = view.sampler.points(view.parameter("name"), after)
     return JSONResponse([list(line) for line in zip(*found, strict=True)])
 
 
 async def find(view: View) -> Response:
-    """Lead to the message with an id, or with a dedup key."""
-    name, key, number = view.asked("name"), view.asked("key"), view.asked("id")
+    """Redirect to the message with an id or a dedup key."""
+    name, key, number = view.parameter("name"), view.parameter("key"), view.parameter("id")
     is_id = number.isascii() and number.isdecimal() and len(number) < 19
     message_id = int(number) if is_id else 0
     if key and view.sees_bodies:
@@ -242,7 +242,7 @@ async def overview(view: View) -> Response:
 
 
 async def queues_part(view: View) -> Response:
-    """Show what of the overview changes."""
+    """Show the part of the overview that changes."""
     return await _shown(view, "parts/queues.html")
 
 
@@ -252,20 +252,20 @@ async def _shown(view: View, template: str) -> Response:
 
 
 async def dead(view: View) -> Response:
-    """Show the newest dead messages, or those before one.
+    """Show the newest dead messages, or those before an id.
 
-    With `cause` those of a group; with `type` those of a type, and with `error` those of the ones
-    looked at whose error has that text.
+    Filters: `cause` selects a group, `type` a message type, `error` a text in the error, among the
+    messages read.
     """
-    name, cause = view.asked("queue"), view.asked("cause")
-    wanted_type, wanted = view.asked("type"), view.asked("error")
-    before = _number(view.asked("before"))
+    name, cause = view.parameter("queue"), view.parameter("cause")
+    wanted_type, wanted = view.parameter("type"), view.parameter("error")
+    before = _number(view.parameter("before"))
     stats = await view.stats(name)
     found = await view.run(lambda calls: _found(calls, name, before, wanted_type))
     matched = await in_thread(lambda: _with_error(view, found, wanted))
     groups, matching = await in_thread(lambda: _grouped(matched, cause))
     shown = matching[:_SHOWN]
-    is_more = len(matching) > _SHOWN or len(found) == _LOOKED_AT
+    is_more = len(matching) > _SHOWN or len(found) == _MOST_READ
     following = (shown or found)[-1].message_id if is_more else None
     return await view.page(
         "dead.html",
@@ -279,29 +279,29 @@ async def dead(view: View) -> Response:
         shown=shown,
         is_newest=before == LAST_ID,
         following=following,
-        looked_at=len(found),
+        read=len(found),
         matched=len(matched),
-        is_all=len(found) < _LOOKED_AT and before == LAST_ID and not (wanted_type or wanted),
+        is_all=len(found) < _MOST_READ and before == LAST_ID and not (wanted_type or wanted),
     )
 
 
 def _found(calls: Queue, name: str, before: int, message_type: str) -> list[DeadMessage]:
     return calls.list_dead(
         name,
-        max_messages=_LOOKED_AT,
+        max_messages=_MOST_READ,
         before_message_id=before,
         message_type=message_type or None,
     )
 
 
 def _with_error(view: View, found: list[DeadMessage], wanted: str) -> list[DeadMessage]:
-    """Return messages by the error as it may be shown: a hidden one must not answer questions."""
+    """Filter messages by the error as shown: a filter must not reveal a hidden error."""
     text = wanted.lower()
     return [one for one in found if text in (view.error(one.last_error) or "").lower()]
 
 
 def _grouped(found: list[DeadMessage], cause: str) -> tuple[list[Group], list[DeadMessage]]:
-    """Return the groups of messages, and the messages of one, or all."""
+    """Return all groups, and the messages of one group or all."""
     is_meant = in_group(cause)
     return group_dead(found), [one for one in found if not cause or is_meant(one)]
 
@@ -313,11 +313,11 @@ def _number(text: str) -> int:
 
 async def message(view: View) -> Response:
     """Show a message."""
-    name, details = view.asked("queue"), await _details(view)
+    name, details = view.parameter("queue"), await _details(view)
     attempts, result = await view.run(lambda calls: _more(calls, view, name, details))
     body = command = None
     if view.sees_bodies:
-        form = view.asked("form")
+        form = view.parameter("form")
         body = await in_thread(lambda: shown_body(details, form))
         command = await in_thread(lambda: as_command(name, details))
     return await view.page(
@@ -335,12 +335,12 @@ async def message(view: View) -> Response:
 
 
 async def body_file(view: View) -> Response:
-    """Return a body as a file, which no browser shows."""
+    """Return a body as a file that browsers do not display."""
     details = await _details(view)
     if not view.sees_bodies:
-        raise HTTPException(HTTPStatus.FORBIDDEN, "bodies are not shown")
+        raise HTTPException(HTTPStatus.FORBIDDEN, "bodies are hidden")
     kind = "bin" if details.body_binary is not None else "txt"
-    name = quote(f"{view.asked('queue')}-{details.message_id}.{kind}", safe="")
+    name = quote(f"{view.parameter('queue')}-{details.message_id}.{kind}", safe="")
     return Response(
         file_of(details),
         media_type="application/octet-stream",
@@ -349,19 +349,18 @@ async def body_file(view: View) -> Response:
 
 
 async def _details(view: View) -> MessageDetails:
-    name, number = view.asked("queue"), view.asked("id")
+    name, number = view.parameter("queue"), view.parameter("id")
     if not view.sees_messages:
         raise HTTPException(
             HTTPStatus.FORBIDDEN,
-            "messages are for accounts with the role rowq_admin, and for users who may act",
+            "viewing messages requires the role rowq_admin and permission to make changes",
         )
     is_id = number.isascii() and number.isdecimal() and len(number) < 19
     found = await view.run(lambda calls: calls.get_message(name, int(number) if is_id else 0))
     if found is None:
         raise HTTPException(
             HTTPStatus.NOT_FOUND,
-            f"rowq knows no message {number} in this queue: it was never there, or it has ended"
-            " and is not kept",
+            f"message {number} not found: it never existed, or it has ended and was not kept",
         )
     return found
 
@@ -376,7 +375,7 @@ def _more(
 
 
 def _schedule_of(details: MessageDetails) -> str | None:
-    """Return the name of the schedule that made a message."""
+    """Return the schedule that enqueued a message."""
     headers = details.headers
     if not headers or isinstance(headers, UnreadableHeaders) or "tick" not in headers:
         return None
@@ -385,16 +384,16 @@ def _schedule_of(details: MessageDetails) -> str | None:
 
 
 async def events(view: View) -> Response:
-    """Tell a browser which parts of its page have changed, as server-sent events."""
+    """Send the names of changed parts of the page as server-sent events."""
     if view.sampler.is_full:
-        return PlainTextResponse("too many look at once\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        return PlainTextResponse("too many open pages\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def stream() -> AsyncIterator[str]:
-        with view.sampler.viewing(wants_claims=bool(view.asked("claims"))) as viewer:
-            yield "retry: 2000\n: what has changed\n\n"
+        with view.sampler.viewing(wants_claims=bool(view.parameter("claims"))) as viewer:
+            yield "retry: 2000\n: changes\n\n"
             until = time.monotonic() + _LONGEST_SECONDS
-            # The page may be older than the stream: a browser that comes back has missed some.
-            viewer.tell(set(REGIONS))
+            # The page may be older than the stream, for example after a reconnect.
+            viewer.notify(set(REGIONS))
             while time.monotonic() < until:
                 changed = await viewer.changes(_SILENCE_SECONDS)
                 if END in changed:
@@ -404,7 +403,7 @@ async def events(view: View) -> Response:
                 if not changed:
                     yield ": nothing\n\n"
 
-    # X-Accel-Buffering tells nginx to hand on each event at once.
+    # X-Accel-Buffering makes nginx forward each event at once.
     return StreamingResponse(
         stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
     )
@@ -425,12 +424,12 @@ def _metrics(view: View) -> Response:
 
 
 async def live(_: Request) -> Response:
-    """Say that the page is up."""
+    """Report that the server is up."""
     return PlainTextResponse("ok\n")
 
 
 async def ready(site: Site) -> Response:
-    """Say whether every database was looked at; why not stands in the page."""
+    """Report whether every database could be sampled; the page shows the errors."""
     for sampler in site.samplers.values():
         try:
             has_failed = (await in_thread(sampler.sample)).error is not None
@@ -438,31 +437,31 @@ async def ready(site: Site) -> Response:
             has_failed = True
         if has_failed:
             return PlainTextResponse(
-                "the last look at a database failed\n", HTTPStatus.SERVICE_UNAVAILABLE
+                "cannot read a database; see the page\n", HTTPStatus.SERVICE_UNAVAILABLE
             )
     return PlainTextResponse("ok\n")
 
 
 async def examine(view: View) -> Response:
-    """Show what needs attention, and what rowq doctor finds; raises HTTPException."""
+    """Show the health checks and those of rowq doctor; raise HTTPException."""
     await view.read_form()
     if view.account != "admin":
-        raise HTTPException(HTTPStatus.FORBIDDEN, "to examine is for accounts with rowq_admin")
+        raise HTTPException(HTTPStatus.FORBIDDEN, "rowq doctor requires the role rowq_admin")
     _log.info("%r on %s: doctor", view.user, view.database.name)
     found, why_not = await in_thread(lambda: _examined(view.database))
     return await health_page(view, found, why_not)
 
 
 def _examined(database: Database) -> tuple[list[Any], str]:
-    """Return what rowq doctor finds, or why it cannot be asked; raises HTTPException."""
+    """Return the checks of rowq doctor, or why it cannot run; raise HTTPException."""
     if not database.examining.acquire(blocking=False):
-        raise HTTPException(HTTPStatus.CONFLICT, "somebody else examines it: wait for the end")
+        raise HTTPException(HTTPStatus.CONFLICT, "rowq doctor is already running; retry later")
     try:
         from rowq.tools.doctor import examine as examined
 
         return list(examined(database.url)), ""
     except ImportError:
-        return [], "rowq doctor needs the extra tools: pip install 'rowq[tools]'"
+        return [], "rowq doctor is not installed; run pip install 'rowq[tools]'"
     except Exception as error:
         if not (is_driver_error(error) or type(error).__module__.startswith("rowq.")):
             raise

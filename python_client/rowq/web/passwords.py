@@ -1,4 +1,4 @@
-"""Logins of the page that runs by itself: a file of passwords, or a proxy that has asked."""
+"""Logins of rowq web: a file of passwords, or a proxy that has authenticated the user."""
 
 import base64
 import hashlib
@@ -24,23 +24,23 @@ from rowq.errors import RowqError
 from rowq.web.access import Level
 
 LOOPBACK = ("127.0.0.0/8", "::1")
-"""Where a proxy on this machine asks from, and so may each program that runs there."""
+"""Addresses of a proxy on this machine, and of every other program there."""
 
 _log = logging.getLogger("rowq.web")
 
 _LINE = re.compile(r"([^:\s]+):scrypt\$([0-9a-f]{32})\$([0-9a-f]{64})")
-# These take 16 MiB and some tens of milliseconds; OWASP's advice at this amount of memory.
+# 16 MiB and some tens of milliseconds, as OWASP recommends for this amount of memory.
 _COST, _BLOCK, _LANES = 2**14, 8, 5
 _LONGEST_HEADER = 1_024
 _MOST_KNOWN = 100
-# This server computes one hash at a time, in the order in which they were asked for. An address has
-# few places, so that guesses from one address do not keep out the users of others.
+# The server computes one hash at a time, in order. The limit per address prevents guesses from one
+# address from blocking users of others.
 _MOST_WAITING = 32
 _MOST_OF_AN_ADDRESS = 2
 
 
 class BadPasswordFile(RowqError):  # noqa: N818 - named by what it is
-    """The file of passwords cannot be used."""
+    """The file of passwords is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +54,23 @@ class _Secret:
 
 @dataclass(slots=True)
 class _Check:
-    """A password that is being checked; `is_right` is None until then, and after a failure."""
+    """A running check of a password; `is_right` is None until its end, and after a failure."""
 
     is_done: anyio.Event = field(default_factory=anyio.Event)
     is_right: bool | None = None
 
 
 def password_line(user: str, password: str) -> str:
-    """Return the line of a file of passwords for a user; raises BadPasswordFile for a bad name."""
+    """Return a user's line of a file of passwords; raise BadPasswordFile for an invalid name."""
     salt = secrets.token_bytes(16)
     line = f"{user}:scrypt${salt.hex()}${_hash(password, salt).hex()}"
     if not _LINE.fullmatch(line):
-        raise BadPasswordFile("a user's name has neither blanks nor colons")
+        raise BadPasswordFile(f"a user name must not contain blanks or colons, got {user!r}")
     return line
 
 
 def read_passwords(file: Path) -> Mapping[str, _Secret]:
-    """Return the secrets of a file by user; raises BadPasswordFile and OSError."""
+    """Return the secrets of a file by user; raise BadPasswordFile or OSError."""
     found: dict[str, _Secret] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -78,25 +78,22 @@ def read_passwords(file: Path) -> Mapping[str, _Secret]:
         match = _LINE.fullmatch(line.strip())
         if match is None:
             raise BadPasswordFile(
-                f"{file}, line {number}: that is not USER:scrypt$SALT$HASH, as rowq web"
-                " --set-password USER writes it"
+                f"{file}, line {number}: expected USER:scrypt$SALT$HASH, as written by"
+                " rowq web --set-password USER"
             )
         found[match[1]] = _Secret(bytes.fromhex(match[2]), bytes.fromhex(match[3]))
     if not found:
-        raise BadPasswordFile(f"{file} has no user: add one with rowq web --set-password USER")
+        raise BadPasswordFile(f"{file} has no user; add one with rowq web --set-password USER")
     return found
 
 
 def write_password(file: Path, user: str, password: str) -> None:
-    """Give a user a password in a file that only its owner may read; the other users stay.
-
-    Raises BadPasswordFile and OSError.
-    """
+    """Set a user's password in a file that only its owner can read; raise BadPasswordFile."""
     line = password_line(user, password)
     before = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     kept = [other for other in before if not other.startswith(f"{user}:")]
     new = file.with_name(f".{file.name}.new")
-    # A file that is there already may be open to others, or be a link to another one.
+    # An existing file may be readable by others, or be a link.
     new.unlink(missing_ok=True)
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
@@ -105,26 +102,25 @@ def write_password(file: Path, user: str, password: str) -> None:
 
 
 class Passwords:
-    """Basic authentication against a file; whoever is in it may act."""
+    """Basic authentication against a file, which is read once; its users may act."""
 
     def __init__(self, file: Path) -> None:
-        """Read the file, once; raises BadPasswordFile and OSError."""
         self._secrets = read_passwords(file)
-        self._one = anyio.CapacityLimiter(1)
+        self._one_at_a_time = anyio.CapacityLimiter(1)
         self._checks: dict[bytes, _Check] = {}
         self._waiting: Counter[str] = Counter()
-        # A browser sends the password with each request: what was right once is kept as a digest.
+        # A browser sends the password with each request: cache correct ones as digests.
         self._key = secrets.token_bytes(32)
         self._known: dict[bytes, str] = {}
-        self._nobody = _Secret(bytes(16), bytes(32))
+        self._unknown = _Secret(bytes(16), bytes(32))
 
     async def __call__(self, request: Request) -> Level:
-        """Let a user in; raises HTTPException, which a browser answers by asking."""
+        """Authenticate a user; raise HTTPException, on which a browser asks for a password."""
         user = await self._user(request)
         if user is None:
             raise HTTPException(
                 HTTPStatus.UNAUTHORIZED,
-                "a name and a password, please",
+                "login required",
                 {"WWW-Authenticate": 'Basic realm="rowq", charset="UTF-8"'},
             )
         request.scope["user"] = SimpleUser(user)
@@ -149,54 +145,57 @@ class Passwords:
         return user
 
     async def _is_right(self, digest: bytes, user: str, password: str, place: str) -> bool:
-        """Return whether it is the user's password; raises HTTPException when too many ask.
+        """Return whether it is the user's password; raise HTTPException if too many wait.
 
-        The requests of a browser that come together wait for one computation.
+        Simultaneous requests of a browser share one computation.
         """
         check = self._checks.get(digest)
         if check is None:
             return await self._compute(digest, user, password, place)
         await check.is_done.wait()
         if check.is_right is None:
-            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "the login was not checked")
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "the login failed; retry")
         return check.is_right
 
     async def _compute(self, digest: bytes, user: str, password: str, place: str) -> bool:
         is_full = len(self._checks) >= _MOST_WAITING
         if is_full or self._waiting[place] >= _MOST_OF_AN_ADDRESS:
-            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many try to log in")
+            raise HTTPException(
+                HTTPStatus.SERVICE_UNAVAILABLE, "too many login attempts; retry later"
+            )
         check = self._checks[digest] = _Check()
         self._waiting[place] += 1
         try:
             # An unknown user takes as long as a known one.
-            secret = self._secrets.get(user, self._nobody)
-            check.is_right = await to_thread.run_sync(secret.is_of, password, limiter=self._one)
+            secret = self._secrets.get(user, self._unknown)
+            check.is_right = await to_thread.run_sync(
+                secret.is_of, password, limiter=self._one_at_a_time
+            )
             return check.is_right
         finally:
             check.is_done.set()
             del self._checks[digest]
             self._waiting[place] -= 1
-            self._waiting += Counter()  # This drops the addresses with none.
+            self._waiting += Counter()  # Remove addresses with 0.
 
 
 class ProxyUser:
-    """The login of a proxy in front, which names the user in a header; whoever it names may act."""
+    """Login by a proxy, which passes the user's name in a header; this user may act.
+
+    The header is trusted only from `proxies`: their addresses, or networks with no other members.
+    """
 
     def __init__(self, header: str, proxies: Collection[str] = LOOPBACK) -> None:
-        """Trust this header of requests that come from a proxy; raises ValueError.
-
-        proxies: addresses of proxies, or networks that have no other members.
-        """
         self._header = header
         self._proxies = [ipaddress.ip_network(proxy) for proxy in proxies]
 
     async def __call__(self, request: Request) -> Level:
-        """Let a user in; raises HTTPException where the header is missing, or of somebody else."""
+        """Return the user's level; raise HTTPException if the header is missing or not trusted."""
         if not self._is_proxy(_address(request)):
-            raise HTTPException(HTTPStatus.FORBIDDEN, "this address is not a proxy's")
+            raise HTTPException(HTTPStatus.FORBIDDEN, "this address is not a trusted proxy")
         names = request.headers.getlist(self._header)
         if len(names) != 1 or not names[0].strip():
-            raise HTTPException(HTTPStatus.FORBIDDEN, "the proxy has named no user")
+            raise HTTPException(HTTPStatus.FORBIDDEN, "the proxy did not pass a user name")
         request.scope["user"] = SimpleUser(names[0].strip())
         return "act"
 
@@ -205,13 +204,13 @@ class ProxyUser:
             peer = ipaddress.ip_address(address)
         except ValueError:
             return False
-        # An IPv6 socket that takes IPv4, too, writes such an address as ::ffff:10.0.0.7.
+        # A dual-stack socket returns an IPv4 address as ::ffff:10.0.0.7.
         peer = getattr(peer, "ipv4_mapped", None) or peer
         return any(peer in network for network in self._proxies)
 
 
 def _neighborhood(address: str) -> str:
-    """Return what counts as one address: of IPv6 the network of 64 bits, all of a client's."""
+    """Return what counts as one address: of IPv6 the /64 network of a client."""
     try:
         peer = ipaddress.ip_address(address)
     except ValueError:
@@ -222,8 +221,8 @@ def _neighborhood(address: str) -> str:
 
 
 def _address(request: Request) -> str:
-    """Return the address that a request has come from, the last one on its way."""
-    return request.client.host if request.client else "nowhere"
+    """Return the peer's address of a request."""
+    return request.client.host if request.client else "unknown"
 
 
 def _read_basic(header: str) -> tuple[str | None, str]:

@@ -1,7 +1,7 @@
-"""Looks at a database for everybody who looks, and only while somebody does.
+"""Samples of a database, shared by all viewers.
 
-A thread makes a sample every few seconds while there are viewers, tells them what has changed, and
-ends with the last of them. A page that nobody follows takes the last sample while it is fresh.
+While there are viewers, a thread takes a sample every few seconds and notifies them of changes. It
+ends with the last viewer. Any other page uses the last sample while it is fresh.
 """
 
 import asyncio
@@ -25,43 +25,42 @@ from rowq.messages import (
 )
 from rowq.queue import Queue
 from rowq.tools.throughput import Rates, Throughput, by_queue
-from rowq.web.databases import PATIENCE_SECONDS, Database, is_expected
+from rowq.web.databases import CONNECTION_SECONDS, Database, is_expected
 
 _log = logging.getLogger("rowq.web")
 
 REGIONS = frozenset({"queues", "health", "claims"})
-"""The parts of a page that change, as viewers are told of them."""
+"""The parts of a page in notifications."""
 MAX_COUNT = 10_000
-"""Counting stops here, so that a look at a huge queue stays cheap."""
+"""Limit of counts, so that samples of a huge queue stay cheap."""
 MAX_CLAIMS = 1_000
 END = "end"
-"""What viewers are told instead of a change when nothing comes any more."""
-# With the usual interval of two seconds, health is asked every ten and claims every four; workers
-# every ten, as they report.
+"""The last notification of a stream."""
+# With the default interval of 2 s: health every 10 s, claims every 4 s, workers every 10 s, as they
+# report.
 _HEALTH_EVERY = 5
 _CLAIMS_EVERY = 2
 _WORKERS_EVERY = 5
-# This bounds the memory of all series together; a queue has an hour of it at most.
+# Limits of memory: points of all series, and of one series (an hour).
 _MOST_POINTS = 200_000
 _LONGEST_SERIES = 1_800
 _MOST_VIEWERS = 500
-# A peek brings bodies along, which are not shown.
+# Peek returns bodies, which are not shown, so read few messages.
 _READY = 5
 _DELAYED = 10
-# What comes next is asked again when counts have changed, or after so many seconds.
+# Next messages are read again when counts have changed, or after this time.
 _FOLLOWING_SECONDS = 30.0
 _MOST_FOLLOWED = 200
 
 Point = tuple[float, int, int, int, int, float]
-"""A moment in seconds since 1970; messages ready, delayed, leased, dead; the oldest one's age."""
+"""Unix time; messages ready, delayed, leased, dead; age of the oldest ready message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was found: parts of it may be older than the rest.
+    """The state of a database at a time; workers and claims may be older, or never read (None).
 
-    at: when. workers_at, claims_at: when these were, None for never. error: why the last look
-    failed; everything else is then what the one before has found.
+    error: why the last sample failed; then everything else is from the sample before.
     """
 
     at: datetime
@@ -75,63 +74,62 @@ class Sample:
     error: str | None = None
 
     def queue(self, name: str) -> QueueStats | None:
-        """Return what was found of a queue."""
+        """Return a queue's stats."""
         return next((stats for stats in self.queues if stats.queue_name == name), None)
 
     def rates_of(self, name: str) -> Rates:
-        """Return how many messages a second come into a queue, leave it, and fail."""
+        """Return a queue's rates of arrivals, completions and failures."""
         return self.rates.get(name, Rates())
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What comes next in a queue; ready is empty for who may not see it."""
+    """The next messages of a queue; `ready` is empty if the account cannot call peek."""
 
     ready: tuple[PeekedMessage, ...]
     delayed: tuple[DelayedMessage, ...]
 
 
 class Viewer:
-    """Somebody who is told what has changed, in an event loop."""
+    """A browser connection that receives change events, in the running event loop."""
 
     def __init__(self, *, wants_claims: bool) -> None:
-        """Begin in the running event loop; nothing has changed yet."""
         self.wants_claims = wants_claims
         self._loop = asyncio.get_running_loop()
-        self._something = asyncio.Event()
+        self._has_changes = asyncio.Event()
         self._changed: set[str] = set()
 
-    def tell(self, changed: set[str]) -> None:
-        """Note changes; called in any thread."""
-        self._loop.call_soon_threadsafe(self._note, changed)
+    def notify(self, changed: set[str]) -> None:
+        """Add changes; can be called in any thread."""
+        self._loop.call_soon_threadsafe(self._add, changed)
 
     async def changes(self, seconds: float) -> set[str]:
-        """Return what has changed: queues, health, claims; an empty set when the time is up."""
+        """Return the changed regions; an empty set after `seconds`."""
         try:
-            await asyncio.wait_for(self._something.wait(), seconds)
+            await asyncio.wait_for(self._has_changes.wait(), seconds)
         except TimeoutError:
             return set()
-        self._something.clear()
+        self._has_changes.clear()
         changed, self._changed = self._changed, set()
         return changed
 
-    def _note(self, changed: set[str]) -> None:
+    def _add(self, changed: set[str]) -> None:
         self._changed |= changed
-        self._something.set()
+        self._has_changes.set()
 
 
 @dataclass(slots=True)
 class _State:
-    """What the thread and the pages share, under one lock.
+    """State shared by the thread and the pages, under one lock.
 
-    era, claims_era: what the sampler's era was when the last sample, and its claims, were begun.
-    changed: what has changed since viewers were last told.
+    era, claims_era: the sampler's era when the last sample, and its claims, started.
+    changed: changes since the last notification.
     """
 
     last: Sample | None = None
-    made_at: float = float("-inf")
+    taken_at: float = float("-inf")
     era: object = None
-    claims_made_at: float = float("-inf")
+    claims_taken_at: float = float("-inf")
     claims_era: object = None
     changed: set[str] = field(default_factory=set)
     count: int = 0
@@ -143,89 +141,85 @@ class _State:
 
 
 class Sampler:
-    """The samples of one database."""
+    """Samples of one database, `interval` seconds apart."""
 
     def __init__(self, database: Database, interval: float) -> None:
-        """Prepare, and look at nothing.
-
-        interval: seconds between two samples.
-        """
         self._database = database
         self._interval = interval
         self._state = _State()
-        # One sample is made at a time, and the state changes under the same lock.
+        # One sample at a time; the state changes under the same lock.
         self._sampling = threading.Lock()
-        # The series are read also while a sample takes long.
+        # The series can be read during a slow sample.
         self._drawing = threading.Lock()
         self._viewers: set[Viewer] = set()
         self._viewing = threading.Lock()
         self._has_ended = False
-        # What was begun in an earlier era does not have what was done since.
+        # A sample from an earlier era may lack the effect of an action.
         self._era = object()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
 
     def sample(self, *, claims: bool = False) -> Sample:
-        """Return the last sample while it is fresh, else a new one.
+        """Return the last sample while it is fresh, else a new one; raise TimedOutError.
 
-        claims: whether those must be fresh, too. Raises TimedOutError while another look hangs.
+        claims: whether the claims must be fresh.
         """
-        if not self._sampling.acquire(timeout=2 * PATIENCE_SECONDS):
-            raise TimedOutError("the last look at the database has not ended yet")
+        if not self._sampling.acquire(timeout=2 * CONNECTION_SECONDS):
+            raise TimedOutError("the database has not answered the last request yet; retry")
         try:
             state, oldest = self._state, time.monotonic() - self._interval
-            is_old = state.made_at < oldest or state.era is not self._era
-            are_old = state.claims_made_at < oldest or state.claims_era is not self._era
+            is_old = state.taken_at < oldest or state.era is not self._era
+            are_old = state.claims_taken_at < oldest or state.claims_era is not self._era
             if state.last is None or is_old or (claims and are_old):
                 is_first = state.last is None
                 workers = is_first or (self._thread is None and self._has_old_workers())
-                return self._make(health=is_first, claims=claims, workers=workers)
+                return self._take(health=is_first, claims=claims, workers=workers)
             return state.last
         finally:
             self._sampling.release()
 
     def following(self, queue_name: str, *, has_ready: bool) -> Following:
-        """Return what comes next in a queue, asked anew when its counts have changed.
+        """Return the next messages of a queue, read again when its counts have changed.
 
-        has_ready: whether what is ready is asked for, too.
+        has_ready: whether to read ready messages.
         """
         era = self._era
         stats = self.sample().queue(queue_name)
         counts = (stats.ready, stats.delayed, era) if stats else (0, 0, era)
-        kept, place = self._state.following, (queue_name, has_ready)
-        known = kept.get(place)
+        cache, key = self._state.following, (queue_name, has_ready)
+        known = cache.get(key)
         now = time.monotonic()
         if known and known[0] == counts and now - known[1] < _FOLLOWING_SECONDS:
             return known[2]
         found = self._database.call(lambda queue: _next_in(queue, queue_name, has_ready))
-        if len(kept) >= _MOST_FOLLOWED:
-            kept.clear()
-        kept[place] = (counts, now, found)
+        if len(cache) >= _MOST_FOLLOWED:
+            cache.clear()
+        cache[key] = (counts, now, found)
         return found
 
     def expire(self) -> None:
-        """Have the next sample made at once: something was done."""
+        """Take the next sample at once, after an action."""
         self._era = object()
         self._wake.set()
 
     def begin(self) -> None:
-        """Let viewers in, after an end, too."""
+        """Accept viewers, also again after an end."""
         with self._viewing:
             self._has_ended = False
 
     def end(self) -> None:
-        """Tell the viewers that nothing comes any more, and let no other one in."""
+        """End the streams of the viewers, and accept no new ones."""
         with self._viewing:
             self._has_ended = True
-        self._tell({END})
+        self._notify({END})
 
     def points(self, queue_name: str, after: float) -> list[Point]:
-        """Return what is known of a queue's last hour, after a moment in seconds since 1970."""
+        """Return a queue's points of the last hour after a Unix time."""
         with self._drawing:
             return [point for point in self._state.series.get(queue_name, ()) if point[0] > after]
 
     def trend(self, count: int) -> Mapping[str, list[int]]:
-        """Return how many messages were ready in each queue's last samples, the oldest first."""
+        """Return the ready messages of each queue's last samples, oldest first."""
         with self._drawing:
             return {
                 name: [point[1] for point in list(series)[-count:]]
@@ -234,18 +228,18 @@ class Sampler:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many viewers as there may be, or the page ends."""
+        """Whether no more viewers are accepted."""
         return self._has_ended or len(self._viewers) >= _MOST_VIEWERS
 
     @contextmanager
     def viewing(self, *, wants_claims: bool) -> Iterator[Viewer]:
-        """Be a viewer for the length of a block."""
+        """Register a viewer for a block."""
         viewer = Viewer(wants_claims=wants_claims)
         try:
             with self._viewing:
                 self._viewers.add(viewer)
                 if self._has_ended:
-                    viewer.tell({END})
+                    viewer.notify({END})
                 elif self._thread is None:
                     thread = threading.Thread(target=self._watch, name="rowq-web", daemon=True)
                     thread.start()
@@ -257,7 +251,7 @@ class Sampler:
                 self._wake.set()
 
     def _watch(self) -> None:
-        """Make samples until nobody looks, whatever becomes of one of them."""
+        """Take samples until the last viewer leaves, despite errors."""
         while True:
             self._wake.wait(self._interval)
             self._wake.clear()
@@ -269,49 +263,49 @@ class Sampler:
             try:
                 changed = self._next(claims=any(viewer.wants_claims for viewer in viewers))
                 if changed:
-                    self._tell(changed)
+                    self._notify(changed)
             except Exception:
-                _log.exception("%s could not be looked at", self._database.name)
+                _log.exception("cannot read %s", self._database.name)
 
     def _next(self, *, claims: bool) -> set[str]:
-        """Make the next sample unless a page has just done so; return what was not told yet."""
+        """Take the next sample unless a page has just done so; return pending notifications."""
         with self._sampling:
             state = self._state
-            is_old = time.monotonic() - state.made_at >= self._interval / 2
+            is_old = time.monotonic() - state.taken_at >= self._interval / 2
             if is_old or state.era is not self._era:
                 state.count += 1
-                self._make(
+                self._take(
                     health=state.count % _HEALTH_EVERY == 0,
                     claims=claims and state.count % _CLAIMS_EVERY == 0,
-                    # Not in the same look as health.
+                    # Not in the same sample as health.
                     workers=state.count % _WORKERS_EVERY == 1,
                 )
             changed, state.changed = state.changed, set()
             return changed
 
-    def _tell(self, changed: set[str]) -> None:
-        # Who has come since the sample was begun may have seen the one before, and is told, too.
+    def _notify(self, changed: set[str]) -> None:
+        # Also notify viewers that came during the sample: they may have seen the one before.
         with self._viewing:
             viewers = list(self._viewers)
         for viewer in viewers:
             try:
-                viewer.tell(changed)
-            except RuntimeError:  # Its event loop has ended, and with it the viewer.
+                viewer.notify(changed)
+            except RuntimeError:  # Its event loop has ended.
                 with self._viewing:
                     self._viewers.discard(viewer)
 
     def _has_old_workers(self) -> bool:
-        """Whether the workers are older than they may get while somebody is told of changes."""
+        """Return whether the workers are older than they get while there are viewers."""
         last = self._state.last
         at = last.workers_at if last else None
         longest = timedelta(seconds=_WORKERS_EVERY * self._interval)
         return at is None or datetime.now(UTC) - at > longest
 
-    def _make(self, *, health: bool, claims: bool, workers: bool) -> Sample:
+    def _take(self, *, health: bool, claims: bool, workers: bool) -> Sample:
         state, era = self._state, self._era
         last = state.last or Sample(datetime.now(UTC))
         try:
-            found = self._database.call(lambda queue: _look(queue, last, health, claims, workers))
+            found = self._database.call(lambda queue: _read(queue, last, health, claims, workers))
         except Exception as error:
             if not is_expected(error):
                 raise
@@ -319,28 +313,28 @@ class Sampler:
         else:
             found = replace(found, rates=self._rates(found))
         state.changed |= _changes(state.last, found)
-        state.last, state.made_at, state.era = found, time.monotonic(), era
+        state.last, state.taken_at, state.era = found, time.monotonic(), era
         if claims:
-            state.claims_made_at, state.claims_era = state.made_at, era
+            state.claims_taken_at, state.claims_era = state.taken_at, era
         if found.error is None:
             with self._drawing:
-                self._remember(found)
+                self._add_points(found)
         return found
 
     def _rates(self, sample: Sample) -> dict[str, Rates]:
         queues = {stats.queue_name: stats for stats in sample.queues}
         throughput = self._state.throughput
-        throughput.note(time.monotonic(), queues, by_queue(sample.workers))
+        throughput.record(time.monotonic(), queues, by_queue(sample.workers))
         return {name: throughput.of(name).rounded() for name in queues}
 
-    def _remember(self, sample: Sample) -> None:
-        room = min(_LONGEST_SERIES, max(_MOST_POINTS // max(len(sample.queues), 1), 2))
+    def _add_points(self, sample: Sample) -> None:
+        most = min(_LONGEST_SERIES, max(_MOST_POINTS // max(len(sample.queues), 1), 2))
         names = {stats.queue_name for stats in sample.queues}
         series = {name: old for name, old in self._state.series.items() if name in names}
         for stats in sample.queues:
             points = series.get(stats.queue_name)
-            if points is None or points.maxlen != room:
-                points = series[stats.queue_name] = deque(points or (), maxlen=room)
+            if points is None or points.maxlen != most:
+                points = series[stats.queue_name] = deque(points or (), maxlen=most)
             points.append(
                 (
                     sample.at.timestamp(),
@@ -354,7 +348,7 @@ class Sampler:
         self._state.series = series
 
 
-def _look(queue: Queue, last: Sample, health: bool, claims: bool, workers: bool) -> Sample:
+def _read(queue: Queue, last: Sample, health: bool, claims: bool, workers: bool) -> Sample:
     found = replace(
         last,
         at=datetime.now(UTC),
@@ -387,7 +381,7 @@ def _changes(before: Sample | None, now: Sample) -> set[str]:
                 (before.queues, before.rates, before.error) != (now.queues, now.rates, now.error),
             ),
             ("health", before.checks != now.checks),
-            # What is left of a lease changes with each look, and how long ago a worker reported.
+            # These include ages, so they change with each sample.
             ("claims", (before.claims, before.workers) != (now.claims, now.workers)),
         )
         if changed

@@ -1,7 +1,7 @@
-"""The server of a page that runs by itself, and the end of a page where an application mounts it.
+"""The server of rowq web, and the shutdown of a page mounted in an application.
 
-A server such as uvicorn waits for open answers before it comes to the end of a lifespan, and the
-stream of a browser that follows changes is one. So streams end when the process is told to end.
+A server such as uvicorn waits for open responses before it ends a lifespan, and a browser's stream
+of changes is one. So the streams must end at the signal that stops the process.
 """
 
 import asyncio
@@ -27,29 +27,28 @@ from rowq.errors import PackageMissing
 from rowq.web.app import to_folder
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
-"""What an application of Starlette's or FastAPI's takes."""
+"""The parameter lifespan of a Starlette or FastAPI application."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def end(app: Starlette) -> None:
-    """End the streams of a page that create_app has made, and close its connections.
+    """End the streams of a page from create_app, and close its connections.
 
-    To be called when the server that serves it begins to end: it waits for answers that are not
-    over, and a browser that follows changes gets one for ten minutes. `page_lifespan` does it.
+    Call it when the server starts to shut down: the server waits for open responses, and a stream
+    of changes lasts up to 10 minutes. `page_lifespan` calls it.
     """
     app.state.site.end()
 
 
 def page_lifespan(*pages: Starlette) -> Lifespan:
-    """Return a lifespan for who mounts these pages: it ends their streams and connections.
+    """Return a lifespan for an application that mounts these pages.
 
         app = FastAPI(lifespan=rowq.web.page_lifespan(page))
 
-    At the first SIGTERM or SIGINT the streams end, and what else handles these signals is called as
-    before; connections are closed when the lifespan ends. Python handles signals in a process's
-    main thread, so where the server runs in another one, streams end with the lifespan only. In a
-    lifespan of your own:
+    It ends the streams at the first SIGTERM or SIGINT, calls the previous signal handlers, and
+    closes connections when the lifespan ends. Python handles signals in the main thread only; if
+    the server runs in another thread, streams end with the lifespan. In your own lifespan:
 
         async with rowq.web.page_lifespan(page)(app):
             yield
@@ -65,7 +64,7 @@ def page_lifespan(*pages: Starlette) -> Lifespan:
             for page in pages:
                 page.state.site.end_streams()
 
-        # A signal may come while a lock is held that ending a stream needs: the loop does it next.
+        # The signal may interrupt code that holds a lock which end_streams needs: use the loop.
         with _at_signals(lambda: loop.call_soon_threadsafe(end_streams)):
             try:
                 yield
@@ -80,7 +79,7 @@ def page_lifespan(*pages: Starlette) -> Lifespan:
 
 @contextmanager
 def _at_signals(call: Callable[[], object]) -> Iterator[None]:
-    """Call something at each signal before what handles it, for the length of a block."""
+    """Call `call` at each signal before its handler, for a block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -94,13 +93,13 @@ def _at_signals(call: Callable[[], object]) -> Iterator[None]:
 
 
 def _replaced(number: int, call: Callable[[], object]) -> tuple[Any, Any]:
-    """Replace what handles a signal; return the handler, None where Python handles none, and it."""
+    """Replace a signal's handler; return the new one (None if not replaced) and the old one."""
     before = signal.getsignal(number)
     if not callable(before):
         return None, before
 
     def handle(number: int, frame: FrameType | None) -> None:
-        # The loop is closed where the lifespan was broken off.
+        # The loop is closed if the lifespan was aborted.
         with suppress(RuntimeError):
             call()
         before(number, frame)
@@ -111,7 +110,7 @@ def _replaced(number: int, call: Callable[[], object]) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A page that is served: its address, and whether its server runs."""
+    """The address of a served page, and whether its server runs."""
 
     address: str
     is_running: Callable[[], bool]
@@ -119,29 +118,28 @@ class Served:
 
 @contextmanager
 def serving(page: Starlette, host: str, port: int, base_path: str = "") -> Iterator[Served]:
-    """Serve a page that create_app has made, for the length of a block.
+    """Serve a page from create_app for a block; port 0 is any free port.
 
-    port: 0 is any that is free. Raises PackageMissing without uvicorn, and OSError when the address
-    cannot be had.
+    Raises PackageMissing without uvicorn, and OSError if the address is not available.
     """
     try:
         import uvicorn
 
         from rowq.web.limits import MOST_HEADER_BYTES, backlog, limited_protocol
     except ImportError as error:
-        raise PackageMissing("rowq web needs uvicorn: pip install 'rowq[web]'") from error
+        raise PackageMissing("uvicorn is missing; run pip install 'rowq[web]'") from error
     config = uvicorn.Config(
         Starlette(routes=[to_folder(base_path), Mount(base_path, page)]) if base_path else page,
         access_log=False,
         lifespan="off",
         log_config=None,
-        # At "warning" each request that is none would be a line, at a client's pleasure.
+        # At "warning", any client could fill the log with invalid requests.
         log_level="error",
         http=limited_protocol(),
         backlog=backlog(),
         h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         ws="none",
-        # Whoever is behind a proxy is named by the login, and by nothing else.
+        # Only the login may name the user behind a proxy.
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=2,

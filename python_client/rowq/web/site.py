@@ -1,4 +1,4 @@
-"""What all requests share: databases, what was seen in them last, templates and their filters."""
+"""State shared by all requests: databases, samplers, templates and their filters."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,24 +20,24 @@ from rowq.web.sampler import MAX_COUNT, Sampler
 from rowq.worker.metrics import load_library
 
 _HERE = Path(__file__).parent
-# Forms that are read at a time: each may take its whole length of memory.
+# Forms read at a time; each may need memory for its maximum length.
 _MOST_FORMS = 4
 
 
 def count(number: int | None) -> str:
-    """Return a number of messages; one that was cut off has a +."""
+    """Return a number of messages, with a + if it reached the limit."""
     if number is None:
         return "-"
     return f"{number:,}+" if number >= MAX_COUNT else f"{number:,}"
 
 
 def rate(a_second: float | None) -> str:
-    """Return how many messages a second."""
+    """Return a number of messages per second."""
     return "-" if a_second is None else f"{a_second:,.1f}".removesuffix(".0")
 
 
 def span(seconds: float | None) -> str:
-    """Return a length of time in its largest unit that is at least 2."""
+    """Return a duration in the largest unit of which it has at least 2."""
     if seconds is None:
         return "-"
     for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
@@ -46,8 +46,8 @@ def span(seconds: float | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def moment(time: datetime | None) -> str | Markup:
-    """Return a moment in UTC, to the second, which rowq.js shows in the browser's time zone."""
+def timestamp(time: datetime | None) -> str | Markup:
+    """Return a time in UTC, which rowq.js converts to the browser's time zone."""
     if time is None:
         return "-"
     exact = time.astimezone(UTC)
@@ -57,7 +57,7 @@ def moment(time: datetime | None) -> str | Markup:
 
 
 def zoned(time: datetime | None, zone: str) -> str | Markup:
-    """Return a moment by the clocks of a schedule's zone, which a browser leaves as it is."""
+    """Return a time in a schedule's zone, which rowq.js does not convert."""
     if time is None:
         return "-"
     exact = time.astimezone(UTC).isoformat()
@@ -79,7 +79,7 @@ def setting(value: Any) -> str:
 
 
 def spark(counts: Sequence[int]) -> str:
-    """Return the points of a line through counts, in a box of 100 by 20."""
+    """Return the points of a polyline of counts, in a box of 100 by 20."""
     if len(counts) < 2:
         return ""
     greatest, step = max(*counts, 1), 100 / (len(counts) - 1)
@@ -88,7 +88,7 @@ def spark(counts: Sequence[int]) -> str:
 
 
 def header_rows(headers: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Return headers as texts, in their order."""
+    """Return headers as texts, in order."""
     if isinstance(headers, UnreadableHeaders):
         return [("unreadable", headers.text)]
     return [
@@ -107,7 +107,7 @@ FILTERS = {
     "count": count,
     "rate": rate,
     "span": span,
-    "moment": moment,
+    "timestamp": timestamp,
     "zoned": zoned,
     "words": words,
     "setting": setting,
@@ -117,10 +117,9 @@ FILTERS = {
 
 
 class Site:
-    """What all requests share."""
+    """State shared by all requests."""
 
     def __init__(self, urls: Mapping[str, str], settings: Settings) -> None:
-        """Prepare, and connect to nothing; raises EngineUnknown."""
         self.settings = settings
         self.databases = {name: Database(name, url) for name, url in urls.items()}
         self.samplers = {
@@ -140,23 +139,23 @@ class Site:
         self._registries: dict[str, Any] = {}
 
     def begin(self) -> None:
-        """Let streams begin, also where an earlier server of this page has ended them."""
+        """Allow streams, also after an earlier server of this page has ended them."""
         for sampler in self.samplers.values():
             sampler.begin()
 
     def end_streams(self) -> None:
-        """End the streams, so that the server that serves them can end."""
+        """End the streams, so that the server can shut down."""
         for sampler in self.samplers.values():
             sampler.end()
 
     def end(self) -> None:
-        """End the streams, and close the connections that nobody uses."""
+        """End the streams, and close idle connections."""
         self.end_streams()
         for database in self.databases.values():
             database.close()
 
     def registry(self, database: Database) -> Any:
-        """Return a registry of prometheus_client; raises PackageMissing without that."""
+        """Return a registry of prometheus_client; raise PackageMissing without it."""
         if database.name not in self._registries:
             registry = load_library().CollectorRegistry()
             registry.register(Collector(database.url))

@@ -40,6 +40,6 @@ def test_metrics_require_the_monitor_role(connection: Connection, database_url: 
     for role, is_allowed in (("rowq_consumer", False), ("rowq_monitor", True)):
         with open_account(connection, database_url, role) as opened:
             collector = Collector(opened)
-            sample = collector.look()
+            sample = collector.sample()
         assert (sample.error is None) is is_allowed
         assert ("needs role rowq_monitor" in str(collector.last_error)) is not is_allowed

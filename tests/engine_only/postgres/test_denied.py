@@ -57,13 +57,13 @@ def test_metrics_require_the_monitor_role(connection: Connection, url: str, acco
     assert "rowq_up 0.0" in denied.out
     assert remedy(account) in denied.err
     collector = rowq.tools.metrics.Collector(url, cache_seconds=0)
-    assert collector.look().error is not None
+    assert collector.sample().error is not None
     assert remedy(account) in str(collector.last_error)
     connection.execute(sql.SQL("grant rowq_monitor to {}").format(sql.Identifier(account)))
     allowed = run_app("metrics", "--once", url=url)
     assert allowed.code == 0
     assert "rowq_up 1.0" in allowed.out
-    assert collector.look().error is None
+    assert collector.sample().error is None
 
 
 def test_account_without_any_role_gets_the_grant(

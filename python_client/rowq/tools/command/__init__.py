@@ -1,1 +1,1 @@
-"""The command `rowq`: one module per group of commands."""
+"""The command `rowq`."""

@@ -1,4 +1,4 @@
-"""dequeue, peek, show, result, and finishing by hand what dequeue took: complete, retry, fail..."""
+"""Commands that read and finish messages: dequeue, peek, show, result, complete, retry, fail..."""
 
 from collections import deque
 from collections.abc import Callable
@@ -42,15 +42,13 @@ def dequeue(
     batch_size: BatchSize = 1,
     worker_name: WorkerName = None,
     lease_seconds: LeaseSeconds = None,
-    wait_seconds: Annotated[
-        float, typer.Option(help="Wait so long for a message when there is none.")
-    ] = 0,
+    wait_seconds: Annotated[float, typer.Option(help="Seconds to wait if the queue is empty.")] = 0,
     as_json: AsJson = False,  # noqa: ARG001 - accepted everywhere; here it is always JSON
 ) -> None:
-    """Lease messages and print them as JSON lines; nothing is printed when there are none.
+    """Lease messages and print them as JSON lines.
 
     A binary body is printed in base64. Finish the messages with complete, retry, fail or release;
-    else they come back when the lease runs out. What cannot be printed is given back at once.
+    otherwise they return when the lease expires. Messages that cannot be printed are released.
     """
     with open_queue(url) as queue:
         if wait_seconds > 0:
@@ -65,11 +63,11 @@ def dequeue(
             messages = queue.dequeue_fast(
                 queue_name, batch_size, worker_name=worker_name, lease_seconds=lease_seconds
             )
-        _hand_out(queue, queue_name, messages)
+        _print_or_release(queue, queue_name, messages)
 
 
-def _hand_out(queue: Queue, queue_name: str, messages: list[Message]) -> None:
-    """Print leased messages; on any error those that are not printed are given back."""
+def _print_or_release(queue: Queue, queue_name: str, messages: list[Message]) -> None:
+    """Print leased messages; on an error, release those that are not printed."""
     waiting = deque(messages)
     try:
         while waiting:
@@ -84,7 +82,7 @@ def _hand_out(queue: Queue, queue_name: str, messages: list[Message]) -> None:
 def peek(
     queue_name: QueueName,
     url: Url,
-    max_messages: Annotated[int, typer.Option(help="Most messages to show.")] = 10,
+    max_messages: Annotated[int, typer.Option(help="Maximum number of messages.")] = 10,
     as_json: AsJson = False,  # noqa: ARG001 - accepted everywhere; here it is always JSON
 ) -> None:
     """Print the next ready messages as JSON lines without leasing them."""
@@ -97,19 +95,19 @@ def peek(
 def show(
     queue_name: QueueName,
     url: Url,
-    message_id: Annotated[int | None, typer.Argument(metavar="ID", help="The message.")] = None,
+    message_id: Annotated[int | None, typer.Argument(metavar="ID", help="Message id.")] = None,
     key: Annotated[
-        str | None,
-        typer.Option(help="Instead, the dedup key of a message that has not ended."),
+        str | None, typer.Option(help="Dedup key of an unfinished message, instead of ID.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a message is and everything about it; exits with 4 when rowq does not know it.
+    """Show a message: its state, settings and attempts.
 
-    Then come its attempts, as far as its queue keeps them; also of a message that is gone.
+    Attempts are shown if the queue keeps history, even after the message has ended.
+    Exit status 4: not found.
     """
     if (message_id is None) == (key is None):
-        raise typer.BadParameter("name a message, or give --key KEY")
+        raise typer.BadParameter("exactly one of ID and --key is required")
     history: list[Attempt] = []
     with open_queue(url) as queue:
         if key is not None:
@@ -129,7 +127,7 @@ def show(
 
 
 def _history(queue: Queue, queue_name: str, message_id: int) -> list[Attempt]:
-    """Return the attempts of a message, none where the engine has no history yet."""
+    """Return the attempts of a message; none if the installed rowq has no history yet."""
     try:
         return queue.get_history(queue_name, message_id)
     except InvalidArgument:
@@ -137,7 +135,7 @@ def _history(queue: Queue, queue_name: str, message_id: int) -> list[Attempt]:
 
 
 def _print_message(facts: dict[str, Any], history: list[Attempt]) -> None:
-    """Print a message, its attempts and its last error; nothing is known of one without facts."""
+    """Print a message, its attempts and its last error; without facts, "not found"."""
     error = facts.pop("last_error", None)
     if not facts:
         say("not found")
@@ -151,14 +149,17 @@ def _print_message(facts: dict[str, Any], history: list[Attempt]) -> None:
 
 def result(
     queue_name: QueueName,
-    message_id: Annotated[int, typer.Argument(metavar="ID", help="The message.")],
+    message_id: Annotated[int, typer.Argument(metavar="ID", help="Message id.")],
     url: Url,
     wait_seconds: Annotated[
-        float, typer.Option(help="Wait so long for a message that has not ended.")
+        float, typer.Option(help="Seconds to wait if the message has not ended.")
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a message has ended, and its result; exits with 4 unless it was completed."""
+    """Show how a message ended, and its result.
+
+    Exit status 4: not completed.
+    """
     with open_queue(url) as queue:
         if wait_seconds > 0:
             found = queue.wait_for_result(queue_name, message_id, wait_seconds=wait_seconds)
@@ -181,7 +182,10 @@ def complete(
     message_ids: HeldIds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Finish messages that dequeue took; exits with 4 when one was stale."""
+    """Complete messages of a claim.
+
+    Exit status 4: a message was stale.
+    """
     with open_queue(url) as queue:
         outcomes = queue.complete(queue_name, claim_id, message_ids)
     finish(outcomes, as_json, good={"completed"})
@@ -193,12 +197,15 @@ def retry(
     url: Url,
     message_ids: HeldIds = None,
     delay_seconds: Annotated[
-        float | None, typer.Option(help="Delay; the queue's backoff by default.")
+        float | None, typer.Option(help="Delay in seconds. Default: the queue's backoff.")
     ] = None,
     error: ErrorText = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give messages back for another attempt later; exits with 4 when one was stale."""
+    """Return messages for another attempt.
+
+    Exit status 4: a message was stale.
+    """
     with open_queue(url) as queue:
         outcomes = queue.retry_later(
             queue_name, claim_id, message_ids, delay_seconds=delay_seconds, error=error
@@ -214,7 +221,10 @@ def fail(
     error: ErrorText = None,
     as_json: AsJson = False,
 ) -> None:
-    """Declare messages dead without another attempt; exits with 4 when one was stale."""
+    """Make messages dead without another attempt.
+
+    Exit status 4: a message was stale.
+    """
     with open_queue(url) as queue:
         outcomes = queue.fail_now(queue_name, claim_id, message_ids, error=error)
     finish(outcomes, as_json, good={"dead", "cancelled"})
@@ -227,7 +237,10 @@ def release(
     message_ids: HeldIds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give messages back, the attempt not spent; exits with 4 when one was stale."""
+    """Return messages without counting the attempt.
+
+    Exit status 4: a message was stale.
+    """
     with open_queue(url) as queue:
         outcomes = queue.release(queue_name, claim_id, message_ids)
     finish(outcomes, as_json, good={"released", "cancelled"})
@@ -240,7 +253,10 @@ def extend(
     lease_seconds: LeaseSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the messages of a claim for longer; exits with 4 when the claim is gone."""
+    """Extend the lease of a claim.
+
+    Exit status 4: the claim is gone.
+    """
     with open_queue(url) as queue:
         lease = queue.extend_lease(queue_name, claim_id, lease_seconds=lease_seconds)
     if as_json:

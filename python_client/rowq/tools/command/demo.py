@@ -1,4 +1,4 @@
-"""demo: real orders through a queue, with a worker killed in the middle."""
+"""The command demo."""
 
 from contextlib import ExitStack
 from typing import Annotated
@@ -25,7 +25,7 @@ DemoUrl = Annotated[
     str | None,
     typer.Option(
         "--url",
-        help="A database of your own; by default a private server is started and removed.",
+        help="Database to use. Default: a private PostgreSQL server.",
         show_default=False,
         callback=remember_url,
     ),
@@ -33,11 +33,11 @@ DemoUrl = Annotated[
 
 
 def demo(url: DemoUrl = None, as_json: AsJson = False) -> None:
-    """Run 69,659 real orders through a queue, kill a worker in the middle, and compare the sums.
+    """Run 69,659 real orders through a queue, and kill a worker.
 
-    Without --url a private PostgreSQL is started, and removed at the end, whatever ROWQ_URL says.
-    In a database of your own it uses a queue and a table of its own, and removes both; rowq must be
-    installed there.
+    Then every total is checked. Without --url it starts a private PostgreSQL and removes it at the
+    end; ROWQ_URL is ignored. With --url it creates a queue and a table in that database, which
+    needs rowq, and drops both at the end.
     """
     console = Console(stderr=as_json, highlight=False)
     with ExitStack() as stack:
@@ -46,14 +46,16 @@ def demo(url: DemoUrl = None, as_json: AsJson = False) -> None:
             report = run(stack.enter_context(private_server(show)), show)
         else:
             if is_bare(url):
-                raise NotInstalled("rowq is not installed in this database: rowq migrate")
+                raise NotInstalled(
+                    "rowq is not installed in this database; install it with: rowq migrate"
+                )
             show.say(f"using {without_password(url)}")
             report = run(url, show)
     print_result(report, console, as_json)
 
 
 def print_result(report: Report, console: Console, as_json: bool) -> None:
-    """Print the result; raises CommandFailed when anything in it disagrees."""
+    """Print the result; raise CommandFailed if a total is wrong."""
     if as_json:
         rates = {
             "enqueued_per_second": round(report.enqueued_per_second),

@@ -1,8 +1,4 @@
-"""load: a message for each row of a file, batch by batch, so that a fault leaves no batch half in.
-
-Every batch is one call: all of it is in, or nothing. A fault ends the load and never takes back the
-batches before; the error says how many messages are in and from which line to go on.
-"""
+"""The command load: each batch is one call, so an error leaves no partial batch."""
 
 import os
 import sys
@@ -34,7 +30,7 @@ _BATCH_CHARACTERS = 8 * 1024 * 1024
 
 
 class FileFormat(StrEnum):
-    """What can be loaded."""
+    """Format of a file to load."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -51,7 +47,7 @@ def register(app: typer.Typer) -> None:
 _NOT_OF_MANY = (
     *("dedup_key", "group_key", "predecessor_ids", "on_predecessor_dead", "expire_seconds"),
 )
-"""Options of one message that a whole file cannot have."""
+"""Options that make sense for one message only."""
 
 
 @has_options(MessageOptions, without=_NOT_OF_MANY)
@@ -61,38 +57,35 @@ def load(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A .csv or .jsonl file, or - for standard input with --format.",
+            help="A .csv, .jsonl or .ndjson file, or - for standard input (requires --format).",
             show_default=False,
         ),
     ],
     url: Url,
     file_format: Annotated[
-        FileFormat | None, typer.Option("--format", help="When the file's name does not tell.")
+        FileFormat | None, typer.Option("--format", help="Format. Default: by the file's name.")
     ] = None,
     delimiter: Annotated[
         str | None,
         typer.Option(
-            metavar="MARK", help="What separates columns of CSV, or tab; a comma by default."
+            metavar="MARK", help="Delimiter of CSV columns: a character, or tab. Default: comma."
         ),
     ] = None,
     from_line: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Begin at this line of the file.")
+        int, typer.Option(metavar="N", min=1, help="First line of the file to load.")
     ] = 1,
-    batch_size: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Messages per call: all in or none.")
-    ] = 1000,
+    batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Messages per call.")] = 1000,
     as_json: AsJson = False,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Hand over a message for each row of a file.
+    """Enqueue a message for each row of a file.
 
-    A row of CSV becomes a JSON object keyed by the header, its values strings; a line of JSON is
-    stored as it is. Each batch is in whole or not at all. At a bad line the load ends with exit
-    status 5: the batches before it are in, its own is not, and the error says from which line to
-    go on.
+    A CSV row becomes a JSON object keyed by the header, with strings as values. A JSON line is
+    stored unchanged. Each batch is enqueued completely or not at all. An invalid line ends the load
+    with exit status 5: earlier batches stay, and the error names the line to continue from.
     """
     read = _reader(_format_of(source, file_format), delimiter)
-    options = message_options(given)
+    options = message_options(values)
     started = time.monotonic()
     with open_queue(url) as queue, _open(source) as file, _progress(file) as progress:
         require_queue(queue, queue_name, "producer")
@@ -112,17 +105,17 @@ def load(
     if as_json:
         print_json({"queue_name": queue_name, "enqueued": count, "seconds": round(seconds, 3)})
     else:
-        say(f"{count:,} messages are in {queue_name} ({seconds:.1f} s)")
+        say(f"{count:,} messages enqueued in {queue_name} ({seconds:.1f} s)")
 
 
 @dataclass(slots=True)
 class Loader:
-    """One file on its way into a queue.
+    """Enqueue the rows of one file.
 
     source       the file's name, for errors
     options      keyword arguments of every NewMessage
-    batch_size   most messages per call
-    on_batch     called after each batch with the number of messages in so far
+    batch_size   maximum number of messages per call
+    on_batch     called after each batch with the number of messages enqueued so far
     """
 
     queue: Queue
@@ -135,7 +128,7 @@ class Loader:
     _next_line: int | None = field(default=None, init=False)
 
     def run(self, bodies: Iterator[Body]) -> int:
-        """Enqueue all bodies and return their number; raises BadInput or CommandFailed."""
+        """Enqueue all bodies and return their number; raise BadInput or CommandFailed."""
         try:
             for batch in _in_batches(bodies, self.batch_size):
                 self._next_line = self._next_line or batch[0].first_line
@@ -154,43 +147,39 @@ class Loader:
         messages = [NewMessage(text=body.text, **self.options) for body in batch]
         try:
             self.queue.enqueue_batch(self.queue_name, messages)
-        except (ConnectionLost, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt) as error:
             lines = f"lines {batch[0].first_line} to {batch[-1].last_line} of {self.source}"
-            known = f"{self.count} messages before them are in; whether {lines} are is not known"
-            raise CommandFailed(
-                exit_code_of(error), f"{one_line(error)}. {known}: look with rowq stats"
-            ) from error
-        except Exception as error:
-            lines = f"lines {batch[0].first_line} to {batch[-1].last_line} of {self.source}"
-            raise CommandFailed(
-                exit_code_of(error), f"{one_line(error)} ({lines}). {self._so_far()}"
-            ) from error
+            if isinstance(error, ConnectionLost | KeyboardInterrupt):
+                text = (
+                    f"{one_line(error)}. {self.count} messages were enqueued before it;"
+                    f" {lines} may or may not be enqueued: check with rowq stats"
+                )
+            else:
+                text = f"{one_line(error)} ({lines}). {self._so_far()}"
+            raise CommandFailed(exit_code_of(error), text) from error
 
     def _so_far(self) -> str:
         if not self.count:
-            return "Nothing is in."
-        return (
-            f"{self.count} messages are in, nothing from line {self._next_line} on: continue with"
-            f" --from-line {self._next_line}"
-        )
+            return "No messages were enqueued."
+        return f"{self.count} messages were enqueued; continue with --from-line {self._next_line}"
 
 
 def _reader(
     file_format: FileFormat, delimiter: str | None
 ) -> Callable[[Lines, int], Iterator[Body]]:
-    """Return what reads bodies of a format from a line on; raises typer.BadParameter."""
+    """Return a function that reads bodies from a line on; raise typer.BadParameter."""
     if delimiter is None:
         return csv_bodies if file_format is FileFormat.CSV else jsonl_bodies
     if file_format is not FileFormat.CSV:
-        raise typer.BadParameter("--delimiter is for CSV")
+        raise typer.BadParameter("--delimiter requires --format csv")
     mark = "\t" if delimiter.lower() in {"tab", "\\t"} else delimiter
     if len(mark) != 1 or mark in '"\r\n':
-        raise typer.BadParameter("--delimiter is one character, such as ';', or tab")
+        raise typer.BadParameter(f"--delimiter must be one character or tab, got {delimiter!r}")
     return partial(csv_bodies, delimiter=mark)
 
 
 def _in_batches(bodies: Iterator[Body], batch_size: int) -> Iterator[list[Body]]:
-    """Yield lists of up to `batch_size` bodies, shorter when they are big."""
+    """Yield lists of up to `batch_size` bodies, shorter if they are large."""
     batch: list[Body] = []
     characters = 0
     for body in bodies:
@@ -203,10 +192,12 @@ def _in_batches(bodies: Iterator[Body], batch_size: int) -> Iterator[list[Body]]
         yield batch
 
 
-def _format_of(source: Path, given: FileFormat | None) -> FileFormat:
-    found = given or _ENDINGS.get(source.suffix.lower())
+def _format_of(source: Path, file_format: FileFormat | None) -> FileFormat:
+    found = file_format or _ENDINGS.get(source.suffix.lower())
     if found is None:
-        raise typer.BadParameter(f"say with --format whether {source} is csv or jsonl")
+        raise typer.BadParameter(
+            f"cannot tell the format of {source}; use --format csv or --format jsonl"
+        )
     return found
 
 
@@ -221,7 +212,7 @@ def _open(source: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _progress(file: BinaryIO) -> Iterator[Progress]:
-    """Show a bar on a terminal's standard error, and nothing elsewhere."""
+    """Show a progress bar if standard error is a terminal."""
     size = None if file is sys.stdin.buffer else os.fstat(file.fileno()).st_size
     progress = Progress(
         TextColumn("{task.fields[messages]:,} messages"),

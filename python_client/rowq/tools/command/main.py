@@ -1,4 +1,4 @@
-"""The command `rowq`."""
+"""The program `rowq`."""
 
 import logging
 import os
@@ -36,8 +36,8 @@ _CODES = "\n".join(f"- {code}: {meaning}" for code, meaning in MEANINGS.items())
 app = typer.Typer(
     cls=Guarded,
     help=(
-        "A message queue that lives in your SQL database.\n\nName the database in ROWQ_URL, or with"
-        " --url, which other users of the machine can see in the process list."
+        "A message queue inside your SQL database.\n\nSet the database in ROWQ_URL, or with --url,"
+        " which other users of the machine can see in the process list."
     ),
     epilog=f"Exit status:\n\n{_CODES}",
     no_args_is_help=True,
@@ -54,7 +54,10 @@ def _print_version(wanted: bool) -> None:
 
 
 def version(as_json: AsJson = False) -> None:
-    """Print the version of this program; rowq status has that of a database."""
+    """Print the version of this program.
+
+    `rowq status` shows the version in a database.
+    """
     if as_json:
         print_json({"rowq_version": rowq.__version__})
     else:
@@ -70,7 +73,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a command's name."""
+    """Define the options before the command's name."""
 
 
 demo.register(app)
@@ -94,8 +97,8 @@ app.command(rich_help_panel="Operation")(version)
 
 
 def main() -> None:
-    """Run the program; raises SystemExit with its exit status."""
-    # psycopg warns of a server's time zone that Python does not know; rowq reads times as UTC.
+    """Run the program; raise SystemExit with its exit status."""
+    # psycopg warns if Python does not know the server's time zone; rowq reads times as UTC.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     if os.name != "posix":
         app()
@@ -107,7 +110,7 @@ def main() -> None:
 
 
 def _status(code: str | int | None, output: Output) -> str | int | None:
-    """Return the exit status of a command that ended with `code`, by what became of its output."""
+    """Return the exit status, given the command's code and whether its output could be written."""
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""metrics: the state of the queues for Prometheus."""
+"""The command metrics."""
 
 import logging
 import sys
@@ -32,25 +32,25 @@ def metrics(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Serve /metrics, /live and /ready there until Ctrl-C or SIGTERM.",
+            help="Address on which to serve /metrics, /live and /ready.",
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Print the metrics once, as Prometheus reads them.")
+        bool, typer.Option("--once", help="Print the metrics once, in the Prometheus format.")
     ] = False,
     max_count: Annotated[
-        int, typer.Option(min=1, help="Count no more messages of a state than this.")
+        int, typer.Option(min=1, help="Stop counting the messages of a state at this number.")
     ] = 10_000,
 ) -> None:
-    """Tell Prometheus of the queues: how many messages, how old, what rowq health says.
+    """Export queue metrics to Prometheus.
 
-    It looks at the database at most once in five seconds, however often it is asked, as
-    rowq_monitor may. When a look fails, rowq_up is 0 and nothing is said of the queues; the log on
-    standard error says why, and with --once the exit status. /live answers while the program runs,
-    /ready while its looks succeed.
+    Metrics: message counts, ages and health checks. The role rowq_monitor suffices. The database is
+    sampled at most once in 5 seconds. If that fails, rowq_up is 0, the queue metrics are missing,
+    and the reason is logged to standard error. /live succeeds while the program runs, /ready while
+    sampling succeeds.
     """
     if (listen is None) is not once:
-        raise typer.BadParameter("give either --listen HOST:PORT or --once")
+        raise typer.BadParameter("exactly one of --listen and --once is required")
     collector = Collector(url, max_count=max_count)
     if listen is None:
         _print(collector, url)
@@ -59,30 +59,30 @@ def metrics(
 
 
 def _print(collector: Collector, url: str) -> None:
-    """Print the metrics; raises why the database could not be looked at."""
+    """Print the metrics; raise the error of a failed sample."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     logging.getLogger("rowq.metrics").setLevel(logging.ERROR)
     registry = CollectorRegistry()
-    look = collector.look()
-    registry.register(_Found(look))
+    sample = collector.sample()
+    registry.register(_SampleCollector(sample))
     page = generate_latest(registry).decode()
-    # A program gets the names of queues as they are, a terminal without commands in them.
+    # Queue names may contain control characters: escape them on a terminal.
     sys.stdout.write(printable_lines(page) if sys.stdout.isatty() else page)
-    if look.error:
-        check_installed(url, look.error)
-        raise look.error
+    if sample.error:
+        check_installed(url, sample.error)
+        raise sample.error
 
 
-class _Found:
-    """The metrics of one look, for a registry."""
+class _SampleCollector:
+    """The metrics of one sample, for a registry."""
 
-    def __init__(self, look: Sample) -> None:
-        self._look = look
+    def __init__(self, sample: Sample) -> None:
+        self._sample = sample
 
     def collect(self) -> Iterator[Any]:
-        """Yield the families of metrics."""
-        return queue_metrics(self._look)
+        """Yield the metric families."""
+        return queue_metrics(self._sample)
 
 
 def _serve(collector: Collector, host: str, port: int) -> None:
@@ -93,9 +93,9 @@ def _serve(collector: Collector, host: str, port: int) -> None:
     registry.register(collector)
 
     def ready() -> str:
-        # Whoever asks for the page need not be told the rest of the error.
-        failed = collector.look().error is not None
-        return "the last look at the database failed; the log says why" if failed else ""
+        # The error itself may hold details that the client must not see.
+        failed = collector.sample().error is not None
+        return "cannot read the database; see the log" if failed else ""
 
     pages = {
         "/metrics": metrics_page(registry),
@@ -103,7 +103,7 @@ def _serve(collector: Collector, host: str, port: int) -> None:
         "/ready": lambda _accept: probe_answer(ready()),
     }
     with serving(host, port, pages) as address, StopSignals() as signals:
-        say(f"{address}/metrics; Ctrl-C ends", err=True)
+        say(f"{address}/metrics; Ctrl-C to stop", err=True)
         while not signals.asked:
             time.sleep(_TICK_SECONDS)
 
@@ -113,5 +113,7 @@ def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isdecimal() and int(port) <= 65535):
-        raise typer.BadParameter(f"--listen is HOST:PORT, such as 127.0.0.1:9400, got {text!r}")
+        raise typer.BadParameter(
+            f"--listen must be HOST:PORT, such as 127.0.0.1:9400, got {text!r}"
+        )
     return host, int(port)

@@ -1,4 +1,4 @@
-"""migrate, rollback, status, sql: rowq's tables and routines in a database."""
+"""The commands migrate, rollback, status and sql."""
 
 import sys
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ def register(app: typer.Typer) -> None:
 def migrate(
     url: Url,
     to: Annotated[
-        int | None, typer.Option(metavar="N", help="Install no migration above this one.")
+        int | None, typer.Option(metavar="N", help="Last migration to install. Default: all.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install rowq in a database, or upgrade it; harmless when there is nothing to do."""
+    """Install or upgrade rowq in a database."""
     _print_migrated(migrations.migrate(url, to), as_json)
 
 
@@ -39,17 +39,17 @@ def rollback(
     url: Url,
     to: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Go back to this migration; 0 removes rowq.", min=0),
+        typer.Option(metavar="N", help="Migration to roll back to; 0 removes rowq.", min=0),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Throw messages away if need be, and ask nothing.")
+        bool, typer.Option("--force", help="Delete messages if necessary, and do not ask.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go back to an earlier migration, or remove rowq; without --to only say what would go.
+    """Roll back to an earlier migration, or remove rowq.
 
-    On a terminal it asks before it does anything. Elsewhere it refuses to throw messages away,
-    archived ones too, unless there is --force. Without --to it exits with 2.
+    Without --to it only shows what would be removed, and exits with 2. On a terminal it asks first.
+    Elsewhere, deleting messages, archived ones included, requires --force.
     """
     plan = migrations.plan_rollback(url, to)
     if to is None:
@@ -62,7 +62,10 @@ def rollback(
 
 
 def status(url: Url, as_json: AsJson = False) -> None:
-    """Show what is installed; exits with 4 when it is not up to date, or was changed by hand."""
+    """Show the installed version.
+
+    Exit status 4: not up to date, or modified.
+    """
     found = migrations.status(url)
     if as_json:
         print_json(found)
@@ -76,49 +79,47 @@ def sql(
     engine: Annotated[
         str,
         typer.Option(
-            help="Whose script: " + ", ".join(engine.name for engine in engines()) + ".",
+            help="Engine: " + ", ".join(engine.name for engine in engines()) + ".",
             show_default=False,
         ),
     ],
     from_number: Annotated[
         int,
-        typer.Option("--from", metavar="N", help="Only what comes after this migration."),
+        typer.Option("--from", metavar="N", help="Only migrations after this one."),
     ] = 0,
     without_owner: Annotated[
         bool,
         typer.Option(
             "--without-owner",
-            help="MariaDB and MySQL: let the routines run as the account that runs the script,"
-            " which need not be allowed to make rowq_owner@localhost then.",
+            help="MariaDB and MySQL: let the routines run as the account that runs the script."
+            " It then needs no right to create rowq_owner@localhost.",
         ),
     ] = False,
     plain: Annotated[
         bool,
         typer.Option(
             "--plain",
-            help="For a driver or another tool: no commands of the engine's own client. The first"
-            " lines say how it is run.",
+            help="SQL only, without client commands, for a driver or another tool. The first"
+            " lines say how to run it.",
         ),
     ] = False,
     flyway: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write a versioned file for Flyway for each migration."),
+        typer.Option(metavar="DIR", help="Directory for Flyway files, one per migration."),
     ] = None,
     alembic: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Write revisions for Alembic, on a branch of their own, rowq."
-        ),
+        typer.Option(metavar="DIR", help="Directory for Alembic revisions, on the branch rowq."),
     ] = None,
 ) -> None:
-    """Print what migrate does as a script for the engine's own client, such as psql.
+    """Print the migrations as a script for a client such as psql.
 
-    Or in a form that other tools run. Whatever runs it, rowq status and rowq migrate know of it.
+    rowq status and rowq migrate recognize what the script installs.
     """
     if without_owner and named(engine) != "mysql":
-        raise typer.BadParameter("--without-owner is for MariaDB and MySQL")
+        raise typer.BadParameter("--without-owner requires --engine mysql")
     if sum((plain, flyway is not None, alembic is not None)) > 1:
-        raise typer.BadParameter("choose one of --plain, --flyway and --alembic")
+        raise typer.BadParameter("--plain, --flyway and --alembic are mutually exclusive")
     with_owner = not without_owner
     if flyway is not None:
         files = migrations.flyway_files(engine, from_number, with_owner=with_owner)
@@ -156,19 +157,15 @@ def _print_plan(plan: Plan, as_json: bool) -> None:
         print_json(plan)
     elif plan.removed:
         say(_in_words(plan))
-        say(f"Nothing is done yet. To do it: rowq rollback --to {plan.to}")
+        say(f"Nothing was changed. To do it: rowq rollback --to {plan.to}")
     else:
         say("Nothing is installed.")
 
 
 def _in_words(plan: Plan) -> str:
     numbers = ", ".join(map(str, plan.removed))
-    what = (
-        f"migration {numbers}"
-        if plan.to
-        else f"migration {numbers}, which is all of rowq except its roles"
-    )
-    return f"This removes {what}, and throws away {plan.losses}."
+    scope = "" if plan.to else " (all of rowq except its roles)"
+    return f"This removes migration {numbers}{scope}, and deletes {plan.losses}."
 
 
 def _print_status(found: Status) -> None:
@@ -185,7 +182,7 @@ def _print_status(found: Status) -> None:
     if found.newer:
         say(f"installed by a newer rowq: {printable(', '.join(found.newer))}")
     if found.drift:
-        say("not as shipped:")
+        say("modified:")
         records = [{"routine": drift.routine, "problem": drift.problem} for drift in found.drift]
         print_rows(records, as_json=False, nothing="")
     _print_notices(found.notices)
@@ -199,6 +196,6 @@ def _installed(found: Status) -> str:
 
 
 def _print_notices(notices: tuple[str, ...]) -> None:
-    """Print notices, each as one line whatever the names in it are."""
+    """Print each notice as one line."""
     for notice in notices:
         say(f"notice: {printable(notice)}", err=True)

@@ -1,4 +1,4 @@
-"""claims, health, maintain, doctor: the state of the queues, and their maintenance."""
+"""The commands claims, health, maintain and doctor."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -33,17 +33,20 @@ def claims(
     url: Url,
     queue_name: AnyQueue = None,
     after: Annotated[int, typer.Option(metavar="ID", help="Continue after this claim.")] = 0,
-    limit: Annotated[int, typer.Option(metavar="N", help="Most claims to list.")] = 100,
+    limit: Annotated[int, typer.Option(metavar="N", help="Maximum number of claims.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List who is at work on what, the oldest claims first; less than 0 left is run out."""
+    """List claims, oldest first; a negative lease has expired."""
     with open_queue(url) as queue:
         found = queue.list_claims(queue_name, after_claim_id=after, max_claims=limit)
     print_rows(found, as_json, nothing="no claims", style=_lease_style)
 
 
 def health(url: Urls, as_json: AsJson = False) -> None:
-    """Show what needs attention; exits with 4 when a check is critical."""
+    """Check the health of the queues and the server.
+
+    Exit status 4: a check is critical.
+    """
     servers = servers_in(url)
     if isinstance(servers, str):
         with open_queue(servers) as queue:
@@ -60,7 +63,7 @@ def health(url: Urls, as_json: AsJson = False) -> None:
 
 
 def _health_of(url: str) -> list[HealthCheck]:
-    """Return the findings on one of several servers; that it does not answer is one."""
+    """Return the health checks of one server; one check if it is unreachable."""
     try:
         with open_queue(url) as queue:
             return queue.health()
@@ -71,14 +74,16 @@ def _health_of(url: str) -> list[HealthCheck]:
 def maintain(
     url: Urls,
     queue_name: AnyQueue = None,
-    batch_size: Annotated[int, typer.Option(help="Most messages per task and queue.")] = 1000,
+    batch_size: Annotated[
+        int, typer.Option(help="Maximum number of messages per task and queue.")
+    ] = 1000,
     stripes: Stripes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do all housekeeping once; workers do it by themselves."""
+    """Run all maintenance once; workers do this automatically."""
     if stripes is not None:
         if queue_name is None:
-            raise typer.BadParameter("--stripes is for one queue: name it")
+            raise typer.BadParameter("--stripes requires QUEUE")
         with open_striped(url, queue_name, stripes) as striped:
             done = striped.maintain(batch_size)
     else:
@@ -99,10 +104,10 @@ def doctor(
     url: Url,
     as_json: AsJson = False,
 ) -> None:
-    """Examine server, installation, rights, settings and clock; exits with 4 when a check failed.
+    """Check server, installation, privileges, settings and clock.
 
-    Sends one message through a queue of its own, which is dropped at the end, and changes nothing
-    else. A setting that is not as it should be is a warning when rowq works all the same.
+    Sends one message through a temporary queue, and changes nothing else. A setting that is wrong
+    but harmless is a warning. Exit status 4: a check failed.
     """
     checks: list[Check] = []
     for check in examine(url):

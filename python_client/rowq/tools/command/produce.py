@@ -1,4 +1,4 @@
-"""enqueue and publish: one message, for a queue or for each that is bound to a topic."""
+"""The commands enqueue and publish."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ from rowq.tools.console.options import (
     has_options,
     message_options,
 )
-from rowq.tools.console.output import print_enqueued, print_placed, print_rows
+from rowq.tools.console.output import print_enqueued, print_rows, print_striped
 from rowq.tools.console.streams import STANDARD_INPUT, say
 
 
@@ -32,17 +32,15 @@ def register(app: typer.Typer) -> None:
 
 Body = Annotated[
     str | None,
-    typer.Argument(
-        metavar="BODY", help="Text body, stored as it is; standard input when left out."
-    ),
+    typer.Argument(metavar="BODY", help="Text body. Default: standard input."),
 ]
 Binary = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Binary body from a file, or - for standard input."),
 ]
-NoBody = Annotated[bool, typer.Option("--no-body", help="A message without a body.")]
+NoBody = Annotated[bool, typer.Option("--no-body", help="No body.")]
 AsText = Annotated[
-    bool, typer.Option("--text", help="Accept a body that begins with { or [ and is not JSON.")
+    bool, typer.Option("--text", help="Accept a body that starts with { or [ and is not JSON.")
 ]
 
 
@@ -56,21 +54,19 @@ def enqueue(
     as_text: AsText = False,
     stripes: Stripes = None,
     as_json: AsJson = False,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Hand over one message; rowq load takes a whole file of them.
+    """Enqueue a message; use rowq load for a file of messages.
 
-    Its body is BODY, or what is on standard input, as it is: a pipe is one message however many
-    lines it has. A body that begins with { or [ must be JSON, unless there is --text.
+    All of standard input is one body. A body that starts with { or [ must be JSON, unless --text.
     """
-    given["predecessor_ids"] = given["predecessor_ids"] or None
-    if stripes is not None and given["predecessor_ids"]:
-        raise typer.BadParameter("--after is for one queue: name the stripe, such as orders/3")
-    options = message_options(given) | _content(body, binary, no_body, as_text)
+    values["predecessor_ids"] = values["predecessor_ids"] or None
+    if stripes is not None and values["predecessor_ids"]:
+        raise typer.BadParameter("--after requires a stripe's own name, such as orders/3")
+    options = message_options(values) | _content(body, binary, no_body, as_text)
     if stripes is not None:
         with open_striped(url, queue_name, stripes) as striped:
-            placed = striped.enqueue(**options)
-        print_placed(placed, as_json)
+            print_striped(striped.enqueue(**options), as_json)
         return
     with open_queue(only_url(url)) as queue:
         enqueued = queue.enqueue(queue_name, **options)
@@ -79,29 +75,29 @@ def enqueue(
 
 @has_options(PublishOptions)
 def publish(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Words with dots between.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Words separated by dots.")],
     url: Url,
     body: Body = None,
     binary: Binary = None,
     no_body: NoBody = False,
     as_text: AsText = False,
     as_json: AsJson = False,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Hand over one message to each queue that is bound to a topic.
+    """Enqueue a message in each queue that is bound to a topic.
 
-    Without --type its type is the topic.
+    The default of --type is the topic.
     """
-    options = message_options(given) | _content(body, binary, no_body, as_text)
+    options = message_options(values) | _content(body, binary, no_body, as_text)
     with open_queue(url) as queue:
         published = queue.publish(topic, **options)
     print_rows(published, as_json, nothing="no queue is bound to the topic")
 
 
 def _content(body: str | None, binary: Path | None, no_body: bool, as_text: bool) -> dict[str, Any]:
-    """Return what to enqueue as keyword arguments of Queue.enqueue."""
+    """Return the body as keyword arguments of Queue.enqueue."""
     if [body is not None, binary is not None, no_body].count(True) > 1:
-        raise typer.BadParameter("give one of BODY, --binary and --no-body")
+        raise typer.BadParameter("BODY, --binary and --no-body are mutually exclusive")
     if no_body:
         return {}
     if binary is not None:
@@ -109,15 +105,15 @@ def _content(body: str | None, binary: Path | None, no_body: bool, as_text: bool
             return {"data": _not_empty(sys.stdin.buffer.read(), "standard input")}
         return {"data": _not_empty(binary.read_bytes(), str(binary))}
     text, source = _text(body)
-    # A worker that reads JSON would find the fault only when the message is dead.
+    # Otherwise a worker that parses JSON would fail until the message is dead.
     is_meant_as_json = not as_text and text.lstrip()[:1] in {"{", "["}
-    if is_meant_as_json and (fault := json_error(text)):
-        raise BadInput(f"{source} is {fault}; use --text to send it as it is")
+    if is_meant_as_json and (error := json_error(text)):
+        raise BadInput(f"{source} is {error}; use --text to send it unchanged")
     return {"text": text}
 
 
 def _text(body: str | None) -> tuple[str, str]:
-    """Return a text body, and where it is from; raises BadInput."""
+    """Return a text body and its source; raise BadInput."""
     if body is not None and body != "-":
         _not_empty(body.encode(errors="surrogateescape"), "BODY")
         return body, "BODY"
@@ -131,7 +127,7 @@ def _text(body: str | None) -> tuple[str, str]:
 
 
 def _not_empty(content: bytes, source: str) -> bytes:
-    """Return a body; an empty one is most likely the output of a program that has failed."""
+    """Return a body; raise BadInput if it is empty: most likely a program before it failed."""
     if not content:
         raise BadInput(f"{source} is empty; use --no-body for a message without a body")
     return content

@@ -1,8 +1,7 @@
-"""Runs programs for a worker, and ends them with their message's lease or with the worker.
+"""Programs that a worker runs, each in its own session.
 
-A program is the leader of a session, so of a process group, of its own: Ctrl-C in the terminal
-stops the worker, which lets the program finish, and a signal to the group reaches what the program
-has started.
+So Ctrl-C stops only the worker, which lets the program finish, and a signal to the process group
+also reaches the program's children.
 """
 
 import os
@@ -21,11 +20,11 @@ from typing import BinaryIO, Self
 from rowq.worker.context import log
 
 _GRACE_SECONDS = 5.0
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
-# $1 is the grace in seconds, and the files' paths begin with $2. Every line that is read names the
-# groups that run now; after the last line, the process that wrote them is gone. It may have started
-# another program just before: on Linux that is found by its environment, which names its file.
+# $1 is the grace in seconds, $2 the prefix of the files' paths. Each line lists the groups that run
+# now. End of input means that the worker is gone. If it has just started another program, Linux
+# finds it by its environment, which names its file.
 _GUARD = """
 trap '' HUP INT TERM
 grace=$1
@@ -51,22 +50,22 @@ rm -f -- "$files"*
 
 
 class Programs:
-    """Programs that run now. While it is entered, a guard watches over this process.
+    """Running programs, and a guard process that ends them if this process dies.
 
-    The guard is a shell that is told which groups run. When this process is gone, were it by
-    SIGKILL, the guard ends what still runs: by SIGTERM, and after a grace by SIGKILL. It also
-    removes the files of `new_file`. A program's environment should name its file.
+    The guard is a shell that reads the running groups. When this process is gone, even by SIGKILL,
+    it sends SIGTERM, after a grace period SIGKILL, and removes the files of `new_file`. A program's
+    environment should name its file.
     """
 
     def __init__(self, grace_seconds: float = _GRACE_SECONDS) -> None:
-        """Give a program `grace_seconds` to end before it is killed."""
+        """Set the time between SIGTERM and SIGKILL."""
         self._grace_seconds = grace_seconds
         self._prefix = f"rowq-{secrets.token_hex(8)}-"
         self._groups: set[int] = set()
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        """Start the guard; raises OSError."""
+        """Start the guard; raise OSError."""
         self._guard = self._start_guard()
         return self
 
@@ -76,12 +75,12 @@ class Programs:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Let the guard do its work, and wait for its end."""
+        """Wait until the guard has ended the programs."""
         self._guard.communicate()
 
     @contextmanager
     def new_file(self, content: bytes) -> Iterator[Path]:
-        """Keep a file that only this user can read for the length of a block; raises OSError."""
+        """Create a temporary file that only this user can read; raise OSError."""
         descriptor, name = tempfile.mkstemp(prefix=self._prefix)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -98,7 +97,7 @@ class Programs:
         standard_input: BinaryIO,
         standard_error: BinaryIO,
     ) -> subprocess.Popen[bytes]:
-        """Start a program, which must be waited for; raises OSError when it cannot be."""
+        """Start a program; the caller must wait for it. Raise OSError."""
         program = subprocess.Popen(
             arguments,
             stdin=standard_input,
@@ -112,11 +111,8 @@ class Programs:
         return program
 
     def wait(self, program: "subprocess.Popen[bytes]", is_lost: Callable[[], bool]) -> int:
-        """Return a program's exit status, negative for a signal.
-
-        As soon as `is_lost`, the program is ended, and all of its group with it.
-        """
-        while not _ends(program, _LOOK_SECONDS):
+        """Return a program's exit status, negative for a signal; end its group once `is_lost`."""
+        while not _ends(program, _POLL_SECONDS):
             if is_lost():
                 self._end(program)
         with self._lock:
@@ -130,7 +126,7 @@ class Programs:
         _signal_group(program.pid, signal.SIGKILL)
 
     def _name_groups_to_guard(self) -> None:
-        """Tell the guard all groups that run; start another guard where it was killed."""
+        """Send all running groups to the guard; start another guard if it was killed."""
         line = b" ".join(b"%d" % group for group in self._groups) + b"\n"
         try:
             _write(self._guard, line)
@@ -140,7 +136,7 @@ class Programs:
                 self._guard = self._start_guard()
                 _write(self._guard, line)
             except OSError as error:
-                log.warning("no guard watches over the programs: %s", error)
+                log.warning("cannot guard the programs: %s", error)
 
     def _start_guard(self) -> "subprocess.Popen[bytes]":
         facts = (f"{self._grace_seconds:g}", str(Path(tempfile.gettempdir()) / self._prefix))
@@ -162,11 +158,11 @@ def _write(guard: "subprocess.Popen[bytes]", line: bytes) -> None:
 
 
 def _ends(program: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """Whether a program ends within so many seconds."""
+    """Return whether a program ends within `seconds`."""
     try:
         descriptor = os.pidfd_open(program.pid)
     except (AttributeError, OSError):
-        # Only Linux has pidfd_open; elsewhere the end is noticed a twentieth of a second late.
+        # Without pidfd_open, which only Linux has, the end is detected up to 50 ms late.
         with suppress(subprocess.TimeoutExpired):
             program.wait(seconds)
         return program.returncode is not None

@@ -1,4 +1,4 @@
-"""rowq queue ...: create, list, show, alter, pause, resume, purge, drop, drained."""
+"""The commands rowq queue ... and rowq topic ..."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -23,10 +23,10 @@ from rowq.tools.console.options import (
     Yes,
     has_options,
 )
-from rowq.tools.console.output import place_of, print_facts, print_json, print_rows, record
+from rowq.tools.console.output import location_of, print_facts, print_json, print_rows, record
 from rowq.tools.console.streams import can_ask, confirm, say
 
-app = typer.Typer(help="Make, change and remove queues.", no_args_is_help=True)
+app = typer.Typer(help="Create, change and drop queues.", no_args_is_help=True)
 
 _COUNTS = (
     "queue_name", "is_paused", "ready", "delayed", "leased", "dead", "blocked",
@@ -40,7 +40,7 @@ topics = typer.Typer(help="Bind queues to topics.", no_args_is_help=True)
 Pattern = Annotated[
     str,
     typer.Argument(
-        metavar="PATTERN", help="A topic; * is any one word, # at its end any words or none."
+        metavar="PATTERN", help="Topic; * is any word, # at the end any number of words."
     ),
 ]
 
@@ -54,28 +54,31 @@ def create(
     as_json: AsJson = False,
     **settings: Unpack[QueueSettings],
 ) -> None:
-    """Create a queue; one that exists is left as it is, with exit status 4 if asked for another."""
+    """Create a queue; an existing one stays unchanged.
+
+    Exit status 4: the queue exists with other settings.
+    """
     with ExitStack() as stack:
-        made: list[tuple[Queue, QueueOutcome]]
+        created: list[tuple[Queue, QueueOutcome]]
         if stripes is None:
             queue = stack.enter_context(open_queue(only_url(url)))
-            made = [(queue, queue.create_queue(queue_name, **settings))]
+            created = [(queue, queue.create_queue(queue_name, **settings))]
         else:
             striped = stack.enter_context(open_striped(url, queue_name, stripes))
             outcomes = striped.create_queue(**settings)
-            made = list(zip(map(striped.queue_of, striped.stripes), outcomes, strict=True))
+            created = list(zip(map(striped.queue_of, striped.stripes), outcomes, strict=True))
         others = {
             outcome.queue_name: different
-            for queue, outcome in made
+            for queue, outcome in created
             if (different := _other_settings(queue, outcome, settings))
         }
-    for _, outcome in made:
+    for _, outcome in created:
         _print_outcome(outcome, as_json)
     for name, different in others.items():
         raise CommandFailed(
             ExitCode.INCOMPLETE,
-            f"{name} exists, and its settings are as they were: {'; '.join(different)};"
-            " rowq queue alter changes them",
+            f"queue {name} already exists with other settings: {'; '.join(different)};"
+            " use rowq queue alter",
         )
 
 
@@ -88,13 +91,13 @@ def alter(
     as_json: AsJson = False,
     **settings: Unpack[QueueSettings],
 ) -> None:
-    """Change settings of a queue; what is left out stays as it is."""
+    """Change settings of a queue; omitted settings stay unchanged."""
     _do(url, queue_name, stripes, "alter_queue", as_json, **settings)
 
 
 @app.command("list")
 def list_queues(url: Url, as_json: AsJson = False) -> None:
-    """List every queue with its counts."""
+    """List all queues with their counts."""
     with open_queue(url) as queue:
         found = queue.queue_stats()
     print_rows(found, as_json, nothing="no queues", columns=_COUNTS)
@@ -115,7 +118,7 @@ def show(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
 def pause(
     queue_name: QueueName, url: Urls, stripes: Stripes = None, as_json: AsJson = False
 ) -> None:
-    """Stop delivery; enqueue and finishing go on."""
+    """Stop delivery; messages can still be enqueued and finished."""
     _do(url, queue_name, stripes, "pause_queue", as_json)
 
 
@@ -123,7 +126,7 @@ def pause(
 def resume(
     queue_name: QueueName, url: Urls, stripes: Stripes = None, as_json: AsJson = False
 ) -> None:
-    """Start delivery again."""
+    """Resume delivery."""
     _do(url, queue_name, stripes, "resume_queue", as_json)
 
 
@@ -132,15 +135,17 @@ def purge(
     queue_name: QueueName,
     url: Url,
     include_dead: Annotated[
-        bool, typer.Option("--include-dead", help="Remove dead messages too.")
+        bool, typer.Option("--include-dead", help="Also delete dead messages.")
     ] = False,
-    max_messages: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
+    max_messages: Annotated[
+        int | None, typer.Option(help="Maximum number of messages. Default: all.")
+    ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
+    """Delete waiting messages: ready, delayed and blocked.
 
-    On a terminal it asks first.
+    Leased messages stay. On a terminal it asks first.
     """
     with open_queue(url) as queue:
         if not yes and can_ask():
@@ -160,12 +165,12 @@ def drop(
     queue_name: QueueName,
     url: Urls,
     force: Annotated[
-        bool, typer.Option("--force", help="With everything in it, archive included.")
+        bool, typer.Option("--force", help="Also drop its messages and its archive.")
     ] = False,
     stripes: Stripes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove an empty queue, or with --force any queue."""
+    """Drop an empty queue, or with --force any queue."""
     _do(url, queue_name, stripes, "drop_queue", as_json, force=force)
 
 
@@ -174,18 +179,19 @@ def drained(
     queue_name: QueueName,
     url: Urls,
     stripes: Annotated[
-        int, typer.Option(metavar="N", help="How many stripes it has had on each server.")
+        int, typer.Option(metavar="N", help="Present number of stripes per server.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Say if a striped queue may have another number of stripes; exits with 4 when not yet.
+    """Check whether a striped queue can change its number of stripes.
 
-    First stop all that enqueue messages with keys. What is left in the stripes is listed.
+    First stop all producers of messages with keys. Lists the stripes that still hold messages.
+    Exit status 4: some do.
     """
     with open_striped(url, queue_name, stripes) as striped:
         left = striped.undrained()
     rows = [
-        place_of(one.stripe)
+        location_of(one.stripe)
         | {name: one.stats and getattr(one.stats, name) for name in _LEFT}
         | {"error": one.error}
         for one in left
@@ -203,7 +209,7 @@ def _do(
     as_json: bool,
     **arguments: Any,
 ) -> None:
-    """Call a method for a queue, or for all stripes of a striped one, and print the outcomes."""
+    """Call a method for a queue, or for all stripes of a queue, and print the outcomes."""
     if stripes is None:
         with open_queue(only_url(urls)) as queue:
             outcomes = [getattr(queue, method)(queue_name, **arguments)]
@@ -217,24 +223,24 @@ def _do(
 def _purge_in_words(stats: QueueStats, include_dead: bool, max_messages: int | None) -> str:
     names = ("ready", "delayed", "blocked", *(("dead",) if include_dead else ()))
     counts = ", ".join(f"{getattr(stats, name) or 0:,} {name}" for name in names)
-    most = "all of these" if max_messages is None else f"{max_messages:,} of these at most"
+    most = "all of them" if max_messages is None else f"at most {max_messages:,} of them"
     return f"{stats.queue_name} has {counts} messages. This deletes {most}."
 
 
-def _other_settings(queue: Queue, made: QueueOutcome, asked: Mapping[str, Any]) -> list[str]:
-    """Return in words what an existing queue's settings are where others were asked for."""
-    given = {name: value for name, value in asked.items() if value is not None}
-    if made.outcome != "exists" or not given:
+def _other_settings(queue: Queue, created: QueueOutcome, settings: Mapping[str, Any]) -> list[str]:
+    """Return in words how an existing queue's settings differ from `settings`."""
+    wanted = {name: value for name, value in settings.items() if value is not None}
+    if created.outcome != "exists" or not wanted:
         return []
-    here = record(queue.queue_stats(made.queue_name, max_count=1)[0])
+    found = record(queue.queue_stats(created.queue_name, max_count=1)[0])
     return [
-        f"{name} is {_said(here[name])}, asked for {_said(value)}"
-        for name, value in given.items()
-        if here[name] != value
+        f"{name} is {_text_of(found[name])}, not {_text_of(value)}"
+        for name, value in wanted.items()
+        if found[name] != value
     ]
 
 
-def _said(value: Any) -> str:
+def _text_of(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
@@ -250,21 +256,21 @@ def _print_outcome(outcome: QueueOutcome | TopicOutcome, as_json: bool) -> None:
 
 @topics.command()
 def bind(queue_name: QueueName, pattern: Pattern, url: Url, as_json: AsJson = False) -> None:
-    """Let a queue get what is published under the topics that a pattern matches."""
+    """Bind a queue to all topics that match a pattern."""
     with open_queue(url) as queue:
         _print_outcome(queue.bind_topic(queue_name, pattern), as_json)
 
 
 @topics.command()
 def unbind(queue_name: QueueName, pattern: Pattern, url: Url, as_json: AsJson = False) -> None:
-    """Take a queue's pattern away; what it has got stays."""
+    """Remove a pattern from a queue; its messages stay."""
     with open_queue(url) as queue:
         _print_outcome(queue.unbind_topic(queue_name, pattern), as_json)
 
 
 @topics.command("list")
 def list_topics(url: Url, queue_name: AnyQueue = None, as_json: AsJson = False) -> None:
-    """List the patterns of one queue or all."""
+    """List the patterns of one queue or all queues."""
     with open_queue(url) as queue:
         found = queue.list_topics(queue_name)
     print_rows(found, as_json, nothing="no patterns")

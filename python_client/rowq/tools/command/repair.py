@@ -1,4 +1,4 @@
-"""reset, cancel, cancel-many, delayed and dead: what became of messages, and changing it."""
+"""The commands reset, cancel, cancel-many, delayed and dead."""
 
 from typing import Annotated
 
@@ -6,27 +6,25 @@ import typer
 
 from rowq.messages import LAST_ID, Cancelled, Discarded
 from rowq.tools.console.database import open_queue
-from rowq.tools.console.options import AsJson, QueueName, Url, Yes, header_pairs, moment
+from rowq.tools.console.options import AsJson, QueueName, Url, Yes, header_pairs, parse_time
 from rowq.tools.console.output import finish, print_json, print_rows
 from rowq.tools.console.streams import can_ask, confirm, say
 
-Named = Annotated[list[int] | None, typer.Argument(metavar="ID", help="The messages.")]
+MessageIds = Annotated[list[int] | None, typer.Argument(metavar="ID", help="Message ids.")]
 Oldest = Annotated[
-    int | None, typer.Option(metavar="N", help="Instead of naming messages, take the N oldest.")
+    int | None, typer.Option(metavar="N", help="The N oldest messages, instead of IDs.")
 ]
 DiedBefore = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Only what died before this ISO 8601 date and time."),
+    typer.Option(metavar="TIME", help="Only messages that died before this ISO 8601 time."),
 ]
-Limit = Annotated[int, typer.Option(metavar="N", help="Most messages to list.")]
+Limit = Annotated[int, typer.Option(metavar="N", help="Maximum number of messages.")]
 OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
 
 _MOST = 10_000
-"""Messages that one call may touch."""
+"""Maximum number of messages per call."""
 
-dead = typer.Typer(
-    help="Look at messages that failed for good, and delete them.", no_args_is_help=True
-)
+dead = typer.Typer(help="List and delete dead messages.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -38,15 +36,18 @@ def register(app: typer.Typer) -> None:
 
 def cancel(
     queue_name: QueueName,
-    message_ids: Annotated[list[int], typer.Argument(metavar="ID", help="The messages.")],
+    message_ids: Annotated[list[int], typer.Argument(metavar="ID", help="Message ids.")],
     url: Url,
     include_leased: Annotated[
         bool,
-        typer.Option("--include-leased", help="Tell the workers of those that are leased, too."),
+        typer.Option("--include-leased", help="Also request cancellation of leased messages."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw messages, dead ones too; exits with 4 when one is leased or not found."""
+    """Cancel messages, dead ones included.
+
+    Exit status 4: a message is leased or not found.
+    """
     with open_queue(url) as queue:
         outcomes = queue.cancel(queue_name, message_ids, include_leased=include_leased)
     finish(outcomes, as_json, good={"cancelled", "requested"})
@@ -62,14 +63,12 @@ def cancel_many(
     ] = None,
     before: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME", help="Only what was handed over before this ISO 8601 date and time."
-        ),
+        typer.Option(metavar="TIME", help="Only messages enqueued before this ISO 8601 time."),
     ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw all messages that match every filter given and that no worker holds.
+    """Cancel all messages that match every filter, except leased ones.
 
     On a terminal it asks first.
     """
@@ -87,9 +86,9 @@ def cancel_many(
                 group_key=group_key,
                 header_name=name,
                 header_value=value,
-                enqueued_before=moment(before),
+                enqueued_before=parse_time(before),
                 after_message_id=after,
-                max_messages=10_000,
+                max_messages=_MOST,
             )
             count += answer.cancelled
             if answer.after_message_id is None:
@@ -104,17 +103,20 @@ def cancel_many(
 def reset(
     queue_name: QueueName,
     url: Url,
-    message_ids: Named = None,
+    message_ids: MessageIds = None,
     oldest: Oldest = None,
     message_type: OfType = None,
     died_before: DiedBefore = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make dead messages ready again, with fresh attempts; exits with 4 unless all are."""
+    """Make dead messages ready again, with fresh attempts.
+
+    Exit status 4: a message was not reset.
+    """
     if bool(message_ids) == (oldest is not None):
-        raise typer.BadParameter("name messages, or give --oldest N")
+        raise typer.BadParameter("exactly one of ID and --oldest is required")
     if message_ids and (message_type or died_before):
-        raise typer.BadParameter("--type and --died-before go with --oldest N")
+        raise typer.BadParameter("--type and --died-before require --oldest")
     with open_queue(url) as queue:
         outcomes = (
             queue.reset(queue_name, message_ids)
@@ -123,7 +125,7 @@ def reset(
                 queue_name,
                 max_messages=oldest,
                 message_type=message_type,
-                died_before=moment(died_before),
+                died_before=parse_time(died_before),
             )
         )
     finish(outcomes, as_json, good={"reset"})
@@ -133,20 +135,20 @@ def delayed(
     queue_name: QueueName,
     url: Url,
     after: Annotated[
-        int, typer.Option(metavar="ID", help="Continue after this message, with --after-due.")
+        int, typer.Option(metavar="ID", help="Continue after this message; requires --after-due.")
     ] = 0,
     after_due: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="When that message is due, as --json prints it."),
+        typer.Option(metavar="TIME", help="The due_at of that message, as --json prints it."),
     ] = None,
     limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List messages that wait for their time, without their bodies, the next ones first."""
+    """List delayed messages without their bodies, the next due first."""
     with open_queue(url) as queue:
         found = queue.list_delayed(
             queue_name,
-            after_due_at=moment(after_due),
+            after_due_at=parse_time(after_due),
             after_message_id=after,
             max_messages=limit,
         )
@@ -159,15 +161,15 @@ def list_dead(
     url: Url,
     after: Annotated[int, typer.Option(metavar="ID", help="Continue after this message.")] = 0,
     limit: Limit = 100,
-    newest: Annotated[bool, typer.Option("--newest", help="The newest messages first.")] = False,
+    newest: Annotated[bool, typer.Option("--newest", help="Newest messages first.")] = False,
     before: Annotated[
         int | None,
-        typer.Option(metavar="ID", help="The newest first, of those before this message."),
+        typer.Option(metavar="ID", help="Newest first, starting before this message."),
     ] = None,
     message_type: OfType = None,
     as_json: AsJson = False,
 ) -> None:
-    """List dead messages without their bodies, in the order of their ids."""
+    """List dead messages without their bodies, ordered by id."""
     with open_queue(url) as queue:
         found = queue.list_dead(
             queue_name,
@@ -183,24 +185,24 @@ def list_dead(
 def discard(
     queue_name: QueueName,
     url: Url,
-    message_ids: Named = None,
+    message_ids: MessageIds = None,
     oldest: Oldest = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Instead of naming messages, take all.")
+        bool, typer.Option("--all", help="All dead messages, instead of IDs.")
     ] = False,
     message_type: OfType = None,
     died_before: DiedBefore = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete dead messages for good; the archive keeps none of them.
+    """Delete dead messages; they are not archived.
 
-    With --oldest and --all it asks first, on a terminal.
+    With --oldest and --all it asks first on a terminal.
     """
     if [bool(message_ids), oldest is not None, everything].count(True) != 1:
-        raise typer.BadParameter("name messages, or give --oldest N or --all")
+        raise typer.BadParameter("exactly one of ID, --oldest and --all is required")
     if message_ids and (message_type or died_before):
-        raise typer.BadParameter("--type and --died-before go with --oldest N or --all")
+        raise typer.BadParameter("--type and --died-before require --oldest or --all")
     removed = 0
     with open_queue(url) as queue:
         if not (message_ids or yes) and can_ask():
@@ -214,7 +216,7 @@ def discard(
                 message_ids or None,
                 max_messages=_MOST if oldest is None else oldest,
                 message_type=message_type,
-                died_before=moment(died_before),
+                died_before=parse_time(died_before),
             )
             removed += done.removed
             if not everything or done.removed < _MOST:

@@ -1,4 +1,4 @@
-"""rowq schedule ...: create, alter, pause, resume, list, next, run, drop."""
+"""The commands rowq schedule ..."""
 
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
@@ -20,22 +20,21 @@ from rowq.tools.console.options import (
     Url,
     has_options,
     header_pairs,
-    moment,
+    parse_time,
 )
 from rowq.tools.console.output import print_enqueued, print_json, print_rows
 from rowq.tools.console.streams import say
 from rowq.tools.terminal import clock_of, local_text
 
-app = typer.Typer(help="Let the database enqueue messages at certain times.", no_args_is_help=True)
+app = typer.Typer(help="Enqueue messages on a schedule.", no_args_is_help=True)
 
 ScheduleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 Body = Annotated[str | None, typer.Argument(metavar="BODY", help="Text body of its messages.")]
 Every = Annotated[
-    float | None, typer.Option("--every", metavar="SECONDS", help="An interval, instead of --cron.")
+    float | None,
+    typer.Option("--every", metavar="SECONDS", help="Interval in seconds, instead of --cron."),
 ]
-Zone = Annotated[
-    str | None, typer.Option("--zone", help="Whose clocks --cron means; UTC unless given.")
-]
+Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of --cron. Default: UTC.")]
 _NAMED: Mapping[str, Any] = {
     "cron": Annotated[
         str | None,
@@ -46,26 +45,26 @@ _NAMED: Mapping[str, Any] = {
     "interval_seconds": Every,
     "time_zone": Zone,
     "priority": Annotated[
-        int | None, typer.Option(help="Priority of its messages, 0 to 9; 5 unless given.")
+        int | None, typer.Option(help="Priority of its messages: 0 to 9. Default 5.")
     ],
     "max_attempts": MessageMaxAttempts,
     "group_key": Annotated[str | None, typer.Option("--group", help="Group of its messages.")],
     "missed": Annotated[
         str | None,
-        typer.Option(help="Ticks more than 60 seconds late: once (unless given), all or skip."),
+        typer.Option(help="Ticks more than 60 seconds late: once, all or skip. Default: once."),
     ],
     "overlap": Annotated[
         bool | None,
         typer.Option(
             "--overlap/--no-overlap",
-            help="A message even while that of an earlier tick has not ended.",
+            help="Enqueue even if the message of an earlier tick has not ended.",
         ),
     ],
     "starts_at": Annotated[
-        str | None, typer.Option("--starts", metavar="TIME", help="No tick before this moment.")
+        str | None, typer.Option("--starts", metavar="TIME", help="No tick before this time.")
     ],
     "ends_at": Annotated[
-        str | None, typer.Option("--ends", metavar="TIME", help="No tick after this moment.")
+        str | None, typer.Option("--ends", metavar="TIME", help="No tick after this time.")
     ],
 }
 _has_settings = has_options(ScheduleChanges, without={"is_paused"}, named=_NAMED)
@@ -79,20 +78,23 @@ def create(
     url: Url,
     body: Body = None,
     as_json: AsJson = False,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Create a schedule; one that exists is left as it is, with exit status 4."""
-    settings = {name: value for name, value in _read(given).items() if value is not None}
+    """Create a schedule; an existing one stays unchanged.
+
+    Exit status 4: the schedule exists.
+    """
+    settings = {name: value for name, value in _read(values).items() if value is not None}
     zone = settings.get("time_zone", "UTC")
     with open_queue(url) as queue:
-        made = queue.create_schedule(queue_name, schedule_name, text=body, **settings)
-        if made.outcome == "exists" and not as_json:
+        created = queue.create_schedule(queue_name, schedule_name, text=body, **settings)
+        if created.outcome == "exists" and not as_json:
             zone = _zone_of(queue, queue_name, schedule_name)
-    _print_outcome(made, zone, as_json)
-    if made.outcome == "exists":
+    _print_outcome(created, zone, as_json)
+    if created.outcome == "exists":
         raise CommandFailed(
             ExitCode.INCOMPLETE,
-            f"{schedule_name} exists and is as it was; rowq schedule alter changes it",
+            f"schedule {schedule_name} already exists; use rowq schedule alter",
         )
 
 
@@ -104,17 +106,20 @@ def alter(
     url: Url,
     body: Body = None,
     as_json: AsJson = False,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Change a schedule; what is left out stays as it is, and it counts anew from now."""
-    _alter(url, queue_name, schedule_name, as_json, text=body, **_read(given))
+    """Change a schedule; omitted settings stay unchanged.
+
+    The next tick is computed from now.
+    """
+    _alter(url, queue_name, schedule_name, as_json, text=body, **_read(values))
 
 
 @app.command()
 def pause(
     queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
 ) -> None:
-    """Stop a schedule; what it misses is not made up for."""
+    """Pause a schedule; missed ticks are skipped."""
     _alter(url, queue_name, schedule_name, as_json, is_paused=True)
 
 
@@ -122,15 +127,15 @@ def pause(
 def resume(
     queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
 ) -> None:
-    """Let a schedule go on."""
+    """Resume a schedule."""
     _alter(url, queue_name, schedule_name, as_json, is_paused=False)
 
 
 @app.command("list")
 def list_schedules(url: Url, queue_name: AnyQueue = None, as_json: AsJson = False) -> None:
-    """List schedules with their next and last runs, by the clocks of their zones.
+    """List schedules with their next and last runs, in their time zones.
 
-    With --json times are UTC, and every setting is there.
+    With --json, times are UTC and all settings are included.
     """
     with open_queue(url) as queue:
         found = queue.list_schedules(queue_name)
@@ -142,21 +147,21 @@ def list_schedules(url: Url, queue_name: AnyQueue = None, as_json: AsJson = Fals
 def next_ticks(
     url: Url,
     cron: Annotated[
-        str | None, typer.Argument(metavar="FIELDS", help="Times as in a crontab.")
+        str | None, typer.Argument(metavar="FIELDS", help="Cron fields, as in a crontab.")
     ] = None,
     every: Every = None,
     zone: Zone = None,
     after: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Begin here; now unless given.")
+        str | None, typer.Option(metavar="TIME", help="Start time. Default: now.")
     ] = None,
-    count: Annotated[int, typer.Option(help="How many ticks to show.")] = 5,
+    count: Annotated[int, typer.Option(help="Number of ticks.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Show when a schedule with these times would run, by the clocks of its zone."""
+    """Show when a schedule would run, in its time zone."""
     name = "UTC" if zone is None else zone
     with open_queue(url) as queue:
         ticks = queue.next_ticks(
-            cron, interval_seconds=every, time_zone=name, after=moment(after), max_ticks=count
+            cron, interval_seconds=every, time_zone=name, after=parse_time(after), max_ticks=count
         )
     clock = clock_of(name)
     for tick in ticks:
@@ -171,17 +176,17 @@ def next_ticks(
 def run(
     queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
 ) -> None:
-    """Enqueue a schedule's message now; its next tick stays as it is."""
+    """Enqueue a schedule's message now; its next tick is unchanged."""
     with open_queue(url) as queue:
-        made = queue.run_schedule(queue_name, schedule_name)
-    print_enqueued(made, as_json)
+        enqueued = queue.run_schedule(queue_name, schedule_name)
+    print_enqueued(enqueued, as_json)
 
 
 @app.command()
 def drop(
     queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
 ) -> None:
-    """Remove a schedule; the messages that it made stay."""
+    """Drop a schedule; its messages stay."""
     with open_queue(url) as queue:
         dropped = queue.drop_schedule(queue_name, schedule_name)
     if as_json:
@@ -190,14 +195,14 @@ def drop(
         say(f"{dropped.schedule_name}: {dropped.outcome}")
 
 
-def _read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as keyword arguments of Queue.alter_schedule."""
-    moments = {name: moment(given[name]) for name in ("starts_at", "ends_at")}
-    return {**given, **moments, "headers": header_pairs(given["headers"])}
+def _read(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as keyword arguments of Queue.alter_schedule."""
+    times = {name: parse_time(values[name]) for name in ("starts_at", "ends_at")}
+    return {**values, **times, "headers": header_pairs(values["headers"])}
 
 
 def _row(schedule: Schedule) -> dict[str, Any]:
-    """Return what a table shows of a schedule."""
+    """Return a schedule as a row of a table."""
     clock = clock_of(schedule.time_zone)
     every = schedule.interval_seconds
     return {
@@ -216,13 +221,13 @@ def _local(time: datetime | None, clock: tzinfo) -> str | None:
 
 
 def _zone_of(queue: Queue, queue_name: str, schedule_name: str) -> str:
-    """Return the time zone of a schedule; UTC when another session has just dropped it."""
+    """Return the time zone of a schedule; UTC if another session has just dropped it."""
     found = queue.list_schedules(queue_name)
     return next((one.time_zone for one in found if one.schedule_name == schedule_name), "UTC")
 
 
 def _alter(url: str, queue_name: str, schedule_name: str, as_json: bool, **changes: Any) -> None:
-    """Change a schedule, and print when it runs next, by the clocks of its zone."""
+    """Change a schedule, and print its next run in its time zone."""
     with open_queue(url) as queue:
         altered = queue.alter_schedule(queue_name, schedule_name, **changes)
         zone = "UTC" if as_json else _zone_of(queue, queue_name, schedule_name)

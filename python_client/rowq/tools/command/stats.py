@@ -1,4 +1,4 @@
-"""stats: how many messages the queues hold, how fast these come and go, and the workers."""
+"""The command stats."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ from rowq.queue import Queue
 from rowq.tools.command.striped import open_striped
 from rowq.tools.console.database import only_url, open_queue
 from rowq.tools.console.options import AnyQueue, AsJson, Stripes, Urls
-from rowq.tools.console.output import LEVEL_STYLES, console, place_of, print_json, record, table
+from rowq.tools.console.output import LEVEL_STYLES, console, location_of, print_json, record, table
 from rowq.tools.throughput import LIVE_SECONDS, Throughput, by_queue, listed_workers, tenth
 
 _COUNTS = ("ready", "delayed", "leased", "dead", "blocked")
@@ -34,24 +34,22 @@ def register(app: typer.Typer) -> None:
 def stats(
     url: Urls,
     queue_name: AnyQueue = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")
-    ] = False,
-    interval: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)] = 2.0,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
+    interval: Annotated[float, typer.Option(help="Refresh interval in seconds.", min=0.1)] = 2.0,
     max_count: Annotated[
-        int, typer.Option(help="Count no further; a count that reaches it is shown with a +.")
+        int, typer.Option(help="Stop counting at this number; then a + is shown.")
     ] = 100_000,
     stripes: Stripes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how many messages of each kind the queues hold, and their workers, idle ones too.
+    """Show message counts, rates and workers.
 
-    out/s and failed/s are what the workers report, every ten seconds. --watch shows in/s, too,
-    reckoned from the looks of the last ten seconds.
+    Workers report out/s and failed/s every 10 seconds. With --watch, in/s is the average of the
+    last 10 seconds.
     """
     if stripes is not None:
         if queue_name is None:
-            raise typer.BadParameter("--stripes is for one queue: name it")
+            raise typer.BadParameter("--stripes requires QUEUE")
         with open_striped(url, queue_name, stripes) as striped:
             _show(lambda: _stripes(striped, max_count), max_count, watch, interval, as_json)
         return
@@ -60,39 +58,40 @@ def stats(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What a look has found of a queue, or of a stripe: stats is None where its server is away.
+class _Sample:
+    """One sample of a queue or stripe.
 
-    workers: None where they may not be listed. more: what else there is to say.
+    stats: None if its server is unreachable. workers: None if they cannot be listed.
+    extra: further columns.
     """
 
-    place: Mapping[str, Any]
+    location: Mapping[str, Any]
     stats: QueueStats | None
     workers: Sequence[WorkerReport] | None
-    more: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from others."""
-        return tuple(self.place.values())
+        """The identity of the queue or stripe."""
+        return tuple(self.location.values())
 
 
-def _queues(queue: Queue, queue_name: str | None, max_count: int) -> list[_Found]:
+def _queues(queue: Queue, queue_name: str | None, max_count: int) -> list[_Sample]:
     found = queue.queue_stats(queue_name, max_count=max_count)
     listed = _listed(queue, queue_name)
     return [
-        _Found({"queue_name": one.queue_name}, one, _of(one.queue_name, listed)) for one in found
+        _Sample({"queue_name": one.queue_name}, one, _of(one.queue_name, listed)) for one in found
     ]
 
 
-def _stripes(striped: Striped, max_count: int) -> list[_Found]:
-    """Look at all stripes; at one whose server does not answer, find the reason."""
+def _stripes(striped: Striped, max_count: int) -> list[_Sample]:
+    """Sample all stripes; the error is a column."""
     found = striped.queue_stats(max_count=max_count)
     asked = {one.stripe.server: one.stripe for one in found if one.stats is not None}
     listed = {server: _listed(striped.queue_of(stripe)) for server, stripe in asked.items()}
     return [
-        _Found(
-            place_of(one.stripe),
+        _Sample(
+            location_of(one.stripe),
             one.stats,
             _of(one.stripe.queue_name, listed.get(one.stripe.server)),
             {} if one.stripe.server is None else {"error": one.error},
@@ -102,7 +101,7 @@ def _stripes(striped: Striped, max_count: int) -> list[_Found]:
 
 
 def _listed(queue: Queue, queue_name: str | None = None) -> dict[str, list[WorkerReport]] | None:
-    """Return workers by queue; None where they may not be listed, or the server is away now."""
+    """Return workers by queue; None if they cannot be listed, or the server is unreachable."""
     try:
         workers = listed_workers(queue, queue_name)
     except (CannotConnect, ConnectionLost):
@@ -115,14 +114,14 @@ def _of(name: str, listed: Mapping[str, list[WorkerReport]] | None) -> list[Work
 
 
 def _show(
-    look: Callable[[], list[_Found]],
+    sample: Callable[[], list[_Sample]],
     max_count: int,
     watch: bool,
     interval: float,
     as_json: bool,
 ) -> None:
     shown = _Shown(max_count, is_watched=watch)
-    shown.note(look())
+    shown.record(sample())
     shown.write(as_json)
     if not watch:
         return
@@ -131,36 +130,35 @@ def _show(
             while True:
                 sys.stdout.flush()
                 time.sleep(interval)
-                shown.note(look())
+                shown.record(sample())
                 shown.write(as_json)
         with Live(console=console(), auto_refresh=False, screen=True) as live:
             while True:
                 live.update(shown.drawn(), refresh=True)
                 time.sleep(interval)
-                shown.note(look())
+                shown.record(sample())
 
 
 class _Shown:
-    """What is printed of each look."""
+    """Print samples. The rate of arrivals is known only if they are watched."""
 
     def __init__(self, max_count: int, *, is_watched: bool) -> None:
-        """Begin without a look; only of looks that are watched it is known what comes in."""
         self._max_count = max_count
         self._is_watched = is_watched
         self._throughput: Throughput[tuple[Any, ...]] = Throughput(max_count)
-        self._found: Sequence[_Found] = ()
+        self._found: Sequence[_Sample] = ()
 
-    def note(self, found: Sequence[_Found]) -> None:
-        """Take the next look."""
+    def record(self, found: Sequence[_Sample]) -> None:
+        """Add a sample of all queues."""
         self._found = found
-        self._throughput.note(
+        self._throughput.record(
             time.monotonic(),
             {one.key: one.stats for one in found if one.stats is not None},
             {one.key: one.workers or () for one in found},
         )
 
     def write(self, as_json: bool) -> None:
-        """Print a line of JSON for each queue, or tables."""
+        """Print one line of JSON per queue, or tables."""
         if as_json:
             for one in self._found:
                 print_json(self._record(one))
@@ -168,7 +166,7 @@ class _Shown:
             console().print(self.drawn())
 
     def drawn(self) -> Group | str:
-        """Return tables of the counts, the rates and the workers."""
+        """Return tables of counts, rates and workers."""
         if not self._found:
             return "no queues"
         counts = [self._counted(one) for one in self._found]
@@ -184,35 +182,35 @@ class _Shown:
             tables.append("no worker reports")
         return Group(*tables)
 
-    def _facts(self, one: _Found) -> dict[str, Any]:
+    def _facts(self, one: _Sample) -> dict[str, Any]:
         stats = dict.fromkeys(_SHOWN[1:]) if one.stats is None else record(one.stats)
-        return {**one.place, **stats, **one.more}
+        return {**one.location, **stats, **one.extra}
 
-    def _counted(self, one: _Found) -> dict[str, Any]:
-        """Return a queue's stats for people: a count that was cut off says so."""
+    def _counted(self, one: _Sample) -> dict[str, Any]:
+        """Return a queue's stats, with a + after a count that reached its limit."""
         facts = self._facts(one)
         cut = [name for name in _COUNTS if (facts[name] or 0) >= self._max_count]
         return facts | {name: f"{facts[name]}+" for name in cut}
 
-    def _rates(self, one: _Found) -> dict[str, float | None]:
+    def _rates(self, one: _Sample) -> dict[str, float | None]:
         rates = self._throughput.of(one.key)
         known = {"in": rates.arrived} if self._is_watched else {}
         return known | {"out": rates.completed, "failed": rates.failed}
 
-    def _record(self, one: _Found) -> dict[str, Any]:
-        """Return all that is known of a queue, for programs."""
+    def _record(self, one: _Sample) -> dict[str, Any]:
+        """Return everything about a queue, for JSON."""
         rates = {f"{name}_per_second": rate for name, rate in self._rates(one).items()}
         workers = None if one.workers is None else [record(worker) for worker in one.workers]
         return self._facts(one) | rates | {"workers": workers}
 
-    def _speed(self, one: _Found) -> dict[str, Any]:
-        """Return a queue's live workers, and its rates, for people."""
+    def _speed(self, one: _Sample) -> dict[str, Any]:
+        """Return a queue's live workers and rates, for a table."""
         rates = {f"{name}/s": tenth(rate) for name, rate in self._rates(one).items()}
-        return {**one.place, "workers": self._throughput.of(one.key).workers, **rates}
+        return {**one.location, "workers": self._throughput.of(one.key).workers, **rates}
 
-    def _worker(self, one: _Found, worker: WorkerReport) -> dict[str, Any]:
+    def _worker(self, one: _Sample, worker: WorkerReport) -> dict[str, Any]:
         return {
-            **one.place,
+            **one.location,
             "worker": worker.worker_name,
             "host": worker.host_name,
             "version": worker.worker_version,

@@ -1,4 +1,4 @@
-"""Opens the striped queue of a command."""
+"""Connections of commands to striped queues."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from rowq.tools.console.database import check_installed, servers_in
 def open_striped(
     urls: Sequence[str], queue_name: str, stripes: int, reconnect_seconds: float = 5.0
 ) -> Iterator[Striped]:
-    """Connect to a striped queue for the length of a block, as open_queue does."""
+    """Connect to a striped queue for a block."""
     servers = servers_in(urls)
     try:
         with connect_striped(

@@ -1,4 +1,4 @@
-"""web: a page for people, in a browser."""
+"""The command web."""
 
 import ipaddress
 import logging
@@ -35,55 +35,55 @@ def register(app: typer.Typer) -> None:
 def web(
     url: Urls,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is any free one.")] = 8700,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is any free port.")] = 8700,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Show, and let nobody change anything.")
+        bool, typer.Option("--read-only", help="No changes from the page.")
     ] = False,
     base_path: Annotated[
-        str, typer.Option(metavar="/PATH", help="Below which path a proxy asks for it.")
+        str, typer.Option(metavar="/PATH", help="Path under which a proxy serves the page.")
     ] = "",
-    title: Annotated[str, typer.Option(help="Stands at the head of each page.")] = "rowq",
+    title: Annotated[str, typer.Option(help="Title of each page.")] = "rowq",
     hide_errors: Annotated[
-        bool, typer.Option("--hide-errors", help="Show an error's type alone.")
+        bool, typer.Option("--hide-errors", help="Show only the type of errors.")
     ] = False,
     hide_bodies: Annotated[
-        bool, typer.Option("--hide-bodies", help="Show no body, header, key or result.")
+        bool, typer.Option("--hide-bodies", help="Hide bodies, headers, keys and results.")
     ] = False,
     password_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Users who may log in; --set-password writes it."),
+        typer.Option(metavar="FILE", help="File of users, written by --set-password."),
     ] = None,
     set_password: Annotated[
         str | None,
         typer.Option(
             metavar="USER",
-            help="Write a user's password, a line of standard input, to --password-file, and end.",
+            help="Write this user's password, read from standard input, to --password-file; exit.",
         ),
     ] = None,
     trust_proxy_user: Annotated[
         str | None,
-        typer.Option(metavar="HEADER", help="Header in which a proxy names who has logged in."),
+        typer.Option(metavar="HEADER", help="Header in which a proxy passes the user's name."),
     ] = None,
     proxy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Where that proxy asks from, this machine unless given; may be repeated.",
+            help="Address or network of the proxy. Default: localhost. Repeatable.",
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Name by which browsers call it; may be repeated."),
+        typer.Option(metavar="NAME", help="Host name of the page. Repeatable."),
     ] = None,
     interval: Annotated[
-        float, typer.Option(min=0.1, help="Seconds between two looks while somebody looks.")
+        float, typer.Option(min=0.1, help="Refresh interval in seconds while a page is open.")
     ] = 2.0,
 ) -> None:
-    """Show the queues in a browser, until Ctrl-C or SIGTERM.
+    """Serve a web page of the queues until Ctrl-C or SIGTERM.
 
-    What it shows and does is what the database's account may: rowq_monitor looks and sees no
-    message's body, rowq_admin acts. Without a login it listens on this machine alone, where
-    everybody who has an account may then use it.
+    The database account limits what the page shows and does: rowq_monitor shows everything except
+    bodies, rowq_admin also changes it. Without a login it listens on localhost only, and every
+    account of this machine can use it.
     """
     if set_password is not None:
         _set_password(password_file, set_password)
@@ -91,16 +91,15 @@ def web(
     authorize, is_open = _login(password_file, trust_proxy_user, proxy)
     if is_open and not _is_local(host):
         raise typer.BadParameter(
-            f"beside this machine ({host}) it needs a login: --password-file FILE, or"
-            " --trust-proxy-user HEADER behind a proxy that asks"
+            f"--host {host} requires a login: use --password-file FILE or --trust-proxy-user HEADER"
         )
     if trust_proxy_user is not None and not proxy and not _is_local(host):
         raise typer.BadParameter(
-            f"beside this machine ({host}) anybody could send that header: --proxy ADDRESS says"
-            " which address the proxy asks from"
+            f"--host {host} with --trust-proxy-user requires --proxy ADDRESS:"
+            " otherwise any client could send the header"
         )
     if not _BASE_PATH.fullmatch(base_path):
-        raise typer.BadParameter(f"--base-path is a path such as /rowq, got {base_path!r}")
+        raise typer.BadParameter(f"--base-path must be a path such as /rowq, got {base_path!r}")
     _serve(
         servers_in(url),
         authorize,
@@ -121,37 +120,35 @@ def web(
 def _login(
     password_file: Path | None, header: str | None, proxies: list[str] | None
 ) -> tuple["Authorize", bool]:
-    """Return what lets users in, and whether that is everybody."""
+    """Return the authorization function, and whether it admits everybody."""
     from rowq.web.passwords import LOOPBACK, Passwords, ProxyUser
 
     if password_file is not None and header is not None:
-        raise typer.BadParameter("give either --password-file or --trust-proxy-user")
+        raise typer.BadParameter("--password-file and --trust-proxy-user are mutually exclusive")
     if proxies and header is None:
-        raise typer.BadParameter("--proxy goes with --trust-proxy-user")
+        raise typer.BadParameter("--proxy requires --trust-proxy-user")
     if password_file is not None:
         return Passwords(password_file), False
     if header is not None:
         try:
             return ProxyUser(header, proxies or LOOPBACK), False
         except ValueError as error:
-            raise typer.BadParameter(f"--proxy is an address or a network: {error}") from None
+            raise typer.BadParameter(f"--proxy must be an address or a network: {error}") from None
     return lambda _request: "act", True
 
 
 def _set_password(file: Path | None, user: str) -> None:
-    """Write a user's password into the file, which only its owner may read."""
+    """Write a user's password to the file, which only its owner can read."""
     from rowq.web.passwords import write_password
 
     if file is None:
-        raise typer.BadParameter("--set-password goes with --password-file FILE")
+        raise typer.BadParameter("--set-password requires --password-file FILE")
     if sys.stdin.isatty():
         password = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     if not password:
-        raise BadInput(
-            "an empty password keeps nobody out: type one, or give it as a line of input"
-        )
+        raise BadInput("the password is empty; type it, or pass it as a line of standard input")
     write_password(file, user, password)
     say(f"{file}: {user}")
 
@@ -173,7 +170,7 @@ def _serve(
     base_path: str,
     options: dict[str, Any],
 ) -> None:
-    """Serve the page until a signal ends it; raises CommandFailed when the port is taken."""
+    """Serve the page until a signal; raise CommandFailed if the port is in use."""
     from rowq.web import create_app
     from rowq.web.serving import serving
 
@@ -184,9 +181,9 @@ def _serve(
         try:
             served = stack.enter_context(serving(page, host, port, base_path))
         except OSError as error:
-            words = f"the page cannot be served at {host}:{port}: {error.strerror}"
-            raise CommandFailed(ExitCode.FAILED, words) from error
+            text = f"cannot serve the page at {host}:{port}: {error.strerror}"
+            raise CommandFailed(ExitCode.FAILED, text) from error
         signals = stack.enter_context(StopSignals())
-        say(f"{served.address} shows the queues; Ctrl-C ends", err=True)
+        say(f"serving the queues at {served.address}; Ctrl-C to stop", err=True)
         while not signals.asked and served.is_running():
             time.sleep(_TICK_SECONDS)

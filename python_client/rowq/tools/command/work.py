@@ -1,4 +1,4 @@
-"""work: a worker that runs a command, or a Python function, for every message."""
+"""The command work."""
 
 import signal
 import sys
@@ -37,37 +37,34 @@ from rowq.worker.threads import OnProgress
 def summary(stats: WorkerStats) -> str:
     """Return a worker's counts in words."""
     return (
-        f"{stats.processed} completed, {stats.retried} to be retried, {stats.failed} failed,"
-        f" {stats.released} given back, {stats.stale} lost to others"
+        f"{stats.processed} completed, {stats.retried} retried, {stats.failed} failed,"
+        f" {stats.released} released, {stats.stale} stale"
         + (f", {stats.cancelled} cancelled" if stats.cancelled else "")
     )
 
 
-def noting_stop(on_progress: OnProgress | None) -> OnProgress:
-    """Return a callback that also prints, at the first signal, how the worker stops."""
-    noted = False
+def announcing_stop(on_progress: OnProgress | None) -> OnProgress:
+    """Return a callback that also prints, at the first signal, that the worker stops."""
+    announced = False
 
     def on_progress_or_stop(stats: WorkerStats) -> None:
-        nonlocal noted
+        nonlocal announced
         if on_progress:
             on_progress(stats)
         number = StopSignals.entered.asked if StopSignals.entered else None
-        if number and not noted:
-            noted = True
+        if number and not announced:
+            announced = True
             again = "Ctrl-C" if number == signal.SIGINT else number.name
             # The stream may be closed, or full.
             with suppress(OSError, ValueError, AttributeError):
-                say(f"stopping after the running messages; {again} again to stop now", err=True)
+                say(f"finishing the running messages; {again} again to stop now", err=True)
 
     return on_progress_or_stop
 
 
 @contextmanager
 def progress_line(opening: str) -> Iterator[OnProgress]:
-    """Print a line on standard error, and below it one that shows the counts it is given.
-
-    While it is shown, what is written to `sys.stderr` goes above it.
-    """
+    """Print a line on standard error, and a line of counts below everything else written there."""
     console = Console(stderr=True, highlight=False)
     console.print(printable(opening), markup=False)
     line = Progress(
@@ -93,7 +90,7 @@ def work(
     handler: Annotated[
         str | None,
         typer.Argument(
-            metavar="MODULE:FUNCTION", help="Called with every message; see rowq.Worker."
+            metavar="MODULE:FUNCTION", help="Python function to call with each message."
         ),
     ] = None,
     command: Annotated[
@@ -102,21 +99,23 @@ def work(
             "--exec",
             metavar="COMMAND",
             help=(
-                "Run for every message, without a shell unless there is --shell. The body is on its"
-                " standard input, the message's facts are in ROWQ_MESSAGE_ID, ROWQ_ATTEMPT,"
-                " ROWQ_HEADERS... and as JSON in the file ROWQ_MESSAGE_FILE."
-                " Exit status 0 completes, 65 fails, anything else retries."
+                "Command to run for each message, with the body on standard input. ROWQ_MESSAGE_ID,"
+                " ROWQ_ATTEMPT, ROWQ_HEADERS... hold the message's attributes, the file"
+                " ROWQ_MESSAGE_FILE all of them as JSON. Exit status 0 completes, 65 fails, any"
+                " other retries."
             ),
         ),
     ] = None,
     shell: Annotated[
         bool,
-        typer.Option("--shell", help="Let sh -c run COMMAND, with its pipes and redirections."),
+        typer.Option("--shell", help="Run COMMAND by sh -c, with pipes and redirections."),
     ] = False,
     workers: Annotated[
         int,
         typer.Option(
-            min=1, metavar="N", help="Messages at a time: processes for a function, else commands."
+            min=1,
+            metavar="N",
+            help="Messages to process in parallel: processes for a function, commands for --exec.",
         ),
     ] = 1,
     batch_size: Annotated[
@@ -124,8 +123,8 @@ def work(
         typer.Option(
             metavar="N",
             help=(
-                "Most messages per claim. By default 1, and more while messages take less than a"
-                " tenth of a second; with --concurrent 10."
+                "Maximum number of messages per claim. Default: 1, more while a message takes less"
+                " than 0.1 s; 10 with --concurrent."
             ),
             show_default=False,
         ),
@@ -136,8 +135,8 @@ def work(
         typer.Option(
             metavar="SECONDS",
             help=(
-                "Most seconds for a message. Then its command is ended, its function gets an"
-                " exception, and is ended with its process if that does not help."
+                "Maximum seconds for a message. Then its command is ended; its function gets an"
+                " exception, and if that does not help, its process is ended."
             ),
         ),
     ] = None,
@@ -145,13 +144,13 @@ def work(
     transactional: Annotated[
         bool,
         typer.Option(
-            "--transactional", help="FUNCTION(message, connection) shares complete's transaction."
+            "--transactional", help="Call FUNCTION(message, connection) in complete's transaction."
         ),
     ] = False,
     concurrent: Annotated[
         bool,
         typer.Option(
-            "--concurrent", help="Let an async FUNCTION work on all messages of a claim together."
+            "--concurrent", help="Process all messages of a claim at once, by an async FUNCTION."
         ),
     ] = False,
     listen: Annotated[
@@ -159,8 +158,8 @@ def work(
         typer.Option(
             "--listen/--no-listen",
             help=(
-                "Be told of new messages while idle, which only PostgreSQL does. By default where"
-                " that works and without --drain; with --listen an error says why it does not."
+                "Use LISTEN instead of polling while idle (PostgreSQL). Default: if possible, and"
+                " not with --drain. With --listen it is an error if not possible."
             ),
             show_default=False,
         ),
@@ -171,46 +170,46 @@ def work(
         typer.Option(
             min=0,
             metavar="N",
-            help="With --stripes: the stripe to ask first, such as the number of this worker.",
+            help="With --stripes: the stripe to poll first, such as this worker's number.",
         ),
     ] = None,
-    drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left.")] = False,
+    drain: Annotated[bool, typer.Option("--drain", help="Exit when the queue is empty.")] = False,
     metrics_port: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=65535,
-            help="Serve /metrics for Prometheus, /live and /ready there; needs rowq[metrics].",
+            help="Port for /metrics (Prometheus), /live and /ready; needs rowq[metrics].",
         ),
     ] = None,
     metrics_host: Annotated[
-        str, typer.Option(help="The address for --metrics-port; 0.0.0.0 is all of this machine.")
+        str, typer.Option(help="Address for --metrics-port; 0.0.0.0 is all addresses.")
     ] = "127.0.0.1",
     as_json: AsJson = False,
 ) -> None:
-    """Work on messages until Ctrl-C or SIGTERM, or with --drain until nothing is left.
+    """Process messages by a command or a Python function.
 
-    The first signal lets running messages finish and gives the others back; a second one ends at
-    once, programs of --exec too, and what was in hand comes back when its lease runs out.
+    Runs until Ctrl-C or SIGTERM, or with --drain until the queue is empty. The first signal lets
+    running messages finish and releases the others. A second signal ends everything at once,
+    programs of --exec included; their messages return when the lease expires.
 
-    A command of --exec completes its message by exit status 0 and declares it dead by 65. Any other
-    status, or a signal, means another attempt after the queue's backoff, until the attempts run
-    out; the end of its standard error is kept as the reason. A message whose command is ended by a
-    signal while the worker stops has spent no attempt.
+    A command of --exec completes its message with exit status 0 and makes it dead with 65. Any
+    other status or a signal retries it after the queue's backoff, with the end of standard error as
+    the reason. If a signal ends the command while the worker stops, the attempt is not counted.
 
-    Exits with 0 when it was stopped or has drained, with 6 when it gave up: the command cannot run,
-    a handler cannot be imported, the database refuses. A command cannot run when it cannot be
-    started for ten seconds, or when the first three messages end with 126 or 127, or with an
-    interpreter that cannot find its script. What was taken is given back then, its attempts not
-    spent. After a second signal the exit status is 143 (SIGTERM) or 130 (Ctrl-C).
+    Exit status 0: stopped or drained. 6: cannot continue, because the command cannot run, the
+    handler cannot be imported, or the database refuses. 143 (SIGTERM) or 130 (Ctrl-C): after a
+    second signal. A command cannot run if it does not start within 10 seconds, or if the first 3
+    messages end with 126 or 127, or with an interpreter that does not find its script. Then the
+    messages are released without counting the attempt.
     """
     if (handler is None) == (command is None):
-        raise typer.BadParameter("give either MODULE:FUNCTION or --exec COMMAND")
+        raise typer.BadParameter("exactly one of MODULE:FUNCTION and --exec is required")
     if command is not None and (transactional or concurrent):
         option = "--transactional" if transactional else "--concurrent"
-        raise typer.BadParameter(f"{option} is for a function, not for --exec")
+        raise typer.BadParameter(f"{option} requires MODULE:FUNCTION")
     if command is None and shell:
-        raise typer.BadParameter("--shell is for --exec")
+        raise typer.BadParameter("--shell requires --exec")
     arguments = _arguments(command, shell) if command is not None else ()
     function = _function(handler, 2 if transactional else 1) if handler is not None else None
     servers = servers_in(url) if stripes is not None else only_url(url)
@@ -219,14 +218,14 @@ def work(
     else:
         with open_queue(only_url(url)) as queue:
             require_queue(queue, queue_name, "consumer")
-    # Only a process of its own can be ended when its function hangs.
+    # A function that hangs can be ended only with its process.
     in_processes = function is not None and (workers > 1 or timeout_seconds is not None)
     with ExitStack() as stack:
         on_progress = None
         if sys.stderr.isatty() and not as_json:
             name = worker_name or default_name()
             where = server_of(servers) if isinstance(servers, str) else ", ".join(servers)
-            opening = f"working on {queue_name} as {name}, {where}; Ctrl-C ends"
+            opening = f"processing {queue_name} as {name}, {where}; Ctrl-C to stop"
             on_progress = stack.enter_context(progress_line(opening))
         log_to_stderr()
         worker = Worker(
@@ -245,7 +244,7 @@ def work(
             listen=listen,
             drain=drain,
             worker_name=worker_name,
-            on_progress=noting_stop(on_progress),
+            on_progress=announcing_stop(on_progress),
             metrics_port=metrics_port,
             metrics_host=metrics_host,
         )
@@ -256,19 +255,19 @@ def work(
 
 
 def _require_stripes(urls: list[str], queue_name: str, stripes: int) -> None:
-    """Raise QueueNotFound unless all stripes are there, on the servers that answer."""
+    """Raise QueueNotFound unless all stripes exist on the reachable servers."""
     with open_striped(urls, queue_name, stripes) as striped:
         striped.queue_stats(max_count=1)
 
 
 def _failure_of(worker: Worker) -> CommandFailed | None:
-    """Run the worker; return what made it give up, None when it did not."""
+    """Run the worker; return why it could not continue, if so."""
     try:
         worker.run()
     except WorkerFailed as error:
         text = one_line(error)
         if isinstance(error.__cause__, CannotRun) and not worker.stats.failed:
-            text += "; nothing was declared dead"
+            text += "; no message was made dead"
         failure = CommandFailed(ExitCode.FAILED, text)
         failure.__cause__ = error
         return failure
@@ -283,7 +282,7 @@ def _arguments(line: str, by_shell: bool) -> tuple[str, ...]:
 
 
 def _function(name: str, arguments: int) -> str:
-    """Return `name` once it is found, in the current directory too; raises WorkerFailed."""
+    """Find `name`, also in the current directory; raise WorkerFailed."""
     sys.path.insert(0, str(Path.cwd()))
     find_handler(name, arguments)
     return name

@@ -1,1 +1,1 @@
-"""What all commands of the program share."""
+"""Code shared by all commands."""

@@ -1,4 +1,4 @@
-"""Opens the database of a command, and hides the secrets of its URL."""
+"""Connections of commands, and the secrets of their URLs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,18 +21,18 @@ _seen_urls: set[str] = set()
 
 
 class NotInstalled(RowqError):  # noqa: N818 - named by what was found
-    """The database has no rowq, so none of its routines can be called."""
+    """rowq is not installed in the database."""
 
 
 def remember_url(url: str | None) -> str | None:
-    """Note a URL whose secrets must not be shown; a callback of the option --url."""
+    """Record a URL whose secrets must not be shown; a callback of --url."""
     if url:
         _seen_urls.add(url)
     return url
 
 
 def remember_urls(urls: list[str]) -> list[str]:
-    """Note several URLs, with names or without, as remember_url does."""
+    """Record URLs, with or without names, as remember_url does."""
     for url in urls:
         named = _NAMED.fullmatch(url)
         remember_url(named[2] if named else url)
@@ -40,40 +40,40 @@ def remember_urls(urls: list[str]) -> list[str]:
 
 
 def is_named(url: str) -> bool:
-    """Whether a text is NAME=URL and no URL."""
+    """Return whether a text is NAME=URL, not a URL."""
     return _NAMED.fullmatch(url) is not None
 
 
 def servers_in(urls: Sequence[str]) -> str | dict[str, str]:
-    """Return the URL that was given, or the URLs by their names; raises typer.BadParameter."""
+    """Return the only URL, or the URLs by their names; raise typer.BadParameter."""
     named = [_NAMED.fullmatch(url) for url in urls]
     if len(urls) == 1 and named[0] is None:
         return urls[0]
     found = {match[1]: match[2] for match in named if match}
     if len(found) < len(urls):
         raise typer.BadParameter(
-            "several servers are written NAME=URL, each with a name of its own",
+            "several servers must be NAME=URL each, with different names",
             param_hint="'--url'",
         )
     return found
 
 
 def only_url(urls: Sequence[str]) -> str:
-    """Return the URL of the only server; raises typer.BadParameter where there are several."""
+    """Return the URL of the only server; raise typer.BadParameter if there are several."""
     found = servers_in(urls)
     if not isinstance(found, str):
         raise typer.BadParameter(
-            "servers with names are for a striped queue: give --stripes", param_hint="'--url'"
+            "NAME=URL requires a striped queue: use --stripes", param_hint="'--url'"
         )
     return found
 
 
 @contextmanager
 def open_queue(url: str, reconnect_seconds: float = 5.0) -> Iterator[Queue]:
-    """Connect for the length of a block; raises CannotConnect, NotInstalled for a bare database.
+    """Connect for a block; raise CannotConnect, or NotInstalled if the database has no rowq.
 
-    A lost connection is not waited for long, and a server that is read-only not at all: a person,
-    or a script, can run the command again.
+    It reconnects for a short time only and does not wait for a read-only server: the user or script
+    can run the command again.
     """
     session = OwnedSession(url, reconnect_seconds=reconnect_seconds, awaits_writes=False)
     with Queue(session) as queue:
@@ -91,10 +91,7 @@ def open_queue(url: str, reconnect_seconds: float = 5.0) -> Iterator[Queue]:
 
 
 def _near_names(queue: Queue, wrong: str) -> str:
-    """Return the names of queues that are like a wrong one, none to an account that may not look.
-
-    Only a command that has failed comes here: a call itself looks for no other name.
-    """
+    """Return names of queues similar to a wrong one; none if the account cannot list queues."""
     try:
         found = {one.queue_name.lower(): one.queue_name for one in queue.queue_stats(max_count=1)}
     except Exception as error:
@@ -106,7 +103,7 @@ def _near_names(queue: Queue, wrong: str) -> str:
 
 
 def check_installed(url: str, error: BaseException) -> None:
-    """Raise NotInstalled where a call has failed because the database has no rowq."""
+    """Raise NotInstalled if a call failed because the database has no rowq."""
     if is_driver_error(error) and is_bare(url):
         raise NotInstalled(
             "rowq is not installed in this database; install it with: rowq migrate"
@@ -114,10 +111,10 @@ def check_installed(url: str, error: BaseException) -> None:
 
 
 def require_queue(queue: Queue, queue_name: str, role: Literal["producer", "consumer"]) -> None:
-    """Raise QueueNotFound unless there is such a queue, before a command begins its work.
+    """Raise QueueNotFound unless the queue exists.
 
-    No routine that asks for a queue is granted to producers and consumers both, so `role` says who
-    asks. Neither call reads or changes a message.
+    No routine that checks it is granted to both producers and consumers, so it depends on `role`.
+    Neither call reads or changes a message.
     """
     if role == "producer":
         queue.enqueue_batch(queue_name, [])
@@ -126,7 +123,7 @@ def require_queue(queue: Queue, queue_name: str, role: Literal["producer", "cons
 
 
 def server_of(url: str) -> str:
-    """Return the server's name and version; the engine's name when that cannot be found out."""
+    """Return the server's name and version, or the engine's name if they cannot be read."""
     engine = engine_for_url(url)
     try:
         connection = engine.connect(url)
@@ -142,7 +139,7 @@ def server_of(url: str) -> str:
 
 
 def is_bare(url: str) -> bool:
-    """Whether the database has no rowq; False also when that cannot be found out."""
+    """Return whether the database has no rowq; False also if that cannot be read."""
     try:
         return status(url).installed == 0
     except Exception as error:
@@ -152,5 +149,5 @@ def is_bare(url: str) -> bool:
 
 
 def hide_secrets(text: str) -> str:
-    """Return `text` without passwords, those of the URLs given to this command among them."""
+    """Return `text` without the passwords of this command's URLs and other passwords."""
     return without_secrets(text, _seen_urls)

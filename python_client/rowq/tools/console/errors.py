@@ -1,4 +1,4 @@
-"""How a fault becomes one line on standard error, and an exit code."""
+"""Errors as one line on standard error and an exit code."""
 
 import os
 import traceback
@@ -25,7 +25,7 @@ from rowq.tools.console.streams import ReaderGone, say
 from rowq.tools.migrate.errors import MigrationError
 from rowq.tools.terminal import printable_lines
 
-# This is the base of every error that typer itself raises about the command line.
+# The base of every error that typer raises about the command line.
 _USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
 
 
@@ -33,22 +33,21 @@ class CommandFailed(Exception):  # noqa: N818 - named by what happened, as the p
     """Ends the command with `code` after one line on standard error."""
 
     def __init__(self, code: ExitCode, text: str) -> None:
-        """Keep the code; `text` is shown."""
         super().__init__(text)
         self.code = code
 
 
 class BadInput(CommandFailed):
-    """What was to be read has a fault."""
+    """The input is invalid."""
 
     def __init__(self, text: str) -> None:
         super().__init__(ExitCode.BAD_INPUT, text)
 
 
 class Guarded(TyperGroup):
-    """The root of all commands: turns every error into a line and an exit code.
+    """The root of all commands: prints an error as one line, and sets the exit code.
 
-    With ROWQ_TRACEBACK=1 in the environment its traceback comes before.
+    With ROWQ_TRACEBACK=1 in the environment it prints the traceback first.
     """
 
     _CODES: ClassVar[tuple[tuple[type[Exception], ExitCode], ...]] = (
@@ -66,13 +65,13 @@ class Guarded(TyperGroup):
     )
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; raises typer.Exit with its code."""
+        """Run the command; raise typer.Exit with its code."""
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
             raise
         except _USAGE_ERROR as error:
-            # typer writes it; an error about an option may quote the names of another account.
+            # typer prints it. It may quote names that another account chose.
             cast(Any, error).message = printable_lines(str(error))
             raise
         except KeyboardInterrupt:
@@ -97,17 +96,17 @@ class Guarded(TyperGroup):
         return ExitCode.FAILED if is_driver_error(error) else None
 
     def _line(self, error: Exception) -> str:
-        """Return the error as a line; one that nobody foresaw is named, too."""
+        """Return the error as a line; an unexpected one with its type."""
         remedy = remedy_of(error)
         if remedy and remedy not in str(error):
             return f"{one_line(error)}: {remedy}"
         if self._code(error) is not None:
             return one_line(error)
-        return f"{type(error).__name__}: {one_line(error)} (ROWQ_TRACEBACK=1 shows more)"
+        return f"{type(error).__name__}: {one_line(error)} (set ROWQ_TRACEBACK=1 for the traceback)"
 
 
 def exit_code_of(error: BaseException) -> ExitCode:
-    """Return the exit code of a refusal or a lost connection met in the middle of a command."""
+    """Return the exit code for an error in the middle of a command."""
     if isinstance(error, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     if isinstance(error, Refused):
@@ -117,11 +116,11 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the error's text as one line; a migration's remedy stays on a line of its own."""
+    """Return the error's text as one line; a migration's remedy keeps its own line."""
     text = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         text = f"{error.filename}: {error.strerror}"
-    # PostgreSQL shows there where in its own code a statement stands.
+    # There PostgreSQL shows the position in its own code.
     text = text.partition("\nCONTEXT:")[0]
     lines = text.splitlines() or [type(error).__name__]
     if isinstance(error, MigrationError):
@@ -130,5 +129,5 @@ def one_line(error: BaseException) -> str:
 
 
 def say_error(text: str) -> None:
-    """Write `rowq: text` to standard error, without any secret of the database's URL."""
+    """Write `rowq: text` to standard error, without secrets of the URL."""
     say(f"rowq: {hide_secrets(text)}", err=True)

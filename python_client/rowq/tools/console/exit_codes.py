@@ -1,10 +1,10 @@
-"""What the exit status of the program means; needs no package but Python's own."""
+"""Exit statuses of the program. Imports only the standard library."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the exit status of `rowq` means; `rowq --help` prints this list."""
+    """Exit statuses of `rowq`; `rowq --help` lists them."""
 
     DONE = 0
     REFUSED = 1
@@ -20,13 +20,13 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.DONE: "done",
-    ExitCode.REFUSED: "refused, nothing changed; the error has a number, RQ..., or names a role",
+    ExitCode.REFUSED: "refused, nothing changed; the error has a number (RQ...) or names a role",
     ExitCode.USAGE: "wrong usage",
-    ExitCode.NO_CONNECTION: "no connection to the database, or it broke",
-    ExitCode.INCOMPLETE: "done in part, or not as it should be; see the command's help",
-    ExitCode.BAD_INPUT: "the input has a fault; the error says where and what is in already",
-    ExitCode.FAILED: "failed: an error of the database, a worker that gave up, a file...",
-    ExitCode.NOT_INSTALLED: "not installed: rowq in the database, or a package; the error says how",
+    ExitCode.NO_CONNECTION: "cannot connect to the database, or connection lost",
+    ExitCode.INCOMPLETE: "partly done, or a check failed; see the command's help",
+    ExitCode.BAD_INPUT: "invalid input; the error has its position and what was already done",
+    ExitCode.FAILED: "failed: a database error, a worker that cannot continue, a file error...",
+    ExitCode.NOT_INSTALLED: "rowq or a package is not installed; the error explains how to",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
-    ExitCode.BROKEN_PIPE: "whoever read standard output has gone; nothing is said",
+    ExitCode.BROKEN_PIPE: "the reader closed standard output",
 }

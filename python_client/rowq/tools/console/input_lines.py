@@ -1,4 +1,4 @@
-"""Reads bodies from CSV and JSON lines, one at a time, and knows the line of every fault."""
+"""Bodies from CSV and JSON lines, and the line of every error."""
 
 import csv
 import json
@@ -7,23 +7,22 @@ from dataclasses import dataclass
 from typing import BinaryIO, NoReturn
 
 _LONGEST_FIELD = 64 * 1024 * 1024
-# Spreadsheets write these where a comma stands in numbers.
+# Spreadsheets use these if the decimal separator is a comma.
 _OTHER_DELIMITERS = {";": "';'", "\t": "tab"}
 _BYTE_ORDER_MARK = "\ufeff"
 
 
 class BadLine(Exception):  # noqa: N818 - named by what was found
-    """A line that cannot be a message; `line` counts from 1."""
+    """An invalid line; `line` counts from 1."""
 
-    def __init__(self, line: int, why: str) -> None:
-        """Keep the line's number; `why` says what is wrong with it."""
-        super().__init__(why)
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
         self.line = line
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """One message's body, and the lines of the file from `first_line` to `last_line` it is from."""
+    """A message's body, and its first and last line in the file."""
 
     text: str
     first_line: int
@@ -31,10 +30,9 @@ class Body:
 
 
 class Lines:
-    """The lines of a binary file as text; raises BadLine for one that is not UTF-8."""
+    """The lines of a binary file as text; raises BadLine if a line is not UTF-8."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """Start before line 1."""
         self._file = file
         self.number = 0
         self.bytes_read = 0
@@ -48,11 +46,11 @@ class Lines:
         except UnicodeDecodeError as error:
             raise BadLine(self.number, f"not UTF-8: {error.reason}") from None
         if "\0" in text:
-            raise BadLine(self.number, "it holds a NUL character")
+            raise BadLine(self.number, "contains a NUL character")
         return text.removeprefix(_BYTE_ORDER_MARK) if self.number == 1 else text
 
     def skip_to(self, line: int) -> None:
-        """Pass over what is before `line`, whatever it holds."""
+        """Skip everything before `line`, valid or not."""
         try:
             while self.number < line - 1:
                 self._next_bytes()
@@ -67,20 +65,20 @@ class Lines:
 
 
 def csv_bodies(lines: Lines, from_line: int, delimiter: str | None = None) -> Iterator[Body]:
-    """Yield every row as a JSON object keyed by the header, its values strings; raises BadLine.
+    """Yield every row as a JSON object of strings, keyed by the header; raise BadLine.
 
-    The header is line 1 even if `from_line` is later. Empty lines are passed over. Without a
-    `delimiter` it is a comma, and a header that looks like one with another is refused.
+    The header is line 1 even if `from_line` is later. Empty lines are skipped. The default
+    delimiter is a comma; then a header that seems to use another delimiter is refused.
     """
     csv.field_size_limit(_LONGEST_FIELD)
     rows = csv.reader(lines, strict=True, delimiter=delimiter or ",")
     header = _next_row(rows, lines)
     if header is None:
-        raise BadLine(1, "there is no header")
+        raise BadLine(1, "a header is required")
     if delimiter is None and len(header) == 1:
         _refuse_other_delimiter(header[0])
     if len(set(header)) < len(header) or "" in header:
-        raise BadLine(1, "the header's names must be there and differ from each other")
+        raise BadLine(1, "CSV header names must be unique and not empty")
     lines.skip_to(from_line)
     while True:
         first_line = lines.number + 1
@@ -96,16 +94,13 @@ def csv_bodies(lines: Lines, from_line: int, delimiter: str | None = None) -> It
 
 
 def jsonl_bodies(lines: Lines, from_line: int) -> Iterator[Body]:
-    """Yield every line, which must be a JSON value, as it is; raises BadLine.
-
-    Empty lines are passed over.
-    """
+    """Yield every line, which must be a JSON value, unchanged; raise BadLine. Skip empty lines."""
     lines.skip_to(from_line)
     for line in lines:
         text = line.strip()
         if text:
-            if fault := json_error(text):
-                raise BadLine(lines.number, fault)
+            if error := json_error(text):
+                raise BadLine(lines.number, error)
             yield Body(text, lines.number, lines.number)
 
 
@@ -114,8 +109,8 @@ def _refuse_other_delimiter(name: str) -> None:
         if mark in name:
             raise BadLine(
                 1,
-                f"the header is one column, with a {shown} in it: say --delimiter {shown}, or"
-                " --delimiter , if it is one column",
+                f"the header has one column that contains {shown}; use --delimiter {shown}, or"
+                " --delimiter , for a single column",
             )
 
 
@@ -128,9 +123,9 @@ def _next_row(rows: Iterator[list[str]], lines: Lines) -> list[str] | None:
 
 
 def json_error(text: str) -> str | None:
-    """Return why a text is not JSON, None if it is."""
+    """Return why a text is not JSON; None if it is."""
     try:
-        # Numbers are not converted: JSON allows them any length, and Python does not.
+        # Do not convert numbers: JSON allows any length, Python does not.
         json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         return f"not JSON: {error}"
@@ -138,4 +133,4 @@ def json_error(text: str) -> str | None:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")

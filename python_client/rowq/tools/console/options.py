@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options shared by several commands."""
 
 import inspect
 import os
@@ -21,13 +21,13 @@ _SCHEMES = " or ".join(f"{engine.schemes[0]}://..." for engine in engines())
 
 
 def _url_of_environment() -> str:
-    """Return DATABASE_URL, which other programs use, too; raises typer.BadParameter."""
+    """Return DATABASE_URL, which other programs also use; raise typer.BadParameter."""
     url = os.environ.get("DATABASE_URL", "")
     try:
         engine_for_url(url)
     except EngineUnknown:
         raise typer.BadParameter(
-            f"no database is named: export ROWQ_URL={EXAMPLE}, or use --url", param_hint="'--url'"
+            f"no database URL; set ROWQ_URL={EXAMPLE} or use --url", param_hint="'--url'"
         ) from None
     return url
 
@@ -37,7 +37,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="ROWQ_URL",
-        help=f"The database: {_SCHEMES}; DATABASE_URL when it is one of these.",
+        help=f"Database URL: {_SCHEMES}. Default: DATABASE_URL, if it is one of these.",
         show_default=False,
         default_factory=_url_of_environment,
         callback=remember_url,
@@ -46,12 +46,12 @@ Url = Annotated[
 
 
 def _urls_of_environment() -> list[str]:
-    """Return the URLs of ROWQ_URL: several where they have names, else one; or DATABASE_URL."""
-    given = os.environ.get("ROWQ_URL", "")
-    words = given.split()
+    """Return the named URLs or the only URL in ROWQ_URL; else DATABASE_URL."""
+    text = os.environ.get("ROWQ_URL", "")
+    words = text.split()
     if words and is_named(words[0]):
         return words
-    return [given or _url_of_environment()]
+    return [text or _url_of_environment()]
 
 
 Urls = Annotated[
@@ -59,8 +59,8 @@ Urls = Annotated[
     typer.Option(
         "--url",
         help=(
-            f"The database: {_SCHEMES}; else ROWQ_URL, or DATABASE_URL when it is one of these."
-            " Several, as a striped queue or the page has, are NAME=URL each."
+            f"Database URL: {_SCHEMES}. Several (striped queues, web page): NAME=URL each."
+            " Default: ROWQ_URL, or DATABASE_URL if it is one of these."
         ),
         show_default=False,
         default_factory=_urls_of_environment,
@@ -69,87 +69,86 @@ Urls = Annotated[
 ]
 Stripes = Annotated[
     int | None,
-    typer.Option(metavar="N", help="The queue is a striped one, with N stripes on each server."),
+    typer.Option(metavar="N", help="Number of stripes per server, for a striped queue."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
-QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="No confirmation.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Output as JSON, one object per line.")]
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Queue name.")]
 AnyQueue = Annotated[
     str | None,
-    typer.Argument(metavar="QUEUE", help="Name of the queue; every queue when left out."),
+    typer.Argument(metavar="QUEUE", help="Queue name. Default: all queues."),
 ]
-ClaimId = Annotated[
-    int, typer.Argument(metavar="CLAIM_ID", help="The claim_id that dequeue printed.")
-]
+ClaimId = Annotated[int, typer.Argument(metavar="CLAIM_ID", help="The claim_id from dequeue.")]
 HeldIds = Annotated[
     list[int] | None,
-    typer.Argument(metavar="ID", help="Messages; all that the claim still holds by default."),
+    typer.Argument(metavar="ID", help="Message ids. Default: all messages of the claim."),
 ]
-BatchSize = Annotated[int, typer.Option(help="Most messages to take at a time.")]
+BatchSize = Annotated[int, typer.Option(help="Maximum number of messages.")]
 LeaseSeconds = Annotated[
-    int | None, typer.Option(help="Length of the lease; the queue's by default.")
+    int | None, typer.Option(help="Length of the lease in seconds. Default: the queue's.")
 ]
-WorkerName = Annotated[str | None, typer.Option(help="Who holds the messages, for people to read.")]
-ErrorText = Annotated[str | None, typer.Option("--error", help="What went wrong.")]
+WorkerName = Annotated[str | None, typer.Option(help="Worker name shown in rowq claims.")]
+ErrorText = Annotated[str | None, typer.Option("--error", help="Reason, shown as last_error.")]
 
-MessageType = Annotated[str | None, typer.Option("--type", help="Free label for the consumer.")]
+MessageType = Annotated[
+    str | None, typer.Option("--type", help="Message type, passed to the consumer.")
+]
 Headers = Annotated[
     list[str] | None,
-    typer.Option("--header", metavar="KEY=VALUE", help="A header; may be repeated."),
+    typer.Option("--header", metavar="KEY=VALUE", help="Header. Repeatable."),
 ]
-MessageMaxAttempts = Annotated[int | None, typer.Option(help="Leases before the message is dead.")]
+MessageMaxAttempts = Annotated[
+    int | None, typer.Option(help="Number of attempts before the message is dead.")
+]
 
 _NAMED: Mapping[str, Any] = {
     "delay_seconds": Annotated[
-        float | None, typer.Option("--delay", metavar="SECONDS", help="Deliver no sooner.")
+        float | None, typer.Option("--delay", metavar="SECONDS", help="Delay of the delivery.")
     ],
     "run_at": Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Deliver no sooner than this ISO 8601 date and time."),
+        typer.Option(metavar="TIME", help="Earliest delivery, as an ISO 8601 time."),
     ],
     "message_type": MessageType,
     "headers": Headers,
     "group_key": Annotated[
         str | None,
-        typer.Option("--group", help="First in, first out, one at a time among those of this key."),
+        typer.Option("--group", help="Group key; messages of a group are delivered in order."),
     ],
     "predecessor_ids": Annotated[
         list[int] | None,
-        typer.Option(
-            "--after", metavar="ID", help="Deliver only when this message has ended; repeatable."
-        ),
+        typer.Option("--after", metavar="ID", help="Message that must end first. Repeatable."),
     ],
     "on_predecessor_dead": Annotated[
         str | None,
-        typer.Option(help="If one of --after dies: hold (unless given), continue or fail."),
+        typer.Option(help="If a message of --after dies: hold, continue or fail. Default: hold."),
     ],
     "expire_seconds": Annotated[
         float | None,
         typer.Option(
-            "--expire", metavar="SECONDS", help="Withdraw it if it has not ended after this time."
+            "--expire", metavar="SECONDS", help="Time after which an unfinished message expires."
         ),
     ],
 }
-"""Options of a message that are written in another way than the contract's parameters."""
+"""Options of a message that differ from the contract's parameters."""
 
 _LAST = {"stripes", "as_json"}
-"""Options that help lists behind those of the contract."""
+"""Options that the help lists last."""
 
 
 def has_options(
     kind: type, *, without: Collection[str] = (), named: Mapping[str, Any] = {}
 ) -> Callable[[_F], _F]:
-    """Give a command, for its `**options`, an option for each of a kind, such as MessageOptions.
+    """Replace a command's `**options` by an option for each key of `kind`, such as MessageOptions.
 
-    An option is named after the contract's parameter, and its help is what the contract says; but
-    for those that `named`, or _NAMED, spells in another way.
+    Name and help come from the contract, unless `named` or _NAMED overrides them.
     """
 
-    def give(command: _F) -> _F:
-        spelled = {**_NAMED, **named}
+    def add(command: _F) -> _F:
+        overrides = {**_NAMED, **named}
         *own, _ = inspect.signature(command).parameters.values()
         made = [
-            one.replace(annotation=spelled.get(one.name) or _option(one))
+            one.replace(annotation=overrides.get(one.name) or _option(one))
             for one in keywords(kind)
             if one.name not in without
         ]
@@ -159,7 +158,7 @@ def has_options(
         )
         return command
 
-    return give
+    return add
 
 
 def _option(parameter: inspect.Parameter) -> Any:
@@ -172,32 +171,32 @@ def _meanings() -> dict[str, str]:
     return {one.name: one.meaning for routine in routines for one in routine.parameters}
 
 
-def message_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def message_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a message as keyword arguments of Queue.enqueue and NewMessage."""
-    options = dict(given)
-    options["run_at"] = moment(options["run_at"])
+    options = dict(values)
+    options["run_at"] = parse_time(options["run_at"])
     options["headers"] = header_pairs(options["headers"])
     return options
 
 
-def moment(text: str | None) -> datetime | None:
-    """Return an ISO 8601 date and time; without an offset it is this machine's local time."""
+def parse_time(text: str | None) -> datetime | None:
+    """Parse an ISO 8601 date and time; without an offset it is local time."""
     if text is None:
         return None
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
         raise typer.BadParameter(
-            f"{text!r} is no date and time such as 2030-01-31T18:00 or 2030-01-31T18:00+01:00"
+            f"expected a time such as 2030-01-31T18:00 or 2030-01-31T18:00+01:00, got {text!r}"
         ) from None
 
 
 def header_pairs(pairs: list[str] | None) -> dict[str, str] | None:
-    """Return KEY=VALUE texts as a dictionary, None when there are none."""
+    """Return KEY=VALUE texts as a dictionary; None if there are none."""
     headers = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not (key and equals):
-            raise typer.BadParameter(f"a header is written KEY=VALUE, got {pair!r}")
+            raise typer.BadParameter(f"a header must be KEY=VALUE, got {pair!r}")
         headers[key] = value
     return headers or None

@@ -1,4 +1,4 @@
-"""How results are printed: tables for people, JSON lines for programs."""
+"""Output: tables for people, JSON lines for programs."""
 
 import base64
 import json
@@ -21,25 +21,25 @@ from rowq.tools.terminal import cause_of, printable, printable_json
 from rowq.worker.stripes import Stripe, StripedEnqueued
 
 LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}
-"""How a finding of health is shown, by its status."""
+"""The style of a health check, by its status."""
 _WIDE = 10_000
 _LONGEST_CELL = 300
 _ERRORS = frozenset({"last_error", "error"})
 
 
 def console() -> Console:
-    """Return the console of standard output; without a terminal nothing is wrapped or cut."""
+    """Return the console of standard output; without a terminal it neither wraps nor cuts."""
     terminal = sys.stdout.isatty()
     return Console(file=sys.stdout, highlight=False, width=None if terminal else _WIDE)
 
 
 def print_json(value: Any) -> None:
     """Print a result or a dictionary as one line of JSON."""
-    say(printable_json(record(value), default=_spell))
+    say(printable_json(record(value), default=_to_json))
 
 
 def record(value: Any) -> Any:
-    """Return a dataclass as a dictionary of its fields; anything else as it is."""
+    """Return a dataclass as a dictionary of its fields; anything else unchanged."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _readable(getattr(value, field.name)) for field in fields(value)}
     return value
@@ -56,9 +56,9 @@ def print_rows(
     """Print results as JSON lines, or as a table.
 
     rows     dataclasses or dictionaries of one kind
-    nothing  what a person is told when there are none
-    columns  what the table shows; all fields by default
-    style    the rich style of a table's row
+    nothing  text if there are none
+    columns  columns of the table; default: all fields
+    style    returns the rich style of a row
     """
     if as_json:
         for row in rows:
@@ -74,13 +74,13 @@ def table(
     columns: Sequence[str] | None = None,
     style: Callable[[Mapping[str, Any]], str | None] | None = None,
 ) -> Table:
-    """Return dictionaries as a table for people."""
+    """Return dictionaries as a table."""
     names = columns or list(records[0])
-    made = Table(box=SIMPLE_HEAD, pad_edge=False)
+    result = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
         is_number = all(isinstance(row[name], int | float | None) for row in records)
-        # On a narrow terminal text goes on in the next line; half a number would be another one.
-        made.add_column(
+        # On a narrow terminal text wraps, but half of a number would be another number.
+        result.add_column(
             Text(name.replace("_", " ")),
             justify="right" if is_number else "left",
             no_wrap=is_number,
@@ -88,53 +88,52 @@ def table(
         )
     for row in records:
         cells = [cell(_shown(name, row[name])) for name in names]
-        made.add_row(*cells, style=style(row) if style else None)
-    return made
+        result.add_row(*cells, style=style(row) if style else None)
+    return result
 
 
 def _shown(name: str, value: Any) -> Any:
-    """Return what a table shows of a value: of an error the line with its cause."""
+    """Return a value for a table: of an error only the line with its cause."""
     return cause_of(value) if name in _ERRORS and value is not None else value
 
 
 def print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
-    """Print what became of a message that was handed over."""
+    """Print the outcome of an enqueue."""
     if as_json:
         print_json(enqueued)
     else:
-        say(said_of(enqueued))
+        say(_outcome_of(enqueued))
 
 
-def said_of(enqueued: Enqueued) -> str:
-    """Return in words what became of a message that was handed over."""
-    said = {"enqueued": "enqueued message", "duplicate": "duplicate of message"}
-    return f"{said[enqueued.outcome]} {enqueued.message_id}"
+def _outcome_of(enqueued: Enqueued) -> str:
+    texts = {"enqueued": "enqueued message", "duplicate": "duplicate of message"}
+    return f"{texts[enqueued.outcome]} {enqueued.message_id}"
 
 
-def print_placed(placed: StripedEnqueued, as_json: bool) -> None:
-    """Print what became of a message of a striped queue, and where it is."""
-    sent = Enqueued(placed.message_id, placed.outcome)
+def print_striped(striped: StripedEnqueued, as_json: bool) -> None:
+    """Print the outcome of an enqueue in a striped queue, and the stripe."""
+    enqueued = Enqueued(striped.message_id, striped.outcome)
     if as_json:
-        print_json(place_of(placed.stripe) | record(sent))
+        print_json(location_of(striped.stripe) | record(enqueued))
     else:
-        say(f"{said_of(sent)} in {placed.stripe}")
+        say(f"{_outcome_of(enqueued)} in {striped.stripe}")
 
 
-def place_of(stripe: Stripe) -> dict[str, Any]:
-    """Return where a stripe is: its server, where there are several, and its queue."""
+def location_of(stripe: Stripe) -> dict[str, Any]:
+    """Return the queue of a stripe, and its server if there are several."""
     server = {} if stripe.server is None else {"server": stripe.server}
     return server | {"queue_name": stripe.queue_name}
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
-    """Print a name and a value per line, for people."""
+    """Print a name and a value per line."""
     width = max(map(len, facts))
     for name, value in facts.items():
         say(f"{name.replace('_', ' '):<{width}}  {cell(value, _WIDE).plain}")
 
 
 def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:
-    """Return a value as one cell of a table, in which no character commands the terminal."""
+    """Return a value as a cell of a table, without terminal control characters."""
     match value:
         case None:
             return Text("-")
@@ -147,7 +146,7 @@ def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:
         case bytes():
             return Text(f"{len(value):,} bytes")
         case dict() | list() | tuple():
-            shown = json.dumps(value, ensure_ascii=False, default=_spell)
+            shown = json.dumps(value, ensure_ascii=False, default=_to_json)
         case _:
             shown = str(value)
     visible = printable(shown)
@@ -155,7 +154,7 @@ def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:
 
 
 def finish(outcomes: Iterable[Any], as_json: bool, *, good: set[str]) -> None:
-    """Print what was done with each message; exit with INCOMPLETE unless all outcomes are good."""
+    """Print the outcome of each message; exit with INCOMPLETE unless all outcomes are good."""
     results = list(outcomes)
     print_rows(results, as_json, nothing="no messages")
     if any(result.outcome not in good for result in results):
@@ -163,11 +162,11 @@ def finish(outcomes: Iterable[Any], as_json: bool, *, good: set[str]) -> None:
 
 
 def _readable(value: Any) -> Any:
-    """Return a field's value, of headers that cannot be read their text."""
+    """Return a field's value; of unreadable headers their text."""
     return value.text if isinstance(value, UnreadableHeaders) else value
 
 
-def _spell(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""The program's standard streams: UTF-8 whatever the locale, and what happens when one fails."""
+"""Standard streams: always UTF-8, with defined behavior if one fails."""
 
 import io
 import os
@@ -14,40 +14,40 @@ from rowq.tools.terminal import printable_lines
 STANDARD_INPUT = Path("-")
 """The name of a file that means standard input."""
 
-# A standard stream that is closed is opened with these flags, so that no file or connection takes
-# its number. Writing to standard output then fails, as it should; standard error is just not seen.
-_STAND_INS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
+# Flags to reopen a closed standard stream, so that no file or connection gets its number. Writing
+# to standard output then fails, as it should; standard error is discarded.
+_REOPEN_FLAGS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Write lines to standard output or standard error; no character commands the terminal."""
+    """Write lines to standard output or error, without terminal control characters."""
     typer.echo(printable_lines(text), err=err)
 
 
 def can_ask() -> bool:
-    """Whether there is a terminal to ask a question on."""
+    """Return whether a terminal can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def confirm(effect: str) -> None:
-    """Say what a command is about to do, and ask; raises typer.Abort for a no."""
-    typer.confirm(printable_lines(f"{effect} Go on?"), abort=True, err=True)
+    """Print the effect of a command and ask for confirmation; raise typer.Abort for a no."""
+    typer.confirm(printable_lines(f"{effect} Continue?"), abort=True, err=True)
 
 
 class ReaderGone(BrokenPipeError):  # noqa: N818 - named by what happened
-    """Nobody reads standard output any more."""
+    """The reader closed standard output."""
 
 
 class Output(io.FileIO):
-    """Standard output. Once a write has failed, it takes everything and writes nothing.
+    """Standard output that discards everything after a failed write.
 
-    What still lies in a buffer then must not come out later: its messages may have been given back.
+    A buffer must not be written later: its messages may have been released.
     """
 
     failure: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write; raises OSError, once, which is ReaderGone when nobody reads."""
+        """Write; raise OSError once, as ReaderGone if the reader is gone."""
         if self.failure is not None:
             return len(data)
         try:
@@ -59,18 +59,18 @@ class Output(io.FileIO):
 
 
 class Errors(io.FileIO):
-    """Standard error; what cannot be written is dropped, so that it fails no command."""
+    """Standard error that ignores failed writes, so that they fail no command."""
 
     def write(self, data: Any, /) -> int:
-        """Write what can be written, and drop the rest."""
+        """Write, and ignore an OSError."""
         with suppress(OSError):
             return super().write(data) or len(data)
         return len(data)
 
 
 def take_over() -> Output:
-    """Replace the standard streams, and return what is below standard output; for Unix."""
-    for number, flags in enumerate(_STAND_INS):
+    """Replace the standard streams, and return the raw standard output; Unix only."""
+    for number, flags in enumerate(_REOPEN_FLAGS):
         try:
             os.fstat(number)
         except OSError:

@@ -1,1 +1,1 @@
-"""The demo: real orders through a queue, a worker killed, and the sums compared."""
+"""The demo: real orders through a queue while a worker is killed."""

@@ -1,4 +1,4 @@
-"""The demo: real orders through the queue, a worker killed in the middle, and the sums compared."""
+"""One run of the demo: enqueue, drain, kill a worker, and compare the totals."""
 
 import itertools
 import logging
@@ -30,11 +30,11 @@ _LEASE_SECONDS = 3
 
 @contextmanager
 def private_server(show: Show) -> Iterator[str]:
-    """Run a PostgreSQL in a temporary directory, with rowq in it, and yield its URL."""
+    """Run PostgreSQL with rowq in a temporary directory, and yield its URL."""
     home = Path(tempfile.mkdtemp(prefix="rowq-demo-"))
     try:
         with LocalPostgres(home) as server:
-            show.say(f"PostgreSQL {server.version} is running, private to this demo")
+            show.say(f"started a private PostgreSQL {server.version}")
             migrate(server.url)
             yield server.url
     finally:
@@ -42,7 +42,7 @@ def private_server(show: Show) -> Iterator[str]:
 
 
 def run(url: str, show: Show) -> Report:
-    """Run the demo in a database that has rowq, in a queue and a table that are removed after."""
+    """Run the demo in a database with rowq, in a temporary queue and table."""
     name = f"rowq_demo_{secrets.token_hex(4)}"
     engine = engine_for_url(url)
     with ExitStack() as stack:
@@ -59,7 +59,7 @@ def run(url: str, show: Show) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run; `connection` is for the ledger, and for the killer."""
+    """One run; the ledger and the killer use `connection`."""
 
     url: str
     name: str
@@ -69,7 +69,7 @@ class _Run:
     show: Show
 
     def report(self) -> Report:
-        """Send, drain, and compare."""
+        """Enqueue, drain, and compare."""
         expected = cents_per_month()
         began = time.monotonic()
         message_ids = self._enqueue()
@@ -90,7 +90,7 @@ class _Run:
         )
 
     def _enqueue(self) -> list[int]:
-        """Send every order and return the message ids, in the order of the file."""
+        """Enqueue every order and return the message ids in the order of the file."""
         total = sum(1 for _ in rows())
         self.show.begin("enqueue", total)
         message_ids: list[int] = []
@@ -102,17 +102,17 @@ class _Run:
         return message_ids
 
     def _drain(self, message_ids: list[int]) -> Killed | None:
-        """Let workers book every order, and kill one of them in the middle."""
+        """Run workers that book every order, and kill one of them."""
         killer = Killer(self.queue, self.name, self.ledger, self.connection, message_ids)
 
         def on_progress(_: WorkerStats) -> None:
-            # The queue is asked, because a killed worker cannot tell any more what it has done.
+            # Count in the queue, because a killed worker cannot report its progress.
             done = len(message_ids) - self._left()
             self.show.update(done)
             if killed := killer.tick(done):
                 self.show.say(
                     f"killed worker {killed.pid} (SIGKILL) while it held claim {killed.claim_id};"
-                    f" its lease runs out in {_LEASE_SECONDS} s and its orders come again"
+                    f" its lease expires in {_LEASE_SECONDS} s and its orders are redelivered"
                 )
 
         self.show.begin("drain", len(message_ids))
@@ -132,18 +132,18 @@ class _Run:
             try:
                 worker.run()
             finally:
-                killer.give_up()
+                killer.stop()
         return killer.killed
 
     def _left(self) -> int:
-        """Return how many orders are not done yet, or dead."""
+        """Return the number of orders that are unfinished or dead."""
         stats = self.queue.queue_stats(self.name)[0]
         return stats.ready + stats.delayed + stats.leased + stats.dead
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out the warning that a worker has died: it was killed on purpose, and this is shown."""
+    """Suppress the warning that a worker died: the demo reports the kill itself."""
     log = logging.getLogger("rowq")
     level = log.level
     log.setLevel(logging.ERROR)

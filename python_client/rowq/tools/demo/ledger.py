@@ -1,10 +1,8 @@
-"""The demo's orders, the table where its workers book them, and what kills one of these.
+"""The demo's orders, the table in which workers book them, and the killer of a worker.
 
-data/README.md names the source of the 69,659 orders. The table stands beside rowq's, and is gone
-after the demo. A worker is killed while it holds a claim, not a moment before or after: the killer
-reserves the place of an order that is still to come, in a transaction that stays open. The worker
-that takes this order has to wait in the middle of booking its claim, and can neither finish it nor
-lose it, until it is killed. Then the reservation is given up.
+data/README.md names the source of the orders. To kill a worker while it holds a claim, the killer
+inserts the row of a future order in an open transaction. The worker that books this order waits for
+that row in the middle of its claim until it is killed. Then the killer rolls back.
 """
 
 import csv
@@ -29,7 +27,7 @@ _STEP = 1000
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order; `month` is such as 1997-01, money is in cents."""
+    """One order, with a month such as 1997-01."""
 
     number: int
     month: str
@@ -37,20 +35,20 @@ class Order:
 
     @classmethod
     def from_row(cls, row: dict[str, str]) -> "Order":
-        """Read a row of the file, or the body of a message, which is the same as JSON."""
+        """Read a row of the file or the body of a message: they have the same keys."""
         return cls(int(row["order"]), row["date"][:7], cents(row["dollars"]))
 
 
 def cents(dollars: str) -> int:
-    """Return an amount such as 11.77 in cents, exactly; raises ValueError for another form."""
+    """Convert an amount such as 11.77 to cents; raise ValueError if it has another form."""
     whole, point, fraction = dollars.partition(".")
     if not point or len(fraction) != 2:
-        raise ValueError(f"an amount has two decimals, got {dollars!r}")
+        raise ValueError(f"an amount must have two decimals, got {dollars!r}")
     return int(whole + fraction)
 
 
 def rows(path: Path = DATA) -> Iterator[dict[str, str]]:
-    """Yield the rows of the file as the demo sends them."""
+    """Yield the rows of the file."""
     with lzma.open(path, "rt", encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
 
@@ -61,7 +59,7 @@ def bodies(path: Path = DATA) -> Iterator[str]:
 
 
 def cents_per_month(path: Path = DATA) -> dict[str, int]:
-    """Add the file up, without any queue: what the demo's result is held against."""
+    """Return the totals of the file, to check the demo's result against."""
     totals: Counter[str] = Counter()
     for row in rows(path):
         totals[row["date"][:7]] += cents(row["dollars"])
@@ -70,7 +68,7 @@ def cents_per_month(path: Path = DATA) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """What the ledger holds: orders, those among them that came more than once, and sums."""
+    """Totals of the ledger; `redelivered` counts orders with more than one attempt."""
 
     orders: int
     redelivered: int
@@ -79,10 +77,9 @@ class Booked:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A table with one row per booked order. Its primary key refuses to book an order twice.
+    """A table with one row per booked order; its primary key prevents booking twice.
 
-    It is also the workers' handler: called with a claim's messages and the connection on which rowq
-    completes them, so that booking and completion are one transaction.
+    It is also the workers' transactional handler: booking and completion are one transaction.
     """
 
     table: str
@@ -98,7 +95,7 @@ class Ledger:
             )
 
     def create(self, connection: Any) -> None:
-        """Make the table."""
+        """Create the table."""
         with connection.cursor() as cursor:
             cursor.execute(
                 f"create table {self.table} (order_number integer not null primary key,"
@@ -106,15 +103,12 @@ class Ledger:
             )
 
     def drop(self, connection: Any) -> None:
-        """Remove the table if it is there."""
+        """Drop the table if it exists."""
         with connection.cursor() as cursor:
             cursor.execute(f"drop table if exists {self.table}")
 
     def reserve(self, connection: Any, order_number: int) -> bool:
-        """Begin a transaction that holds the place of an order; False when it is booked already.
-
-        Whoever books this order waits until the transaction ends.
-        """
+        """Begin a transaction that blocks the booking of an order; False if already booked."""
         with connection.cursor() as cursor:
             cursor.execute("begin")
             cursor.execute(
@@ -131,13 +125,13 @@ class Ledger:
             )
         return True
 
-    def let_go(self, connection: Any) -> None:
+    def unreserve(self, connection: Any) -> None:
         """Undo reserve."""
         with connection.cursor() as cursor:
             cursor.execute("rollback")
 
     def read(self, connection: Any) -> Booked:
-        """Add up what is booked."""
+        """Return the totals of the booked orders."""
         with connection.cursor() as cursor:
             again = "sum(case when attempt > 1 then 1 else 0 end)"
             cursor.execute(
@@ -154,7 +148,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """The worker that was killed, and the claim that it held."""
+    """The killed worker, and its claim."""
 
     pid: int
     claim_id: int
@@ -162,7 +156,7 @@ class Killed:
 
 
 class Killer:
-    """Strikes once, in the middle of the drain; `tick` is called again and again meanwhile."""
+    """Kills one worker in the middle of the drain, during which `tick` is called repeatedly."""
 
     def __init__(
         self, queue: Queue, queue_name: str, ledger: Ledger, connection: Any, message_ids: list[int]
@@ -173,43 +167,43 @@ class Killer:
         self._ledger = ledger
         self._connection = connection
         self._message_ids = message_ids
-        self._bait: int | None = None
+        self._reserved: int | None = None
         self.killed: Killed | None = None
 
     def tick(self, done: int) -> Killed | None:
-        """Do the next step after `done` orders; return the killed worker once, when it is done."""
+        """Do the next step after `done` orders; return the killed worker once."""
         if self.killed is not None:
             return None
-        if self._bait is None:
+        if self._reserved is None:
             if done >= len(self._message_ids) // 4:
-                self._lay_bait(len(self._message_ids) // 2)
+                self._reserve(len(self._message_ids) // 2)
             return None
-        found = self._queue.get_message(self._queue_name, self._message_ids[self._bait - 1])
+        found = self._queue.get_message(self._queue_name, self._message_ids[self._reserved - 1])
         if found is None or found.state != "leased":
             return None
         self.killed = self._kill(found)
-        self.give_up()
+        self.stop()
         return self.killed
 
-    def give_up(self) -> None:
-        """End the transaction, so that nobody waits for it."""
-        if self._bait is not None:
-            self._ledger.let_go(self._connection)
-            self._bait = None
+    def stop(self) -> None:
+        """Roll back the transaction, so that no worker waits for it."""
+        if self._reserved is not None:
+            self._ledger.unreserve(self._connection)
+            self._reserved = None
 
-    def _lay_bait(self, first: int) -> None:
+    def _reserve(self, first: int) -> None:
         for number in range(first, len(self._message_ids), _STEP):
             if self._ledger.reserve(self._connection, number):
-                self._bait = number
+                self._reserved = number
                 return
 
     def _kill(self, found: MessageDetails) -> Killed:
         """Kill the process of the worker that holds the message."""
-        assert self._bait is not None
+        assert self._reserved is not None
         assert found.claim_id is not None
         assert found.worker_name is not None
         pid = int(found.worker_name.rpartition(":")[2])
         if pid not in {child.pid for child in multiprocessing.active_children()}:
             raise RuntimeError(f"{found.worker_name} is not one of the demo's workers")
         os.kill(pid, signal.SIGKILL)
-        return Killed(pid, found.claim_id, self._bait)
+        return Killed(pid, found.claim_id, self._reserved)

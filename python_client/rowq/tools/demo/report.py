@@ -1,7 +1,4 @@
-"""What the demo shows while it runs, and what it found out at its end.
-
-It shows bars on a terminal, and plain lines elsewhere.
-"""
+"""The demo's progress, as bars on a terminal or as lines, and its result."""
 
 import time
 from collections.abc import Mapping
@@ -40,14 +37,14 @@ class Report:
 
     @property
     def drained_per_second(self) -> float:
-        """Orders booked per second, the killed worker's lease and the workers' start included."""
+        """Orders booked per second, including the killed worker's lease and the workers' start."""
         return self.orders_done / self.drain_seconds
 
     def faults(self) -> list[str]:
-        """Return everything that is not as it must be; nothing when all is well."""
+        """Return every discrepancy in words."""
         if self.orders_left:
             done = f"{self.orders_done} of {self.orders_in} orders are done"
-            return [f"{done}, {self.orders_left} are still in the queue or dead"]
+            return [f"{done}, {self.orders_left} are in the queue or dead"]
         found = different_months(self.expected_cents, self.booked_cents)
         if self.orders_done != self.orders_in:
             found.append(f"{self.orders_in} orders in, but {self.orders_done} done")
@@ -59,7 +56,7 @@ class Report:
 
 
 def different_months(expected: Mapping[str, int], booked: Mapping[str, int]) -> list[str]:
-    """Return a sentence for every month whose sums differ."""
+    """Return a sentence for every month whose totals differ."""
     return [
         f"{month}: {dollars(expected.get(month, 0))} in the file,"
         f" {dollars(booked.get(month, 0))} booked"
@@ -69,13 +66,13 @@ def different_months(expected: Mapping[str, int], booked: Mapping[str, int]) -> 
 
 
 def dollars(cents: int) -> str:
-    """Return cents as dollars for people, such as 1,234.50."""
+    """Return cents as dollars, such as 1,234.50."""
     sign = "-" if cents < 0 else ""
     return f"{sign}{abs(cents) // 100:,}.{abs(cents) % 100:02}"
 
 
 class Show:
-    """Says what happens and how far it is; use it as a context manager."""
+    """Prints the progress; a context manager."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -108,13 +105,13 @@ class Show:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def begin(self, label: str, total: int) -> None:
-        """Begin to show how far `label` is."""
+        """Start a progress bar or lines for `label`."""
         self._label = label
         self._next_line_at = time.monotonic() + _LINE_SECONDS
         self._task = self._bars.add_task(label, total=total)
 
     def update(self, done: int) -> None:
-        """Show that `done` orders of what was begun last are done."""
+        """Show that `done` orders of the current label are done."""
         assert self._task is not None
         self._bars.update(self._task, completed=done)
         if not self._console.is_terminal and time.monotonic() >= self._next_line_at:
@@ -123,17 +120,17 @@ class Show:
 
 
 def print_report(console: Console, report: Report) -> None:
-    """Print the result for people."""
+    """Print the result as a table."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("month")
     for name in ("from the file", "through the queue", ""):
         table.add_column(name, justify="right")
     for month in sorted(report.expected_cents.keys() | report.booked_cents.keys()):
         expected, booked = report.expected_cents.get(month, 0), report.booked_cents.get(month, 0)
-        table.add_row(month, dollars(expected), dollars(booked), _verdict(expected, booked))
+        table.add_row(month, dollars(expected), dollars(booked), _equality(expected, booked))
     table.add_section()
     expected, booked = sum(report.expected_cents.values()), sum(report.booked_cents.values())
-    table.add_row("total", dollars(expected), dollars(booked), _verdict(expected, booked))
+    table.add_row("total", dollars(expected), dollars(booked), _equality(expected, booked))
     console.print(table)
     lines = {
         "orders in": f"{report.orders_in:,}",
@@ -146,5 +143,5 @@ def print_report(console: Console, report: Report) -> None:
         console.print(f"{name:<18} {value}", highlight=False, soft_wrap=True)
 
 
-def _verdict(expected: int, booked: int) -> str:
+def _equality(expected: int, booked: int) -> str:
     return "equal" if expected == booked else "DIFFERENT"

@@ -1,9 +1,7 @@
-"""Examine an installation: can rowq do its work in this database, and does it keep its word there.
+"""Check whether rowq works in a database.
 
-    for check in examine("postgresql://..."):
-        print(check.check_name, check.status, check.detail)
-
-A check is yielded as soon as it is made.
+for check in examine("postgresql://..."):
+    print(check.check_name, check.status, check.detail)
 """
 
 from rowq.tools.doctor.check import Check, Status

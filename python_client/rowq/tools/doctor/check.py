@@ -1,4 +1,4 @@
-"""The checks of an examination, what an engine gives for them, and the sessions that they use."""
+"""Types of checks, the checks of an engine, and the session they use."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,7 +11,7 @@ from rowq.tools.migrate.errors import MissingPrivilege
 
 
 class Status(StrEnum):
-    """What a check came to; unknown: this account may not look."""
+    """Result of a check; unknown: this account lacks the privilege to check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -21,13 +21,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
-
-    Attributes:
-        check_name: what, in a few words.
-        status: what it came to.
-        detail: what was found, and what to do about it.
-    """
+    """One check and its result; `detail` has what was found and what to do."""
 
     check_name: str
     status: Status
@@ -39,10 +33,10 @@ class Setting:
     """A setting of a server that matters to rowq.
 
     Attributes:
-        name: as the engine's manual has it.
+        name: the name in the engine's manual.
         query: returns one row of one value.
-        is_good: whether a value is as it should be.
-        otherwise: the status when it is not.
+        is_good: whether the value is right.
+        otherwise: the status if it is not.
         advice: why it matters, and what to do.
     """
 
@@ -55,21 +49,20 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class EngineChecks:
-    """What an examination has to know of an engine.
+    """The checks of an engine.
 
     Attributes:
         now: a query of the server's time, in seconds since 1970 UTC.
         version: a query of the server's version, one value.
         is_supported: whether rowq runs on that version.
-        supported: which versions those are, for people to read.
-        settings: what else to look at.
-        before: what a session does first, and again before it calls a routine, so that a DBA who
-            examines runs the code of the database's owner with no more rights than the owner has;
-            None: nothing.
-        after: what takes that back before the session ends.
-        runs_as_caller: whether a routine runs with its caller's rights: where one is not as shipped
-            none is called.
-        more: yields what else there is to say, where rowq is installed; None: nothing.
+        supported: the supported versions, as text.
+        settings: settings to check.
+        before: a statement that limits a DBA's session to the rights of the database's owner, run
+            first and again before a routine is called; None: no statement.
+        after: a statement that undoes `before`.
+        runs_as_caller: whether routines run with the caller's rights. Then no routine is called if
+            one is modified.
+        more: yields further checks if rowq is installed.
     """
 
     now: str
@@ -84,43 +77,39 @@ class EngineChecks:
 
 
 def checks_of(url: str) -> EngineChecks:
-    """Return what there is to know of the engine of a URL."""
+    """Return the checks of the engine of a URL."""
     checks: EngineChecks = engine_module(engine_for_url(url).name, "doctor", TOOLS).CHECKS
     return checks
 
 
 @contextmanager
 def session(url: str) -> Iterator[Any]:
-    """Connect, and be no more than the owner of the database until leaving.
+    """Connect, with at most the rights of the database's owner.
 
     Raises:
         CannotConnect: the database could not be reached.
         MissingPrivilege: a DBA cannot act as the database's owner.
     """
-    engine, known = engine_for_url(url), checks_of(url)
+    engine, checks = engine_for_url(url), checks_of(url)
     connection = engine.connect(url)
     try:
-        be_no_more_than_the_owner(connection, known)
+        limit_rights(connection, checks)
         yield connection
-        _execute(connection, known.after)
+        _execute(connection, checks.after)
     finally:
         engine.close(connection)
 
 
-def be_no_more_than_the_owner(connection: Any, known: EngineChecks) -> None:
-    """Let a DBA's session run nothing with more rights than whoever made it has.
-
-    Raises:
-        MissingPrivilege: a DBA cannot act as the database's owner.
-    """
+def limit_rights(connection: Any, checks: EngineChecks) -> None:
+    """Limit a DBA's session to the rights of the database's owner; raise MissingPrivilege."""
     try:
-        _execute(connection, known.before)
+        _execute(connection, checks.before)
     except Exception as error:
         if not is_driver_error(error):
             raise
         raise MissingPrivilege(
-            f"{MissingPrivilege.number} missing_privilege: this account cannot act as the owner"
-            f" of the database, and must not run its code as a DBA: {error}"
+            f"{MissingPrivilege.number} missing_privilege: this account cannot act as the owner of"
+            f" the database, and must not run the owner's code as a DBA: {error}"
         ) from error
 
 
@@ -131,7 +120,7 @@ def _execute(connection: Any, statement: str | None) -> None:
 
 
 def value_of(connection: Any, query: str) -> Any:
-    """Return the one value of a query; None where there is no row."""
+    """Return the only value of a query; None if there is no row."""
     with closing(connection.cursor()) as cursor:
         cursor.execute(query)
         row = cursor.fetchone()
@@ -139,7 +128,7 @@ def value_of(connection: Any, query: str) -> Any:
 
 
 def is_one_of(*values: Any) -> Callable[[Any], bool]:
-    """Return whether a value is among these; texts in any case."""
+    """Return a check whether a value is among these, ignoring case."""
     known = {_plain(value) for value in values}
     return lambda value: _plain(value) in known
 
@@ -149,5 +138,5 @@ def _plain(value: Any) -> Any:
 
 
 def line_of(error: Exception) -> str:
-    """Return the text of an error in one line."""
+    """Return the text of an error as one line."""
     return " ".join(str(error).split())

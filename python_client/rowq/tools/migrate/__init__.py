@@ -1,10 +1,10 @@
-"""Install, upgrade and remove rowq in a database, and look at what is installed."""
+"""Install, upgrade and remove rowq in a database, and inspect what is installed."""
 
 try:
-    import yoyo as _yoyo  # noqa: F401 - asked for here, so that what to install is said once
+    import yoyo as _yoyo  # noqa: F401 - imported here, so that one error names the package
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "migrations need yoyo-migrations: pip install 'rowq[tools]'", name="yoyo"
+        "yoyo-migrations is missing; run pip install 'rowq[tools]'", name="yoyo"
     ) from error
 
 from rowq.tools.migrate.errors import (

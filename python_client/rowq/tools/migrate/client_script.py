@@ -1,7 +1,4 @@
-"""A migration as a script: its parts, and how it is noted, which are the same for all engines.
-
-The engine's own client runs it, or a driver or another tool in the plain form.
-"""
+"""A migration as a script for the engine's own client, or in the plain form for a driver."""
 
 import socket
 import uuid
@@ -37,16 +34,16 @@ _UNMARK_FROM_SCRIPT = "delete from {migration} where migration_hash = '{hash}'"
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """The words in which an engine notes what is installed.
+    """An engine's SQL that records installed migrations.
 
     Attributes:
         migration: the table of installed migrations.
-        log: the table of what was done.
-        mark: a parameter in the driver's style; {} stands for its number.
-        user: an expression for who is connected.
+        log: the table of operations.
+        mark: a parameter in the driver's style, with {} for its number.
+        user: an expression for the connected account.
         now: an expression for the time in UTC.
-        new_id: an expression for a text that nothing else has, at most 36 characters long.
-        version: the statement that notes {number} and {version} in the table meta.
+        new_id: an expression for a unique text of at most 36 characters.
+        version: the statement that records {number} and {version} in the table meta.
     """
 
     migration: str
@@ -58,16 +55,11 @@ class Bookkeeping:
     version: str
 
     def version_text(self, numbered: Numbered) -> str:
-        """Return the statement that notes which migration is installed, of which rowq."""
+        """Return the statement that records the installed migration and version."""
         return self.version.format(number=numbered.number, version=numbered.rowq_version)
 
-    def notes(self, numbered: Numbered, operation: str) -> Iterator[tuple[str, list[str]]]:
-        """Yield statements and their values that note what was done with a migration.
-
-        Args:
-            numbered: the migration.
-            operation: apply, or rollback: then it is installed no more.
-        """
+    def records(self, numbered: Numbered, operation: str) -> Iterator[tuple[str, list[str]]]:
+        """Yield statements with values that record an operation, apply or rollback."""
         digest = numbered.migration.hash
         host = socket.gethostname()
         yield self._statement(_LOG, str(uuid.uuid4()), digest, numbered.id, operation, host)
@@ -76,8 +68,8 @@ class Bookkeeping:
         else:
             yield self._statement(_UNMARK, digest)
 
-    def forgotten(self, numbered: Numbered) -> tuple[str, ...]:
-        """Return the statements by which a script notes that a migration is installed no more."""
+    def removals(self, numbered: Numbered) -> tuple[str, ...]:
+        """Return the statements by which a script records the rollback of a migration."""
         words = {
             "migration": self.migration,
             "log": self.log,
@@ -96,93 +88,85 @@ class Bookkeeping:
 
 
 class BaseScript(ABC):
-    """How an engine's client is told what migrate does."""
+    """How an engine's client runs what migrate does."""
 
     BOOKKEEPING: ClassVar[Bookkeeping]
     HEAD: ClassVar[str]
-    """What comes first, with {heading} for what the script does."""
+    """The start of the script, with {heading} for its purpose."""
     REQUIRE: ClassVar[str]
-    """Refuses a database without the migration {needed}, which comes before."""
+    """Refuses a database without the preceding migration {needed}."""
     REFUSE_NEWER: ClassVar[str]
-    """Refuses a database that has a migration beside those in {known}."""
+    """Refuses a database that has a migration other than {known}."""
     REFUSE_OLDER: ClassVar[str]
-    """Refuses a database that has migrations, and not the {newest}."""
+    """Refuses a database that has migrations, but not the {newest}."""
     REMEMBER: ClassVar[str]
-    """Notes that the migration of {hash} and {id} is installed."""
+    """Records that the migration of {hash} and {id} is installed."""
     END: ClassVar[Section]
-    """What comes last."""
+    """The end of the script."""
     LITERAL: ClassVar[str] = "'{}'"
-    """How the client reads a text."""
+    """A text literal in the client."""
     PLAIN_HEAD: ClassVar[str]
-    """What comes first in the plain form, with {heading} for what the script does."""
+    """The start of the plain form, with {heading} for its purpose."""
     SEPARATOR: ClassVar[str] = "-- [end of statement]\n"
     """The line between two statements of the plain form."""
     OPEN: ClassVar[tuple[Section, ...]] = ()
-    """What the plain form begins with: it shares its session with others."""
+    """Sets the session of the plain form, which is shared with other statements."""
     CLOSE: ClassVar[tuple[Section, ...]] = ()
-    """What sets the session back."""
+    """Restores that session."""
     FOR_CLIENT: ClassVar[tuple[str, ...]] = ()
-    """Names of the parts that are for the client alone."""
+    """Names of sections for the client only."""
     FOR_OWNER: ClassVar[tuple[str, ...]] = ()
-    """Names of the parts that see to the account that the routines run as."""
+    """Names of sections about the account that the routines run as."""
     REFUSE_MESSAGES: ClassVar[str]
-    """Refuses to go on where messages would be thrown away."""
+    """Refuses to delete messages."""
     END_OF_STATEMENT: ClassVar[str] = ";\n"
 
     def script(self, release: Release, numbered: Numbered) -> str:
-        """Return the script that installs a migration where the ones before it are."""
+        """Return the script that installs a migration if the preceding ones are installed."""
         return joined(self.HEAD.format(heading=numbered.heading), self._parts(release, numbered))
 
     @abstractmethod
     def before(self, release: Release) -> Iterable[Section]:
-        """Return what lets one migration in at a time, refuses what would fail, and makes tables.
-
-        These are the tables of the bookkeeping.
-        """
+        """Return sections that lock, check preconditions and create the bookkeeping tables."""
 
     @abstractmethod
     def before_undo(self, release: Release) -> Iterable[Section]:
-        """Return what lets one rollback in at a time, and refuses what would fail."""
+        """Return sections that lock and check preconditions before a rollback."""
 
     def removable(self, release: Release) -> Iterable[Section]:  # noqa: ARG002 - see MariaDB's
-        """Return what refuses to remove others' objects where remove.sql does not."""
+        """Return sections that refuse to remove foreign objects, if remove.sql does not."""
         return ()
 
     @abstractmethod
     def plain_statements(self, text: str) -> Iterable[str]:
-        """Return the statements of a part as a driver is given them, each with its line end."""
+        """Return the statements of a section for a driver, each with its line end."""
 
     @abstractmethod
     def flyway_form(self, text: str) -> str:
-        """Return a part as Flyway cuts it into the same statements."""
+        """Return a section in the form that Flyway splits into the same statements."""
 
     def prepared(self, release: Release) -> Iterable[Section]:  # noqa: ARG002 - see MariaDB's
-        """Return what a migration needs beforehand; nothing on most engines."""
+        """Return sections that a migration needs first; none on most engines."""
         return ()
 
     @abstractmethod
     def client_form(self, text: str) -> str:
-        """Return a file or statement as it stands in the script: another may follow it."""
+        """Return a file or statement in the script's form, so that another can follow."""
 
     def source_form(self, text: str) -> str:
-        """Return a file as it was before it came into the script."""
+        """Return a file's original text from its form in a script."""
         return text
 
     def without_owner(self, release: Release, script: str) -> str:  # noqa: ARG002
-        """Return a script that makes no account of rowq's own; on most engines none does."""
+        """Return a script that does not create the account rowq_owner (MariaDB and MySQL)."""
         return script
 
     def assembled(self, sources: Path) -> dict[str, str]:  # noqa: ARG002 - see Oracle's
-        """Return path and text of what install.sql names and is no file, from sql/<engine>."""
+        """Return path and text of the generated files that install.sql names."""
         return {}
 
     def plain(self, heading: str, parts: Iterable[Section]) -> str:
-        """Return a script for a driver: no client commands, statements between separators.
-
-        Args:
-            heading: what it does.
-            parts: those of a script for the client, or what `undone` returns.
-        """
+        """Return a script for a driver: SQL statements only, between separators."""
         statements: list[str] = []
         for part in self._shared(parts):
             mark = part.mark
@@ -192,12 +176,12 @@ class BaseScript(ABC):
         return self.PLAIN_HEAD.format(heading=heading) + self.SEPARATOR.join(statements)
 
     def flyway(self, heading: str, parts: Iterable[Section]) -> str:
-        """Return the same for Flyway, which cuts a script into statements by itself."""
+        """Return the same for Flyway, which splits a script into statements itself."""
         texts = [f"{part.mark}{self.flyway_form(part.text)}" for part in self._shared(parts)]
         return f"-- {heading}.\n" + "".join(texts)
 
     def undone(self, release: Release, numbered: Numbered) -> Iterator[Section]:
-        """Return the parts of a script that takes a migration back, as rollback does."""
+        """Return the sections of a script that rolls back a migration."""
         yield from self.before_undo(release)
         checks = [
             self.REQUIRE.format(needed=numbered.id),
@@ -213,40 +197,37 @@ class BaseScript(ABC):
         if numbered.number == 1:
             yield Section("after", "remove.sql", self.client_form(release.text("remove.sql")))
         else:
-            yield from self._forgotten(release, numbered)
+            yield from self._record_removal(release, numbered)
         yield self.END
 
     def checks_of_sources(self, release: Release) -> str:
-        """Return what install.sql refuses: it installs all migrations at once, and upgrades none.
-
-        So it runs where nothing is installed, or just what it installs.
-        """
+        """Return the checks of install.sql: nothing is installed, or exactly its migrations."""
         ids = release.ids(release.newest)
         older = [self.REFUSE_OLDER.format(newest=ids[-1])] if len(ids) > 1 else []
         return self._joined([self._newest(ids), *older])
 
-    def note_of_sources(self, release: Release) -> str:
-        """Return how install.sql notes that all migrations are installed."""
-        return self._noted(release.migrations)
+    def record_of_sources(self, release: Release) -> str:
+        """Return the statements by which install.sql records all migrations."""
+        return self._record(release.migrations)
 
-    def _noted(self, done: Sequence[Numbered]) -> str:
+    def _record(self, done: Sequence[Numbered]) -> str:
         remember = "".join(
             self.REMEMBER.format(hash=numbered.migration.hash, id=numbered.id) for numbered in done
         )
         version = self.BOOKKEEPING.version_text(done[-1])
         return self.client_form(f"{remember}{version}".lstrip())
 
-    def _forgotten(self, release: Release, numbered: Numbered) -> Iterator[Section]:
+    def _record_removal(self, release: Release, numbered: Numbered) -> Iterator[Section]:
         version = self.BOOKKEEPING.version_text(release.get(numbered.number - 1)).lstrip()
-        forget = "".join(
+        removal = "".join(
             f"{statement.strip()}{self.END_OF_STATEMENT}"
-            for statement in self.BOOKKEEPING.forgotten(numbered)
+            for statement in self.BOOKKEEPING.removals(numbered)
         )
-        yield Section("after", "noted", self.client_form(f"{version}{forget}"))
+        yield Section("after", "noted", self.client_form(f"{version}{removal}"))
         yield Section("file", GRANTS, release.files(numbered.number - 1)[GRANTS])
 
     def _shared(self, parts: Iterable[Section]) -> Iterator[Section]:
-        """Yield the parts of a script whose session is not its own."""
+        """Yield the sections of a script that shares its session."""
         yield from self.OPEN
         for part in parts:
             if part.name not in self.FOR_CLIENT:
@@ -259,7 +240,7 @@ class BaseScript(ABC):
         yield from self.prepared(release)
         for part in recorded(numbered.migration):
             yield replace(part, text=self.client_form(part.text))
-        yield Section("after", "noted", self._noted([numbered]))
+        yield Section("after", "noted", self._record([numbered]))
         yield Section("file", GRANTS, release.files(numbered.number)[GRANTS])
         yield self.END
 

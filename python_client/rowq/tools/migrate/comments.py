@@ -1,7 +1,7 @@
-"""What a server's own catalog says of routines, tables and columns: the contract's words.
+"""Comments of routines, tables and columns in the server's catalog, from the contract.
 
-sql/<engine>/comments.sql.in is a script with a place for them. The script that every migration
-runs, comments.sql, is no file: it is made of both. On MariaDB and MySQL a file says it itself.
+comments.sql, which every migration runs, is generated from sql/<engine>/comments.sql.in. On MariaDB
+and MySQL the comments are part of the definitions.
 """
 
 import re
@@ -21,12 +21,12 @@ TABLE = re.compile(
 
 
 def script(sources: Path, lines: str) -> dict[str, str]:
-    """Return name and text of the script of an engine, with these lines in their place."""
+    """Return name and text of an engine's script with these lines inserted."""
     return {COMMENTS: filled(read(sources / f"{COMMENTS}.in"), {"comments": lambda: lines})}
 
 
 def described(sources: Path) -> list[tuple[str, str, str, str]]:
-    """Return kind, name, column and meaning of all that the catalog of an engine describes."""
+    """Return kind, name, column and meaning of everything an engine's catalog describes."""
     return [
         *(("routine", name, "", text) for name, text in routines(sources).items()),
         *(("table", name, "", text) for name, text in tables(sources).items()),
@@ -35,23 +35,19 @@ def described(sources: Path) -> list[tuple[str, str, str, str]]:
 
 
 def routines(sources: Path) -> dict[str, str]:
-    """Return the purpose of every routine of an engine by its name in the contract."""
+    """Return the purpose of every routine of an engine, by its name in the contract."""
     every = load_contract(sources.parent).of(sources.name)
     return {name: one.purpose for name, one in every.items()}
 
 
 def tables(sources: Path) -> dict[str, str]:
-    """Return what the rows are of every table of an engine, by its name without the prefix.
-
-    Raises:
-        KeyError: the contract says nothing of a table.
-    """
+    """Return the description of every table of an engine, by its name without the prefix."""
     known = raw_contract(sources.parent)["tables"]
     return {table: known[table] for table, _ in _tables(sources)}
 
 
 def columns(sources: Path) -> dict[tuple[str, str], str]:
-    """Return what every column of every table of an engine means; raises KeyError as `tables`."""
+    """Return the meaning of every column of every table of an engine."""
     return {
         (table, column): meaning(sources, table, column)
         for table, names in _tables(sources)
@@ -60,23 +56,23 @@ def columns(sources: Path) -> dict[tuple[str, str], str]:
 
 
 def meaning(sources: Path, table: str, column: str) -> str:
-    """Return what a column means; raises KeyError if the contract says nothing of it."""
+    """Return the meaning of a column; raise KeyError if the contract has none."""
     contract = raw_contract(sources.parent)
     own = contract["table_columns"]
     found = own.get(f"{table}.{column}") or own.get(column)
     if not found and column not in contract["columns"]:
-        raise KeyError(f"contract.toml says nothing of the column {table}.{column}")
+        raise KeyError(f"contract.toml does not describe the column {table}.{column}")
     return str(found or contract["columns"][column]["meaning"])
 
 
 def rows(listed: Sequence[tuple[str, ...]], prefix: str = "") -> str:
-    """Return rows of texts for a list of values, with a prefix for each literal."""
+    """Return rows of literals for a VALUES list, each literal with a prefix."""
     texts = (", ".join(prefix + literal(word) for word in row) for row in listed)
     return ",\n".join(f"({row})" for row in texts) + "\n"
 
 
 def literal(text: str) -> str:
-    """Return a text as a literal of SQL; the contract's texts have no backslash."""
+    """Return a text as an SQL literal; the contract's texts have no backslash."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -1,19 +1,19 @@
-"""Why an install, an upgrade or a rollback was refused. A refusal has changed nothing.
+"""Why an install, upgrade or rollback was refused. A refusal has changed nothing.
 
-But for one that comes late where DDL commits by itself (MariaDB, MySQL): a right that is missing
-after all, or a table in use. Then a part is there, and running it again goes on.
+Exception: on MariaDB and MySQL, DDL commits. If a privilege turns out to be missing or a table is
+in use in the middle, a part is done, and the next run continues.
 
 RowqError
 └── MigrationError
     ├── ServerTooOld        RQ801   the server is older than rowq supports, or lacks InnoDB
-    ├── ForeignSchema       RQ802   a schema named rowq exists and is not ours
+    ├── ForeignSchema       RQ802   the schema rowq was not created by rowq
     ├── MissingPrivilege    RQ803   `remedy` is the statement a DBA must run
-    ├── SchemaNewer         RQ804   installed by a newer rowq than this one
-    ├── MessagesLeft        RQ805   a rollback would throw messages away
-    ├── MigrationBusy       RQ806   locks did not become free in time; simply try again
-    ├── UnknownMigration    RQ807   there is no migration of this number to go to
-    ├── SchemaInUse         RQ808   others have put objects into the schema, or depend on ours
-    └── RoutedDatabase      RQ809   a node of a cluster is migrated with all others, or not at all
+    ├── SchemaNewer         RQ804   installed by a newer rowq
+    ├── MessagesLeft        RQ805   a rollback would delete messages
+    ├── MigrationBusy       RQ806   lock timeout; retry
+    ├── UnknownMigration    RQ807   the migration does not exist
+    ├── SchemaInUse         RQ808   foreign objects are in the schema, or depend on it
+    └── RoutedDatabase      RQ809   a node of a cluster; all nodes must be migrated together
 """
 
 from collections.abc import Callable, Iterator
@@ -43,56 +43,56 @@ class MigrationError(RowqError):
 
 
 class ServerTooOld(MigrationError):
-    """The server is older than rowq supports, or lacks a part that it needs."""
+    """The server is older than rowq supports, or lacks a required feature."""
 
     number = "RQ801"
 
 
 class ForeignSchema(MigrationError):
-    """A schema named rowq exists and was not made by rowq; it is left alone."""
+    """The schema rowq was not created by rowq; it was not changed."""
 
     number = "RQ802"
 
 
 class MissingPrivilege(MigrationError):
-    """The user may not do this; `remedy` is the statement a DBA must run."""
+    """The account lacks a privilege; `remedy` is the statement a DBA must run."""
 
     number = "RQ803"
 
 
 class SchemaNewer(MigrationError):
-    """The database was installed or upgraded by a newer rowq than this one."""
+    """A newer rowq installed or upgraded the database."""
 
     number = "RQ804"
 
 
 class MessagesLeft(MigrationError):
-    """Rolling back would throw messages away, unfinished or archived ones."""
+    """The rollback would delete unfinished or archived messages."""
 
     number = "RQ805"
 
 
 class MigrationBusy(MigrationError):
-    """Another migration or long transactions held locks for too long; try again."""
+    """Another migration or a long transaction held locks for too long; retry."""
 
     number = "RQ806"
     retryable = True
 
 
 class UnknownMigration(MigrationError):
-    """There is no migration of this number to go to."""
+    """The migration does not exist."""
 
     number = "RQ807"
 
 
 class SchemaInUse(MigrationError):
-    """Others' objects are in the schema or depend on ours; a rollback will not take them along."""
+    """Foreign objects are in the schema or depend on it; a rollback does not drop them."""
 
     number = "RQ808"
 
 
 class RoutedDatabase(MigrationError):
-    """Calls are carried between the nodes of a cluster, or cannot be; `remedy` says what to do."""
+    """The database is a node of a cluster; `remedy` is the command to use."""
 
     number = "RQ809"
 
@@ -106,7 +106,7 @@ BY_NUMBER: dict[str, type[MigrationError]] = {
 def refusals(
     kind: type[_Error], refusal_of: Callable[[_Error], MigrationError | None]
 ) -> Iterator[None]:
-    """Turn a driver's errors that mean a refusal into refusals; others pass through untouched."""
+    """Turn a driver's errors into refusals, if they mean one."""
     try:
         yield
     except kind as error:
@@ -116,8 +116,8 @@ def refusals(
 
 
 def tables_in_use(besides: str = "") -> MigrationBusy:
-    """Return the refusal of a migration that waited for locks too long."""
+    """Return the refusal of a migration after a lock timeout."""
     return MigrationBusy(
         f"{MigrationBusy.number} migration_busy: tables are in use{besides}",
-        "Try again; rowq health names long transactions.",
+        "Retry; rowq health lists long transactions.",
     )

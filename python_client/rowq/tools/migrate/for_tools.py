@@ -1,6 +1,6 @@
-"""Migrations for other tools: a plain script for drivers, files for Flyway, revisions for Alembic.
+"""Migrations for other tools: plain scripts for drivers, Flyway files, Alembic revisions.
 
-They do what `migrate` does, with the same bookkeeping, whatever runs them.
+They do what `migrate` does, with the same bookkeeping.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ from rowq.tools.migrate.release import Numbered, Release, release_for
 
 _REVISION = '''"""{heading}.
 
-The SQL is in the two files beside this one. They are for {engine}, do the bookkeeping of `rowq
-status` and `rowq migrate`, and were written by: rowq sql --engine {engine} --alembic
+The SQL is in the two files next to this one, for {engine}. They record the migration for `rowq
+status` and `rowq migrate`. Written by: rowq sql --engine {engine} --alembic
 """
 
 from pathlib import Path
@@ -34,23 +34,23 @@ SEPARATOR = {separator}
 
 
 def upgrade() -> None:
-    """Install what this revision brings."""
+    """Install this revision."""
     _run(".up.sql")
 
 
 def downgrade() -> None:
-    """Remove it; refused where messages would be thrown away."""
+    """Remove this revision; refused if that would delete messages."""
     _run(".down.sql")
 
 
 def _run(suffix: str) -> None:
     if op.get_context().as_sql:
-        raise CommandError("rowq needs a connection; for a script take: rowq sql")
+        raise CommandError("rowq requires a connection; for a script use: rowq sql")
     text = Path(__file__).with_suffix(suffix).read_text(encoding="utf-8")
     bind = op.get_bind()
     for statement in text.split(SEPARATOR) if SEPARATOR else [text]:
         if bind.dialect.driver == "asyncpg":
-            # SQLAlchemy would prepare it, and many statements cannot be prepared at once.
+            # SQLAlchemy would prepare the text, which fails with several statements.
             bind.connection.dbapi_connection.run_async(
                 lambda driver, sql=statement: driver.execute(sql)
             )
@@ -60,30 +60,30 @@ def _run(suffix: str) -> None:
 
 
 class FileInTheWayError(RowqError):
-    """A file is there already with another content; nothing was written."""
+    """A file exists with other content; nothing was written."""
 
 
 class Steps(NamedTuple):
-    """What installs a migration, and what takes it back: statements for a driver, in order."""
+    """Statements for a driver that install a migration, and those that roll it back."""
 
     up: list[str]
     down: list[str]
 
 
 def plain_script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str:
-    """Return what migrate does for a driver: without commands of the engine's own client.
+    """Return the migrations as a script for a driver, without client commands.
 
-    The first lines say how it is run. On PostgreSQL it is one string, to be run in one transaction;
-    on the other engines a line `-- [end of statement]` stands between two statements.
+    The first lines say how to run it. On PostgreSQL it is one string for one transaction. On the
+    other engines a line `-- [end of statement]` separates two statements.
 
     Args:
         engine: name of the engine, such as postgres.
-        from_number: what the database has already; only what comes after it is printed.
+        from_number: the installed migration; only later ones are included.
         with_owner: as for `script`.
 
     Raises:
-        UnknownMigration: there is no migration of that number, or nothing comes after it.
-        EngineUnknown: rowq has no engine of this name.
+        UnknownMigration: the migration does not exist, or is the last one.
+        EngineUnknown: the engine does not exist.
     """
     release = release_for(engine)
     client = _client(release)
@@ -94,7 +94,7 @@ def plain_script(engine: str, from_number: int = 0, *, with_owner: bool = True) 
 
 
 def flyway_files(engine: str, from_number: int = 0, *, with_owner: bool = True) -> dict[str, str]:
-    """Return name and text of a file for Flyway for each migration.
+    """Return name and text of a Flyway file for each migration.
 
     Args, Raises: as for `plain_script`.
     """
@@ -108,7 +108,7 @@ def flyway_files(engine: str, from_number: int = 0, *, with_owner: bool = True) 
 
 
 def alembic_files(engine: str, from_number: int = 0, *, with_owner: bool = True) -> dict[str, str]:
-    """Return name and text of a revision for Alembic for each migration, and of its two scripts.
+    """Return name and text of an Alembic revision and its two scripts for each migration.
 
     Args, Raises: as for `plain_script`.
     """
@@ -117,7 +117,7 @@ def alembic_files(engine: str, from_number: int = 0, *, with_owner: bool = True)
     files: dict[str, str] = {}
     for numbered in release.after(from_number):
         name = _revision(numbered.number)
-        back = f"{numbered.heading}, taken back"
+        back = f"{numbered.heading}, rolled back"
         undone = _undone(release, numbered, with_owner=with_owner)
         files[f"{name}.py"] = _revision_file(release, numbered)
         files[f"{name}.up.sql"] = client.plain(
@@ -128,22 +128,22 @@ def alembic_files(engine: str, from_number: int = 0, *, with_owner: bool = True)
 
 
 def plain_steps(engine: str, number: int) -> Steps:
-    """Return the statements for a driver that install one migration, and those that undo that.
+    """Return the statements for a driver that install a migration, and those that roll it back.
 
-    On PostgreSQL each of the two is one string, to be run in one transaction.
+    On PostgreSQL each of the two is one string for one transaction.
 
     Args:
         engine: name of the engine, such as postgres.
         number: the migration's number, from 1.
 
     Raises:
-        UnknownMigration: there is no migration of that number.
-        EngineUnknown: rowq has no engine of this name.
+        UnknownMigration: the migration does not exist.
+        EngineUnknown: the engine does not exist.
     """
     release = release_for(engine)
     client = _client(release)
     numbered = release.get(number)
-    back = f"{numbered.heading}, taken back"
+    back = f"{numbered.heading}, rolled back"
     up = client.plain(numbered.heading, _parts(release, numbered, with_owner=True))
     down = client.plain(back, _undone(release, numbered, with_owner=True))
     separator = client.SEPARATOR
@@ -151,20 +151,20 @@ def plain_steps(engine: str, number: int) -> Steps:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write files into a folder, which is made where it is missing; return those that are new.
+    """Write files into a folder, which is created if missing; return the new ones.
 
-    A tool remembers what it has run, so a file that is there is never changed.
+    An existing file is never changed, because the tool may have run it.
 
     Raises:
-        FileInTheWayError: one is there with another content.
+        FileInTheWayError: a file exists with other content.
     """
     paths = {folder / name: text for name, text in files.items()}
     new = [path for path in paths if not path.exists()]
     for path in paths.keys() - set(new):
         if path.read_text(encoding="utf-8") != paths[path]:
             raise FileInTheWayError(
-                f"{path} is there already, with another content; nothing was written. A migration"
-                " that was run must stay as it is: write what comes after it with --from"
+                f"{path} exists with other content; nothing was written."
+                " Use --from N to write only migrations after N"
             )
     folder.mkdir(parents=True, exist_ok=True)
     for path in new:

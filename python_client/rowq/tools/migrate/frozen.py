@@ -1,18 +1,16 @@
-"""Released scripts, and the files of SQL that a migration brings.
+"""Released scripts, and the SQL files of a migration.
 
-A released migration has a script beside it, pg-0002-slug.sql beside pg-0002-slug.py, and never
-changes again. The engine's own client runs that script as it is, and `frozen` reads it: before the
-text of each part there is a line such as
+A released migration pg-0002-slug.py has a script pg-0002-slug.sql and never changes again. The
+engine's own client runs that script, and `frozen` reads it: each section starts with a line such as
 
     -- [file routines/enqueue.sql]
 
-Every file may be run again, and is run as a whole; of tables.sql and of the families of helpers
-each unit is as a file here (`rowq.tools.migrate.sources`). A migration holds the files that differ
-from the newest released text; what is not in it stays as it was. A file outside of the folders of
-tables and routines (grants.sql, comments.sql, Oracle's statistics.sql and compiled.sql) makes no
-object: every migration runs it.
+Every file can be run again as a whole. In tables.sql and the families of helpers, each unit counts
+as a file (`rowq.tools.migrate.sources`). A migration has the files that differ from the newest
+released text. A file outside the folders of tables and routines (grants.sql, comments.sql, Oracle's
+statistics.sql and compiled.sql) creates no object: every migration runs it.
 
-Before its release a migration has no script: its files are today's sources.
+An unreleased migration has no script: its files are the present sources.
 """
 
 import re
@@ -26,7 +24,7 @@ from rowq.tools.migrate.sources import read, sources, sources_of
 GRANTS = "grants.sql"
 
 _MARK = re.compile(r"^-- \[(\w+)(?: (\S+))?\]\n", re.MULTILINE)
-_LEFT = "-- Nothing is dropped here: a statement of the migration does it, if anything does.\n"
+_LEFT = "-- Nothing is dropped here; a statement of the migration may drop it.\n"
 
 _CREATED = re.compile(
     r"^create (?:or replace |or alter )?"
@@ -34,11 +32,11 @@ _CREATED = re.compile(
     r" (?:if not exists )?(rowq(?:\.\w+|\w*))",
     re.MULTILINE,
 )
-# On PostgreSQL several routines may have one name, so the types of the parameters belong to it.
+# On PostgreSQL routines can be overloaded, so the types of the parameters belong to the name.
 _ROUTINE = re.compile(r"create or replace (?:function|procedure) ")
 _PARAMETERS = re.compile(r"\((.*?)\)\s+(?:returns|language)\b", re.DOTALL)
 _DEFAULT = re.compile(r" default .*")
-# Oracle has no schema of ours, and units that end with a line of their own.
+# Oracle has no schema rowq, and its units end with a line of their own.
 _DROPS = {
     "package": "drop package {name}\n/",
     "package body": "drop package body {name}\n/",
@@ -50,13 +48,13 @@ _DROPS = {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a script, which a line names.
+    """A section of a script, named by a line.
 
     Attributes:
-        kind: "file" for a source, "gone" for one that is no longer there, "statement" for one
-            written by hand; any other word is for what stands around them.
+        kind: "file" for a source, "gone" for a removed one, "statement" for a handwritten one;
+            another word for the sections around them.
         name: the file's path in sql/<engine>, or another name.
-        text: what is to be run; it ends with a line end.
+        text: the SQL; it ends with a line end.
     """
 
     kind: str
@@ -65,38 +63,34 @@ class Section:
 
     @property
     def mark(self) -> str:
-        """The line that names the part in a script."""
+        """The line that names the section in a script."""
         return f"-- [{f'{self.kind} {self.name}'.rstrip()}]\n"
 
 
 def joined(head: str, parts: Iterable[Section]) -> str:
-    """Return a script: its head, then each part after the line that names it.
-
-    Raises:
-        ValueError: a part could not be read back as it is.
-    """
+    """Return a script of a head and sections; raise ValueError if `split` could not read it."""
     texts = [head]
     for part in parts:
         if not part.text.endswith("\n") or _MARK.search(part.text):
-            raise ValueError(f"{part.kind} {part.name} cannot be a part of a script")
+            raise ValueError(f"{part.kind} {part.name} cannot be a section of a script")
         texts.append(f"{part.mark}{part.text}")
     return "\n".join(texts)
 
 
 def split(script: str) -> tuple[str, list[Section]]:
-    """Return the head and the parts of a script that `joined` has made."""
+    """Return the head and the sections of a script made by `joined`."""
     head, *rest = _MARK.split(script)
     found = [
         Section(kind, name or "", text)
         for kind, name, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
     ]
-    # An empty line stands before the next line that names a part.
+    # An empty line precedes the name of the next section.
     between = [Section(part.kind, part.name, part.text[:-1]) for part in found[:-1]]
     return head[:-1], between + found[-1:]
 
 
 def number_of(migration: Path) -> int:
-    """Return the number in the name of a migration's file."""
+    """Return the number of a migration's file."""
     return int(migration.stem.split("-")[1])
 
 
@@ -106,22 +100,17 @@ def migration_files(folder: Path) -> list[Path]:
 
 
 def script_of(migration: Path) -> Path:
-    """Return where a migration's script is as soon as it is released."""
+    """Return the path of a released migration's script."""
     return migration.with_suffix(".sql")
 
 
 def is_released(migration: Path) -> bool:
-    """Return whether a migration never changes again."""
+    """Return whether a migration is released, and so never changes again."""
     return script_of(migration).exists()
 
 
 def brought_by(migration: Path, earlier: dict[str, str]) -> list[Section]:
-    """Return what a migration does to the files, in the order of installation.
-
-    Args:
-        migration: its file.
-        earlier: path and text of the files as they are before it.
-    """
+    """Return a migration's changes to `earlier` files, in the order of installation."""
     if not is_released(migration):
         return _changed(sources(sources_of(migration.parent)), earlier)
     source_form = engine_module(migration.parent.name, "script", TOOLS).SCRIPT.source_form
@@ -133,12 +122,7 @@ def brought_by(migration: Path, earlier: dict[str, str]) -> list[Section]:
 
 
 def files_after(folder: Path, newest: int) -> dict[str, str]:
-    """Return path and text of every file as it is after the migration of this number.
-
-    Args:
-        folder: migrations/<engine>.
-        newest: the number; 0 for none.
-    """
+    """Return path and text of every file after a migration of migrations/<engine>; 0 is none."""
     files: dict[str, str] = {}
     for migration in migration_files(folder):
         if number_of(migration) <= newest:
@@ -151,7 +135,7 @@ def files_after(folder: Path, newest: int) -> dict[str, str]:
 
 
 def _changed(today: dict[str, str], earlier: dict[str, str]) -> list[Section]:
-    """Return what leads from the earlier files to those of today."""
+    """Return the changes from earlier files to today's files."""
     changed = [
         Section("file", path, text)
         for path, text in today.items()
@@ -162,19 +146,19 @@ def _changed(today: dict[str, str], earlier: dict[str, str]) -> list[Section]:
 
 
 def _removal(path: str, text: str) -> str:
-    """Return what removes a file's routines; a table is left to a statement written by hand."""
+    """Return the removal of a file's routines; tables need a handwritten statement."""
     statements = "" if path.startswith("tables/") else drops(text)
     return f"{statements}\n" if statements else _LEFT
 
 
 def created(text: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of everything that the text of a file creates."""
+    """Yield kind and name of everything that a file's text creates."""
     for match in _CREATED.finditer(text):
         yield match.group(1), match.group(2).removeprefix("rowq.")
 
 
 def drops(text: str) -> str:
-    """Return the statements that remove what the text of a file creates, last one first."""
+    """Return statements that drop what a file's text creates, in reverse order."""
     statements = [
         _drop(match.group(1), f"{match.group(2)}{_parameters(match)}")
         for match in _CREATED.finditer(text)
@@ -183,7 +167,7 @@ def drops(text: str) -> str:
 
 
 def _parameters(created: re.Match[str]) -> str:
-    """Return the parameters of a routine that is created, where they belong to its name."""
+    """Return the parameters of a created routine, if they belong to its name."""
     if not _ROUTINE.match(created[0]):
         return ""
     found = _PARAMETERS.match(created.string, created.end())

@@ -1,4 +1,4 @@
-"""What status, rollback and migrate ask of a database; it changes nothing."""
+"""Read-only queries of status, rollback and migrate."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -7,25 +7,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 COUNTED = 100_000
-"""No table is counted any further; the queries of each engine's module `status` say so, too."""
+"""The maximum count of a table; the queries of each engine's module `status` contain it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What there is to lose.
-
-    Attributes:
-        queues: queues, with their settings.
-        unfinished: messages that are ready, delayed, leased or dead.
-        archived: finished messages that are kept.
-    """
+    """Numbers of objects that a rollback would delete; unfinished messages include dead ones."""
 
     queues: int = 0
     unfinished: int = 0
     archived: int = 0
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return the numbers in words."""
         queues = f"{_counted(self.queues)} queue{'' if self.queues == 1 else 's'}"
         unfinished, archived = _counted(self.unfinished), _counted(self.archived)
         return f"{queues}, {unfinished} unfinished and {archived} archived messages"
@@ -36,24 +30,20 @@ def _counted(count: int) -> str:
 
 
 class BaseInspection(ABC):
-    """What there is to see through one connection.
-
-    Args:
-        connection: a connection of the engine's driver, in autocommit.
-    """
+    """Queries on one connection of the engine's driver, in autocommit."""
 
     ROLES: ClassVar[tuple[str, ...]]
-    """The roles that callers have."""
+    """The roles of callers."""
     CREATE_ROLE: ClassVar[str]
-    """How a DBA makes one of them; {role} stands for its name."""
+    """The statement that creates a {role}."""
     ROLES_ARE_SHARED: ClassVar[str] = ""
-    """Why a role may still be in use after rowq is removed from this database."""
+    """Why a role may still be in use after rowq is removed."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
     def begin(self) -> None:  # noqa: B027 - most engines need nothing
-        """Let the session change nothing, and run nothing of others', until it ends."""
+        """Prevent the session from changing anything or running foreign code."""
 
     @abstractmethod
     def server(self) -> str:
@@ -61,46 +51,45 @@ class BaseInspection(ABC):
 
     @abstractmethod
     def owner(self) -> str | None:
-        """Return who owns what is installed, None where nothing is.
+        """Return the owner of the installation; None if there is none.
 
-        Whatever else is asked comes after this: it refuses where looking could run what is not
-        rowq's.
+        Must be called first: it refuses if the other queries could run foreign code.
 
         Raises:
-            ForeignSchema: what is there was not made by rowq, or not all of it.
-            MissingPrivilege: this account may not see what is installed, or should not.
+            ForeignSchema: not everything was created by rowq.
+            MissingPrivilege: this account cannot read what is installed, or must not.
         """
 
     @abstractmethod
     def installed_ids(self) -> list[str]:
-        """Return the ids of the installed migrations; none where there is no bookkeeping."""
+        """Return the ids of the installed migrations; none without bookkeeping."""
 
     @abstractmethod
     def roles(self) -> dict[str, bool]:
-        """Return for each of rowq's roles whether the server has it."""
+        """Return which of rowq's roles exist."""
 
     @abstractmethod
     def routines(self) -> dict[str, str]:
-        """Return name and text of every installed routine; empty for a text that is hidden."""
+        """Return name and text of every installed routine; a hidden text is empty."""
 
     @abstractmethod
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return name and text of every routine in these files, as `routines` shows them."""
+        """Return name and text of every routine in these files, in the form of `routines`."""
 
     @abstractmethod
     def losses(self) -> Losses:
-        """Return what is lost when the tables are."""
+        """Return what dropping the tables would delete."""
 
     def orphans(self) -> dict[str, str]:
-        """Return the routines whose account is gone, and that; most engines know no such thing."""
+        """Return routines whose account no longer exists, with the account; MySQL only."""
         return {}
 
     def rights_of_others(self) -> tuple[str, ...]:
-        """Say who has rights that rowq has not given; not every engine is asked."""
+        """Return notices about privileges not granted by rowq; none on some engines."""
         return ()
 
     def missing_roles(self, roles: Mapping[str, bool]) -> tuple[str, ...]:
-        """Say what to do about the roles that the server does not have."""
+        """Return notices with the statements that create missing roles."""
         return tuple(
             f'role {role} is missing: a DBA can run "{self.CREATE_ROLE.format(role=role)}",'
             " then migrate again"
@@ -109,13 +98,13 @@ class BaseInspection(ABC):
         )
 
     def roles_that_stay(self, roles: Mapping[str, bool]) -> tuple[str, ...]:
-        """Return the statements that remove the roles, after rowq is removed."""
-        there = [role for role, is_present in roles.items() if is_present]
-        if not there:
+        """Return a notice with the statements that drop the roles after rowq is removed."""
+        present = [role for role, is_present in roles.items() if is_present]
+        if not present:
             return ()
-        # The owner comes last, as the other roles may have got their rights from it.
-        there.sort(key="rowq_owner".__eq__)
-        statements = " ".join(f"drop role {role};" for role in there)
+        # Drop the owner last: the other roles may depend on its grants.
+        present.sort(key="rowq_owner".__eq__)
+        statements = " ".join(f"drop role {role};" for role in present)
         return (f"roles are left in place{self.ROLES_ARE_SHARED}; a DBA can run: {statements}",)
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Installs and removes migrations: the order of the steps, which is the same for every engine."""
+"""The steps that install and remove migrations, in the same order on every engine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from rowq.tools.migrate.release import Numbered, Release
 
 
 class ScriptConnection(ABC):
-    """A connection that runs whole scripts; all else is the driver's."""
+    """A driver's connection that can also run whole scripts."""
 
     def __init__(self, driver_connection: Any) -> None:
         self.driver_connection = driver_connection
@@ -25,37 +25,32 @@ class ScriptConnection(ABC):
 
     @abstractmethod
     def execute(self, text: str) -> Any:
-        """Run a script, one statement after the other."""
+        """Run the statements of a script."""
 
 
 class BaseInstaller(ABC):
-    """Installs and removes the migrations of a release, a step at a time.
+    """Installs and removes the migrations of a release step by step.
 
-    An engine says how a migration is alone, what an error means and what it does beside; the order
-    is here. yoyo's steps take an installer for a backend of yoyo's.
-
-    Args:
-        url: the database's URL.
-        release: the migrations to work with.
+    Engines define locking, refusals and extra work. yoyo's steps use an installer as a backend.
 
     Attributes:
         installed: the newest installed number, as of the last step.
-        notices: what was left out, and what to do about it; each once.
-        connection: what runs whole scripts by its method `execute`.
-        look: what is seen through that connection.
+        notices: what was left out, and what to do.
+        connection: runs whole scripts by its method `execute`.
+        inspection: queries on that connection.
     """
 
     BOOKKEEPING: ClassVar[Bookkeeping]
     CONNECTION: ClassVar[type[ScriptConnection]]
     INSPECTION: ClassVar[type[BaseInspection]]
     REFUSAL: Callable[[Any], MigrationError | None]
-    """Returns the refusal that an error of the driver is; None for any other error."""
+    """Turns a driver's error into a refusal; None for any other error."""
     DatabaseError: type[Exception]
-    """Base of the driver's errors, by which yoyo knows them, too."""
+    """Base of the driver's errors; yoyo reads it."""
     has_transactional_ddl = True
-    """yoyo undoes nothing: a step that fails is rolled back, or done again the next time."""
+    """yoyo must not undo steps: a failed step is rolled back, or repeated by the next run."""
     connection: Any
-    look: BaseInspection
+    inspection: BaseInspection
 
     def __init__(self, url: str, release: Release) -> None:
         self.url = url
@@ -73,27 +68,27 @@ class BaseInstaller(ABC):
         self.engine.close(self._driver_connection)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Open none for yoyo: `alone` has opened one, where the engine's DDL obeys it."""
+        """Open no transaction for yoyo: `alone` opens it if DDL is transactional."""
         return nullcontext()
 
     def step_up(self, target: int) -> int | None:
         """Install the next migration and return its number.
 
-        When `target` is reached already, mend what stands there and return None. Unless a step
-        before this one has just set roles, rights and comments, set them once more.
+        At `target`, repair the installation and return None. Set roles, privileges and comments
+        again, unless the preceding step has just done so.
         """
         with refusals(self.DatabaseError, self.REFUSAL), self.alone(installing=True):
             before = self.installed
-            self.installed = self.release.installed(self.look.installed_ids())
+            self.installed = self.release.installed(self.inspection.installed_ids())
             self.prepare()
             if self.installed >= target:
-                if self.mend() or self.installed != before:
+                if self.repair() or self.installed != before:
                     self.refresh()
                 return None
             numbered = self.release.get(self.installed + 1)
             numbered.migration.process_steps(self, "apply")
             self._settle(numbered)
-            self.remember(numbered, "apply")
+            self.record(numbered, "apply")
         self.installed = numbered.number
         return numbered.number
 
@@ -101,76 +96,74 @@ class BaseInstaller(ABC):
         """Remove the newest migration.
 
         Args:
-            target: the number to stop at; None: one below the newest.
-            force: also when messages are thrown away.
+            target: the number to stop at; None is one below the newest.
+            force: delete messages if necessary.
 
         Returns:
-            The number removed (None: nothing was above the target), and the target.
+            The number removed (None if the target was reached), and the target.
         """
         with refusals(self.DatabaseError, self.REFUSAL), self.alone(installing=False):
-            self.installed = installed = self.release.installed(self.look.installed_ids())
+            self.installed = installed = self.release.installed(self.inspection.installed_ids())
             target = max(installed - 1, 0) if target is None else target
             if installed <= target:
                 return None, target
             numbered = self.release.get(installed)
-            # Ask for the whole way, so that a refusal leaves nothing half way.
-            way = map(self.release.get, range(target + 1, installed + 1))
-            if any(each.loses_messages for each in way) and not force:
+            # Check all steps first, so that a refusal does not stop halfway.
+            steps = map(self.release.get, range(target + 1, installed + 1))
+            if any(each.loses_messages for each in steps) and not force:
                 require_no_messages(self.losses())
             roles: Mapping[str, bool] = {}
             if installed == 1:
                 self.require_removable()
-                roles = self.look.roles()
+                roles = self.inspection.roles()
             else:
-                # The steps restore routines of the release before.
+                # The steps restore routines of the previous release.
                 self.prepare()
             numbered.migration.process_steps(self, "rollback")
             if installed == 1:
                 self.remove()
-                self.say(self.look.roles_that_stay(roles))
+                self.add_notices(self.inspection.roles_that_stay(roles))
             else:
                 self._comment(installed - 1)
                 self._settle(self.release.get(installed - 1))
-                self.remember(numbered, "rollback")
+                self.record(numbered, "rollback")
         self.installed = installed - 1
         return installed, target
 
     def use(self, driver_connection: Any) -> None:
-        """Set `connection` and `look` for a new connection of the driver."""
+        """Set `connection` and `inspection` for a new connection of the driver."""
         self.connection = self.CONNECTION(driver_connection)
-        self.look = self.INSPECTION(driver_connection)
+        self.inspection = self.INSPECTION(driver_connection)
 
     @abstractmethod
     def alone(self, *, installing: bool) -> AbstractContextManager[None]:
-        """Let no other migration run during a block, and refuse what would fail in it.
+        """Lock out other migrations for a block, and check its preconditions.
 
-        Where the engine's DDL obeys a transaction the block is one.
-
-        Args:
-            installing: the tables of the bookkeeping are there from then on.
+        If DDL is transactional, the block is a transaction. `installing` creates the tables of the
+        bookkeeping.
         """
 
     def prepare(self) -> None:  # noqa: B027 - most engines need nothing
-        """Do what a step that makes routines needs beforehand; nothing on most engines."""
+        """Prepare a step that creates routines; nothing to do on most engines."""
 
-    def mend(self) -> bool:
-        """Make routines anew that a change of the server has spoilt; return whether any was."""
+    def repair(self) -> bool:
+        """Recreate routines broken by a change of the server; return whether there were any."""
         return False
 
     def refresh(self) -> None:
-        """See once more to what an earlier migration, or psql, had to leave out."""
+        """Set comments, roles and privileges that an earlier run had to leave out."""
         self._comment(self.installed)
         self.grant(self.installed)
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are, and keep it from becoming more."""
-        return self.look.losses()
+        """Return what dropping the tables would delete, and block new messages."""
+        return self.inspection.losses()
 
-    def require_removable(self) -> None:  # noqa: B027 - remove.sql refuses, too
-        """Refuse to remove rowq where that is to be found out beforehand."""
+    def require_removable(self) -> None:  # noqa: B027 - remove.sql also refuses
+        """Refuse to remove rowq, if that must be checked first."""
 
     def remove(self) -> None:
-        """Remove what the migrations have left: the bookkeeping, and what holds it."""
+        """Remove the bookkeeping and the schema."""
         self.run("remove.sql")
 
     def run(self, name: str) -> None:
@@ -178,39 +171,39 @@ class BaseInstaller(ABC):
         self.connection.execute(self.release.text(name))
 
     def run_grants(self, text: str) -> None:
-        """Run grants.sql, and keep what it says."""
+        """Run grants.sql, and keep its notices."""
         self.connection.execute(text)
 
     def grant(self, number: int) -> None:
-        """See to roles and rights, as they are after the migration of this number."""
+        """Set roles and privileges to those of a migration."""
         if text := self.release.files(number).get(GRANTS):
             self.run_grants(text)
 
-    def say(self, notices: Iterable[str]) -> None:
-        """Keep notices that were not said before."""
+    def add_notices(self, notices: Iterable[str]) -> None:
+        """Add new notices."""
         self.notices += [notice for notice in notices if notice not in self.notices]
 
-    def remember(self, numbered: Numbered, operation: str) -> None:
-        """Log what was done with a migration, and note that it is installed, or is no more."""
+    def record(self, numbered: Numbered, operation: str) -> None:
+        """Record an operation, apply or rollback."""
         with closing(self._driver_connection.cursor()) as cursor:
-            for statement, values in self.BOOKKEEPING.notes(numbered, operation):
+            for statement, values in self.BOOKKEEPING.records(numbered, operation):
                 cursor.execute(statement, values)
 
     def _comment(self, number: int) -> None:
-        """Let the catalog say of everything what it said after the migration of this number."""
+        """Restore the catalog comments of a migration."""
         if text := self.release.files(number).get(COMMENTS):
             self.connection.execute(text)
 
     def _settle(self, numbered: Numbered) -> None:
-        """Note what is installed now, and see to the rights of everything that is new."""
+        """Record the version, and set privileges."""
         self.connection.execute(self.BOOKKEEPING.version_text(numbered))
         self.grant(numbered.number)
 
 
 def require_no_messages(losses: Losses) -> None:
-    """Refuse a rollback that would throw messages away."""
+    """Refuse a rollback that would delete messages."""
     if losses.unfinished or losses.archived:
         raise MessagesLeft(
-            f"{MessagesLeft.number} messages_left: this rollback would throw away {losses}",
-            "Finish, cancel or purge them first, purge_archive those that are kept, or use force.",
+            f"{MessagesLeft.number} messages_left: this rollback would delete {losses}",
+            "Finish, cancel or purge the messages and purge the archive first, or use --force.",
         )

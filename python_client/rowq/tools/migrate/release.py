@@ -1,4 +1,4 @@
-"""The migrations that this installation of rowq carries for one engine."""
+"""The migrations of an engine in this installation of rowq."""
 
 import threading
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from rowq.tools.migrate.frozen import (
 )
 from rowq.tools.migrate.sources import read
 
-# yoyo keeps all migrations of the process in one dictionary by id and resolves __depends__ in it.
+# yoyo keeps all migrations of the process in one dictionary, and resolves __depends__ there.
 _reading = threading.Lock()
 
 
@@ -33,29 +33,29 @@ class Numbered:
 
     @property
     def id(self) -> str:
-        """The id that the database remembers it by, such as pg-0001-first-release."""
+        """The id recorded in the database, such as pg-0001-first-release."""
         return str(self.migration.id)
 
     @property
     def file(self) -> Path:
-        """The migration's own file."""
+        """The migration's file."""
         return Path(self.migration.path)
 
     @property
     def rowq_version(self) -> str:
-        """The version of rowq that this migration brings."""
+        """The version of rowq that this migration installs."""
         return str(self.migration.module.__rowq_version__)
 
     @property
     def heading(self) -> str:
-        """What a script of it does, in a few words."""
+        """The purpose of its script."""
         before = self.number - 1
-        what = f"upgrade from {before} to" if before else "install"
-        return f"rowq {self.rowq_version}: {what} {self.number}"
+        action = f"upgrade from {before} to" if before else "install"
+        return f"rowq {self.rowq_version}: {action} {self.number}"
 
     @property
     def loses_messages(self) -> bool:
-        """Whether rolling it back throws messages away."""
+        """Whether rolling it back deletes messages."""
         return bool(getattr(self.migration.module, "__loses_messages__", False))
 
 
@@ -73,28 +73,20 @@ class Release:
         return self.migrations[-1].number
 
     def get(self, number: int) -> Numbered:
-        """Return the migration of a number.
-
-        Raises:
-            UnknownMigration: there is none.
-        """
+        """Return the migration of a number; raise UnknownMigration."""
         if not 1 <= number <= self.newest:
             raise UnknownMigration(
-                f"{UnknownMigration.number} unknown_migration: this rowq has no migration {number},"
-                f" it has 1 to {self.newest}"
+                f"{UnknownMigration.number} unknown_migration: migration must be between 1 and"
+                f" {self.newest}, got {number}"
             )
         return self.migrations[number - 1]
 
     def after(self, number: int) -> tuple[Numbered, ...]:
-        """Return the migrations that come after this number, 0 for all.
-
-        Raises:
-            UnknownMigration: there is no migration of that number, or nothing comes after it.
-        """
+        """Return the migrations after this number, 0 for all; raise UnknownMigration."""
         if not 0 <= number < self.newest:
             raise UnknownMigration(
-                f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
-                f" {number}; this rowq has migrations 1 to {self.newest}"
+                f"{UnknownMigration.number} unknown_migration: migration must be between 0 and"
+                f" {self.newest - 1}, got {number}; the newest is {self.newest}"
             )
         return self.migrations[number:]
 
@@ -103,49 +95,39 @@ class Release:
         return [numbered.id for numbered in self.migrations[:number]]
 
     def installed(self, ids: list[str]) -> int:
-        """Return the highest number among the ids that a database remembers, 0 for none.
+        """Return the highest number among ids recorded in a database, 0 for none.
 
         Raises:
-            SchemaNewer: the database remembers an id that this rowq has never heard of.
+            SchemaNewer: this rowq does not know an id.
         """
         numbers = {known.id: known.number for known in self.migrations}
-        if strangers := sorted(set(ids) - numbers.keys()):
+        if unknown := sorted(set(ids) - numbers.keys()):
             raise SchemaNewer(
-                f"{SchemaNewer.number} schema_newer: the database has migration {strangers[-1]},"
-                " which this rowq does not know; use the rowq that installed it, or a newer one"
+                f"{SchemaNewer.number} schema_newer: migration {unknown[-1]} is newer than this"
+                " rowq; upgrade rowq"
             )
         return max((numbers[known] for known in ids), default=0)
 
     def files(self, number: int) -> dict[str, str]:
-        """Return path and text of every SQL file as it is after the migration of this number."""
+        """Return path and text of every SQL file after a migration."""
         if number not in self._files:
             self._files[number] = files_after(self.folder, number)
         return self._files[number]
 
     def script(self, number: int) -> str:
-        """Return a migration as a script for the engine's own client.
-
-        That is the released one, or what would be released now.
-        """
+        """Return a migration's released script, or the one that would be released now."""
         numbered = self.get(number)
         if is_released(numbered.file):
             return read(script_of(numbered.file))
         return str(engine_module(self.folder.name, "script", TOOLS).SCRIPT.script(self, numbered))
 
     def text(self, name: str) -> str:
-        """Return one of the engine's own scripts beside the migrations, such as preflight.sql."""
+        """Return an engine's script next to the migrations, such as preflight.sql."""
         return read(self.folder / name)
 
 
 def read_release(folder: Path) -> Release:
-    """Read and check all migrations of a folder.
-
-    Args:
-        folder: migrations/<engine>.
-
-    Raises:
-        MigrationError: the files are not one chain of numbers from 1.
-    """
+    """Read all migrations of migrations/<engine>; raise MigrationError unless numbered from 1."""
     paths = migration_files(folder)
     with _reading:
         loaded = [Migration(path.stem, str(path), str(folder)) for path in paths]
@@ -157,27 +139,19 @@ def read_release(folder: Path) -> Release:
         if numbered.number != position or numbered.migration.depends != needs:
             raise MigrationError(f"{numbered.id} must be number {position} and depend on the last")
     if not chain:
-        raise MigrationError(f"there are no migrations in {folder}")
+        raise MigrationError(f"no migrations in {folder}")
     return Release(folder, chain)
 
 
 def release_for(engine: str) -> Release:
-    """Return the migrations that this rowq carries for an engine, such as postgres.
-
-    Raises:
-        EngineUnknown: rowq has no engine of this name.
-    """
+    """Return the migrations for an engine, such as postgres; raise EngineUnknown."""
     return read_release(migrations_directory() / named(engine))
 
 
 def named(word: str) -> str:
-    """Return the name of the engine that a word means: its name, or a scheme of its URLs.
-
-    Raises:
-        EngineUnknown: rowq has no engine of this name.
-    """
+    """Return the engine with this name or URL scheme; raise EngineUnknown."""
     for engine in engines():
         if word == engine.name or word in engine.schemes:
             return engine.name
     known = ", ".join(engine.name for engine in engines())
-    raise EngineUnknown(f"rowq has no engine {word!r}; it has {known}")
+    raise EngineUnknown(f"engine must be one of {known}, got {word!r}")

@@ -1,4 +1,4 @@
-"""Install, upgrade and roll back: the same for every engine."""
+"""Install, upgrade and roll back, on every engine."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from rowq.tools.migrate.release import Release, release_for
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What a migrate or rollback did.
+    """Result of a migrate or rollback.
 
     Attributes:
         applied: numbers installed, in order.
         rolled_back: numbers removed, in order.
-        installed: the number that the database has now, 0 for none.
-        notices: what was left out, and what to do about it.
+        installed: the number installed now, 0 for none.
+        notices: what was left out, and what to do.
     """
 
     applied: tuple[int, ...]
@@ -28,17 +28,17 @@ class Migrated:
 
 
 def migrate(url: str, to: int | None = None) -> Migrated:
-    """Install rowq in a database, or upgrade it; harmless when there is nothing to do.
+    """Install or upgrade rowq in a database.
 
-    Any number of callers may do this at once. After a crash at any moment run it again: the
-    migration that was running is not there, or on an engine whose DDL commits only in part.
+    Any number of callers may do this at once. After a crash run it again: the interrupted migration
+    is not installed, or on engines whose DDL commits, only in part.
 
     Args:
         url: the database's URL.
-        to: the highest migration to install; all by default.
+        to: the last migration to install. Default: all.
 
     Raises:
-        UnknownMigration: there is no migration `to`, or the database is already beyond it.
+        UnknownMigration: migration `to` does not exist, or a later one is installed.
         MigrationError: any other refusal; nothing was changed. See rowq.tools.migrate.errors.
         CannotConnect: the database could not be reached.
     """
@@ -50,24 +50,24 @@ def migrate(url: str, to: int | None = None) -> Migrated:
             applied.append(number)
         if to is not None and installer.installed > to:
             raise UnknownMigration(
-                f"{UnknownMigration.number} unknown_migration: the database has"
-                f" {installer.installed} already, which is beyond {to}",
-                f"To go back: rowq rollback --to {to}",
+                f"{UnknownMigration.number} unknown_migration: migration {installer.installed} is"
+                f" already installed, got {to}",
+                f"To roll back: rowq rollback --to {to}",
             )
         return Migrated(tuple(applied), (), installer.installed, tuple(installer.notices))
 
 
 def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrated:
-    """Go back to an earlier migration; 0 removes rowq with everything in it, except its roles.
+    """Roll back to an earlier migration; 0 removes rowq with everything in it, except its roles.
 
     Args:
         url: the database's URL.
-        to: the number to go back to; one less than what is installed by default.
-        force: also when messages are thrown away.
+        to: the number to roll back to. Default: one less than installed.
+        force: delete messages if necessary.
 
     Raises:
-        MessagesLeft: there are messages, archived ones perhaps, that it would throw away.
-        UnknownMigration: there is no migration `to`.
+        MessagesLeft: it would delete unfinished or archived messages.
+        UnknownMigration: migration `to` does not exist.
         MigrationError, CannotConnect: as migrate.
     """
     release = release_for(engine_for_url(url).name)
@@ -87,10 +87,10 @@ class Plan:
     """What a rollback would do.
 
     Attributes:
-        installed: the number that the database has, 0 for none.
-        to: the number that it would have then.
-        removed: numbers that would be removed, in order.
-        losses: what would be thrown away with them.
+        installed: the number installed now, 0 for none.
+        to: the number after the rollback.
+        removed: numbers to remove, in order.
+        losses: what would be deleted.
     """
 
     installed: int
@@ -100,14 +100,14 @@ class Plan:
 
 
 def plan_rollback(url: str, to: int | None = None) -> Plan:
-    """Say what a rollback would do, and change nothing.
+    """Return what a rollback would do, without changing anything.
 
     Args:
         url: the database's URL.
         to: as for rollback.
 
     Raises:
-        UnknownMigration: there is no migration `to`.
+        UnknownMigration: migration `to` does not exist.
         ForeignSchema, MissingPrivilege, SchemaNewer, CannotConnect: as status and migrate.
     """
     engine = engine_for_url(url)
@@ -116,31 +116,33 @@ def plan_rollback(url: str, to: int | None = None) -> Plan:
         release.get(to)
     connection = engine.connect(url)
     try:
-        look: BaseInspection = engine_module(engine.name, "status", TOOLS).Inspection(connection)
-        look.begin()
-        installed = release.installed(look.installed_ids() if look.owner() else [])
+        inspection: BaseInspection = engine_module(engine.name, "status", TOOLS).Inspection(
+            connection
+        )
+        inspection.begin()
+        installed = release.installed(inspection.installed_ids() if inspection.owner() else [])
         target = max(installed - 1, 0) if to is None else min(to, installed)
         removed = tuple(range(installed, target, -1))
         loses = any(release.get(number).loses_messages for number in removed)
-        return Plan(installed, target, removed, look.losses() if loses else Losses())
+        return Plan(installed, target, removed, inspection.losses() if loses else Losses())
     finally:
         engine.close(connection)
 
 
 def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str:
-    """Return what migrate does as a complete script for the engine's own client.
+    """Return the migrations as a script for the engine's own client.
 
-    That is the script of each migration, one after the other; a released one never changes.
+    It is the scripts of all migrations; a released one never changes.
 
     Args:
         engine: name of the engine, such as postgres.
-        from_number: what the database has already; only what comes after it is printed.
-        with_owner: MariaDB and MySQL only: let the routines run as rowq_owner@localhost, an account
-            that the script makes, and not as the account that runs the script.
+        from_number: the installed migration; only later ones are included.
+        with_owner: MariaDB and MySQL: create the account rowq_owner@localhost, and let the routines
+            run as that account, not as the account that runs the script.
 
     Raises:
-        UnknownMigration: there is no migration of that number, or nothing comes after it.
-        EngineUnknown: rowq has no engine of this name.
+        UnknownMigration: the migration does not exist, or is the last one.
+        EngineUnknown: the engine does not exist.
     """
     release = release_for(engine)
     client: BaseScript = engine_module(release.folder.name, "script", TOOLS).SCRIPT

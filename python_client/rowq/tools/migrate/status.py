@@ -1,4 +1,4 @@
-"""What is installed in a database, and whether it is still what was installed."""
+"""What is installed in a database, and whether it was modified."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from rowq.tools.migrate.release import Release, release_for
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A routine that is not as shipped; `problem` is missing, changed, unknown or orphaned.
+    """A modified routine; `problem` is missing, changed, unknown or orphaned.
 
-    Orphaned: the account that it runs as is gone, and every call of it fails; migrate mends that.
+    Orphaned: the account it runs as does not exist, so every call fails; `migrate` repairs it.
     """
 
     routine: str
@@ -25,15 +25,15 @@ class Status:
     Attributes:
         server: the server's name and version.
         installed: number of the newest installed migration, 0 for none.
-        rowq_version: the version of rowq that it brought; None for none, and when a newer rowq than
-            this one has installed more.
-        available: the numbers this rowq carries.
-        pending: those of them that are not installed.
+        rowq_version: its version of rowq; None if nothing is installed, or a newer rowq has
+            installed more.
+        available: the numbers in this rowq.
+        pending: available numbers that are not installed.
         newer: ids of installed migrations that this rowq does not know.
-        drift: routines whose installed text is not the shipped one.
-        owner: who owns the schema and everything in it; None when it is not installed.
-        roles: for each of rowq's roles whether the server has it.
-        notices: what to do about what is missing, and about rights that rowq has not given.
+        drift: routines that differ from the released ones.
+        owner: owner of the schema; None if it is not installed.
+        roles: which of rowq's roles exist.
+        notices: what to do about missing objects, and about privileges not granted by rowq.
     """
 
     server: str
@@ -49,16 +49,17 @@ class Status:
 
 
 def status(url: str) -> Status:
-    """Look at a database and change nothing.
+    """Return what is installed in a database, without changing anything.
 
     Args:
         url: the database's URL.
 
     Raises:
-        ForeignSchema: the schema rowq there was not made by rowq, or not everything in it.
-        MissingPrivilege: this user may not look, or (PostgreSQL) somebody else owns the schema, or
-            can act as its owner, and what he has put there could run with this user's rights.
-        RoutedDatabase: this is a node of a cluster, which an add-on looks after (PostgreSQL).
+        ForeignSchema: not everything in the schema rowq was created by rowq.
+        MissingPrivilege: this account cannot read what is installed. PostgreSQL: or another account
+            owns the schema or can act as its owner, and its code could run with this account's
+            privileges.
+        RoutedDatabase: the database is a node of a Citus cluster (PostgreSQL).
         CannotConnect: the database could not be reached.
     """
     engine = engine_for_url(url)
@@ -72,26 +73,27 @@ def status(url: str) -> Status:
         engine.close(connection)
 
 
-def status_by(look: BaseInspection, release: Release) -> Status:
-    """Return what a look finds, compared with a release; raises what `status` raises."""
-    look.begin()
-    owner = look.owner()
-    ids = look.installed_ids() if owner else []
+def status_by(inspection: BaseInspection, release: Release) -> Status:
+    """Compare an installation with a release; raise as `status` does."""
+    inspection.begin()
+    owner = inspection.owner()
+    ids = inspection.installed_ids() if owner else []
     newer = tuple(sorted(set(ids) - {numbered.id for numbered in release.migrations}))
     installed = release.installed([known for known in ids if known not in newer])
-    roles = look.roles()
-    shipped = look.shipped(release.files(installed))
+    roles = inspection.roles()
+    shipped = inspection.shipped(release.files(installed))
+    has_drift = installed and not newer
     return Status(
-        server=look.server(),
+        server=inspection.server(),
         installed=installed,
         rowq_version=release.get(installed).rowq_version if installed and not newer else None,
         available=tuple(numbered.number for numbered in release.migrations),
         pending=tuple(range(installed + 1, release.newest + 1)),
         newer=newer,
-        drift=_drift(shipped, look.routines(), look.orphans()) if installed and not newer else (),
+        drift=_drift(shipped, inspection.routines(), inspection.orphans()) if has_drift else (),
         owner=owner,
         roles=roles,
-        notices=(*look.missing_roles(roles), *look.rights_of_others()) if owner else (),
+        notices=(*inspection.missing_roles(roles), *inspection.rights_of_others()) if owner else (),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a migration file is made of: statements written by hand, and the files that it brings.
+"""The content of a migration file: handwritten statements, and SQL files.
 
     from rowq.tools.migrate.steps import frozen, statement
 
@@ -10,7 +10,7 @@
     )
     frozen(__file__)
 
-Every file and statement goes to the server whole: nothing here splits SQL.
+Files and statements are sent to the server unsplit.
 """
 
 from contextlib import nullcontext
@@ -24,7 +24,7 @@ from rowq.tools.migrate.frozen import GRANTS, Section, brought_by, drops, files_
 
 
 class Runner(Protocol):
-    """The part of a connection that a step needs."""
+    """A connection as seen by a step."""
 
     def execute(self, text: str, /) -> object:
         """Run `text`, one statement or several."""
@@ -32,7 +32,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A step of plain text; a callable, because yoyo prints the rows that a string returns."""
+    """A step of plain text; callable, because yoyo prints the rows that a string returns."""
 
     part: Section
 
@@ -45,26 +45,22 @@ class Sql:
 
 
 def statement(apply: str, rollback: str) -> None:
-    """Add a hand-written step to the migration file that is being read.
+    """Add a handwritten step to the migration file being read.
 
     Args:
-        apply: what to do; it must not mind having been done already.
-        rollback: how to undo it.
+        apply: the statement; it must be repeatable.
+        rollback: the statement that undoes it.
     """
     step(Sql(Section("statement", "", apply)), _undo(rollback))
 
 
 def frozen(migration_file: str) -> None:
-    """Add the files that the migration brings.
+    """Add the SQL files of the migration whose `__file__` is `migration_file`.
 
-    These are the files of its script once it is released, and until then those of today's sources
-    that differ from what was released before. Each is rolled back to its newest earlier text, or
-    what it makes is dropped. A file outside of the folders is run by every migration and undone by
-    none; a rollback runs the comments of the migration before. The rights come after every
-    migration and every rollback anyway, so they are no step.
-
-    Args:
-        migration_file: the migration's own `__file__`.
+    A released migration uses the files of its script, an unreleased one the sources that differ
+    from the last release. A rollback restores the earlier text of a file, or drops what the file
+    creates. A file outside the folders is run by every migration and undone by none. The installer
+    sets comments and privileges, so grants.sql is not a step.
     """
     migration = Path(migration_file)
     earlier = files_after(migration.parent, number_of(migration) - 1)
@@ -84,19 +80,14 @@ def _undo(text: str) -> Sql:
 
 
 def recorded(migration: Any, direction: str = "apply") -> list[Section]:
-    """Return what the steps of a migration of yoyo's would run, in their order.
-
-    Args:
-        migration: yoyo's migration.
-        direction: apply, or rollback for what would undo them.
-    """
+    """Return what the steps of a yoyo migration would run; direction is apply or rollback."""
     recorder = _Recorder()
     migration.process_steps(recorder, direction)
     return [part for part in recorder.parts if part.text]
 
 
 class _Recorder:
-    """Stands where yoyo's backend and its connection would, and keeps what would be run."""
+    """Replaces yoyo's backend and its connection, and records instead of running."""
 
     DatabaseError: type[Exception] = Exception
     has_transactional_ddl = True
@@ -106,9 +97,9 @@ class _Recorder:
         self.connection = self
 
     def transaction(self) -> Any:
-        """Open nothing: nothing is run."""
+        """Open no transaction."""
         return nullcontext()
 
     def execute(self, text: str) -> None:
-        """Refuse a step that is neither a statement nor a file: a script could not hold it."""
-        raise TypeError(f"a migration is made of statement() and frozen() alone: {text}")
+        """Refuse any other step: a script cannot contain it."""
+        raise TypeError(f"a migration may only use statement() and frozen(): {text}")

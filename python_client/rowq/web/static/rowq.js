@@ -1,7 +1,7 @@
-// What the pages do by themselves: they follow changes, draw charts, and ask before they discard.
+// Live updates, charts, filters and confirmations.
 "use strict";
 
-// A page that nobody sees is told nothing.
+// A hidden page receives no events.
 const address = document.body.dataset.events;
 const state = document.getElementById("state");
 let source = null;
@@ -13,7 +13,7 @@ function follow() {
     source.addEventListener(region, () => document.body.dispatchEvent(new CustomEvent(region)));
   }
   source.onopen = () => { state.textContent = ""; };
-  source.onerror = () => { state.textContent = "not connected"; };
+  source.onerror = () => { state.textContent = "disconnected"; };
 }
 
 function leave() {
@@ -26,7 +26,7 @@ window.addEventListener("pagehide", leave);
 window.addEventListener("pageshow", follow);
 follow();
 
-// Times are of this browser's zone; those of schedules keep the zone of the schedule.
+// Show times in the browser's time zone, except those of schedules.
 const two = (number) => String(number).padStart(2, "0");
 
 function clock(date) {
@@ -43,8 +43,7 @@ function localize() {
 
 document.getElementById("zone").textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-// A field filters the rows that a list shows, also after the list has changed. The rows of a worker
-// stay together.
+// Filter the rows of a list, also after a refresh. The rows of a worker stay together.
 function filterRows() {
   for (const field of document.querySelectorAll("input[data-filter]")) {
     const wanted = field.value.trim().toLowerCase();
@@ -64,13 +63,13 @@ document.addEventListener("input", (event) => { if (event.target.dataset.filter)
 document.body.addEventListener("htmx:afterSwap", refine);
 refine();
 
-// Forms ask before they discard, and a box in the head of a table chooses all of its rows.
+// Confirm before discarding. The checkbox in the header of a table selects all rows.
 document.addEventListener("submit", (event) => {
   const question = event.submitter?.dataset.confirm;
   if (question && !window.confirm(question)) event.preventDefault();
 }, true);
 
-document.body.addEventListener("htmx:responseError", () => { state.textContent = "not done, try again"; });
+document.body.addEventListener("htmx:responseError", () => { state.textContent = "request failed, retry"; });
 document.body.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) state.textContent = "";
 });
@@ -83,7 +82,7 @@ document.addEventListener("change", (event) => {
   }
 });
 
-// Of the points of a chart the first line is the time, the last one the age of the oldest message.
+// Points: the first line is the time, the last one the age of the oldest message.
 const LINES = [["ready", "--ready"], ["delayed", "--delayed"], ["leased", "--leased"], ["dead", "--dead"]];
 
 function colour(name) {
@@ -115,7 +114,7 @@ async function draw() {
   const counts = document.querySelector('.chart[data-what="counts"]');
   const age = document.querySelector('.chart[data-what="age"]');
   if (!counts) return;
-  // What is empty is not shown, and has no width: without this a chart would be drawn in none.
+  // An empty element is hidden and has no width: show it before drawing.
   for (const element of [counts, age]) element.classList.add("drawn");
   let points = [[], [], [], [], [], []];
   const charts = [

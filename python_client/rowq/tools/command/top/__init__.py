@@ -1,4 +1,4 @@
-"""top: the queues on a screen that refreshes itself."""
+"""The command top."""
 
 import os
 import select
@@ -23,7 +23,7 @@ from rowq.tools.console.output import console
 from rowq.tools.throughput import listed_workers
 
 _MOST = 100
-"""Claims, and dead messages, of a look: more are not on a screen."""
+"""Maximum number of claims and dead messages in a snapshot: a screen holds no more."""
 
 _NAMES = {
     "\x1b[A": "up",
@@ -34,18 +34,18 @@ _NAMES = {
     "\r": "enter",
     "\n": "enter",
 }
-"""What a terminal sends for keys that have a name."""
+"""Escape sequences of named keys."""
 
 
-class Looker:
-    """Looks at one database."""
+class SnapshotReader:
+    """Reads snapshots of one database."""
 
     def __init__(self, queue: Queue, url: str) -> None:
         self._queue = queue
         self._server = server_of(url)
 
-    def look(self, view: View) -> Snapshot:
-        """Return what there is of what a view shows; raises what a call raises."""
+    def read(self, view: View) -> Snapshot:
+        """Return a snapshot of what a view shows."""
         queue, name = self._queue, view.entered
         snapshot = Snapshot(
             at=time.monotonic(),
@@ -62,10 +62,10 @@ class Looker:
         return snapshot
 
 
-def watch(looker: Looker, view: View, snapshot: Snapshot, interval: float) -> None:
-    """Show looks, `interval` seconds apart, until q or Ctrl-C.
+def watch(reader: SnapshotReader, view: View, snapshot: Snapshot, interval: float) -> None:
+    """Show a snapshot every `interval` seconds until q or Ctrl-C.
 
-    A look that fails is shown as a line above the last one that did not, and is made again.
+    If reading fails, the error is shown above the last snapshot, and reading is retried.
     """
     with (
         suppress(KeyboardInterrupt),
@@ -74,13 +74,13 @@ def watch(looker: Looker, view: View, snapshot: Snapshot, interval: float) -> No
     ):
         while _wait(live, keyboard, view, snapshot, interval):
             if not view.is_paused:
-                snapshot = _next(looker, view, snapshot)
+                snapshot = _next(reader, view, snapshot)
 
 
 def _wait(
     live: Live, keyboard: "_Keyboard", view: View, snapshot: Snapshot, seconds: float
 ) -> bool:
-    """Show a look until it is time for another one; return False when that shall not be."""
+    """Show a snapshot until the next one is due; return False to quit."""
     _draw(live, view, snapshot)
     due_at = time.monotonic() + seconds
     while (left := due_at - time.monotonic()) > 0 and (key := keyboard.next(left)) is not None:
@@ -100,10 +100,10 @@ def _draw(live: Live, view: View, snapshot: Snapshot) -> None:
     live.update(frame(view, snapshot, width=size.width, height=size.height), refresh=True)
 
 
-def _next(looker: Looker, view: View, last: Snapshot) -> Snapshot:
-    """Return a new look, or the last one where it fails, which the view then says."""
+def _next(reader: SnapshotReader, view: View, last: Snapshot) -> Snapshot:
+    """Return a new snapshot; on an error, record it in the view and return the last one."""
     try:
-        snapshot = looker.look(view)
+        snapshot = reader.read(view)
     except Exception as error:
         if not is_foreseen(error):
             raise
@@ -114,13 +114,13 @@ def _next(looker: Looker, view: View, last: Snapshot) -> Snapshot:
 
 
 class _Keyboard:
-    """Keys of a terminal; none without one."""
+    """Keys of a terminal; none without a terminal."""
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
 
     def next(self, seconds: float) -> str | None:
-        """Return the next key, such as q or up; None when none comes in this time."""
+        """Return the next key, such as q or up; None after `seconds`."""
         if self._descriptor is None:
             time.sleep(seconds)
             return None
@@ -132,7 +132,7 @@ class _Keyboard:
 
 @contextmanager
 def _keyboard() -> Iterator[_Keyboard]:
-    """Lend the keys as they are pressed, not line by line, and leave the terminal as it was."""
+    """Read single keys for a block, then restore the terminal."""
     termios = _termios()
     if termios is None or not sys.stdin.isatty():
         yield _Keyboard(None)
@@ -149,7 +149,7 @@ def _keyboard() -> Iterator[_Keyboard]:
 
 
 def _termios() -> ModuleType | None:
-    """Return what sets terminals up; Windows has none, and no keys here."""
+    """Return the module termios; None on Windows, where keys are not read."""
     try:
         import termios
     except ImportError:
@@ -166,29 +166,28 @@ def top(
     url: Url,
     queue_name: Annotated[
         str | None,
-        typer.Option("--queue", metavar="QUEUE", help="Begin with this queue alone."),
+        typer.Option("--queue", metavar="QUEUE", help="Queue to show first. Default: all queues."),
     ] = None,
-    interval: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)] = 2.0,
+    interval: Annotated[float, typer.Option(help="Refresh interval in seconds.", min=0.1)] = 2.0,
     once: Annotated[
-        bool, typer.Option("--once", help="Print one look and end, as without a terminal.")
+        bool, typer.Option("--once", help="Print one snapshot and exit, as without a terminal.")
     ] = False,
     max_count: Annotated[
-        int, typer.Option(help="Count no further; a count that reaches it has a +.", min=1)
+        int, typer.Option(help="Stop counting at this number; then a + is shown.", min=1)
     ] = 10_000,
 ) -> None:
-    """Show queues, workers, idle ones too, and what needs attention, until q or Ctrl-C.
+    """Show queues, workers, claims and problems on a live screen.
 
-    Looks as rowq_monitor may, and shows no message's body. out/s and failed/s are what workers
-    report, every ten seconds; in/s is reckoned from the looks of the last ten seconds. Keys:
-    arrows choose a queue and Enter shows it alone, Escape all of them; d its dead messages, s
-    another order, p a pause, q the end.
+    The role rowq_monitor suffices; bodies are not shown. Workers report out/s and failed/s every 10
+    seconds; in/s is the average of the last 10 seconds. Keys: arrows select a queue, Enter shows
+    only that queue, Escape all queues, d dead messages, s changes the order, p pauses, q quits.
     """
     view = View(entered=queue_name, max_count=max_count)
-    # Whoever looks at the screen is told at once; the next look tries again.
+    # Show a lost connection soon; the next snapshot reconnects.
     with open_queue(url, reconnect_seconds=1.0) as queue:
-        looker = Looker(queue, url)
-        snapshot = looker.look(view)
+        reader = SnapshotReader(queue, url)
+        snapshot = reader.read(view)
         if once or not sys.stdout.isatty():
             console().print(frame(view, snapshot, width=100, height=None))
         else:
-            watch(looker, view, snapshot, interval)
+            watch(reader, view, snapshot, interval)

@@ -1,4 +1,4 @@
-"""What is shown, chosen by keys, and how it is drawn in the lines and columns of a terminal."""
+"""The screen of rowq top: the user's choices, and how they are drawn."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -17,26 +17,23 @@ from rowq.tools.throughput import Rates, Throughput, by_queue, is_live
 
 ORDERS = ("name", "ready", "dead", "age")
 _KEPT = 20
-"""Looks that a trend is made of."""
+"""Number of snapshots in a trend."""
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDE = 90
-"""Columns from which failures are shown, too."""
+"""Width from which failures are shown."""
 _WIDEST = 120
-"""Columns from which a trend is shown, too."""
+"""Width from which a trend is shown."""
 _AROUND = 4
-"""Lines around those of a table: its head, a rule, and an empty one on either side."""
+"""Lines of a table besides its rows: the header, a rule and two empty lines."""
 _COUNTS = ("ready", "delayed", "blocked", "leased", "dead")
-_KEYS = "q end  p pause  s order: {order}  arrows, Enter one queue  d dead"
-_KEYS_OF_ONE = "q end  p pause  d dead  Escape all queues"
+_KEYS = "q quit  p pause  s order: {order}  arrows, Enter one queue  d dead"
+_KEYS_OF_ONE = "q quit  p pause  d dead  Escape all queues"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one look has found.
-
-    at: the moment, in seconds of a clock that only goes on. server: name and version.
-    """
+    """State of the queues at the monotonic time `at`; `server` is a name and a version."""
 
     at: float
     server: str
@@ -49,10 +46,10 @@ class Snapshot:
 
 @dataclass(slots=True)
 class View:
-    """What a person has chosen.
+    """The user's choices.
 
-    entered: the one queue that is shown. chosen: the marked line of all queues, from 0. max_count:
-    no count is larger. error: why the last look failed.
+    entered: the only queue shown. chosen: the selected row of all queues, from 0. max_count: the
+    limit of counts. error: why the last snapshot failed.
     """
 
     entered: str | None = None
@@ -69,24 +66,24 @@ class View:
         self._throughput = Throughput(self.max_count)
 
     def remember(self, snapshot: Snapshot) -> None:
-        """Keep a look for trends."""
+        """Add a snapshot to trends and rates."""
         names = {queue.queue_name for queue in snapshot.queues}
         self._past = {name: past for name, past in self._past.items() if name in names}
         for queue in snapshot.queues:
             self._past.setdefault(queue.queue_name, deque(maxlen=_KEPT)).append(queue.ready)
         queues = {queue.queue_name: queue for queue in snapshot.queues}
-        self._throughput.note(snapshot.at, queues, by_queue(snapshot.workers))
+        self._throughput.record(snapshot.at, queues, by_queue(snapshot.workers))
 
-    def ready_so_far(self, queue_name: str) -> Sequence[int]:
-        """Return how many messages were ready at each look, the oldest first."""
+    def ready_trend(self, queue_name: str) -> Sequence[int]:
+        """Return the number of ready messages in each snapshot, oldest first."""
         return list(self._past.get(queue_name, ()))
 
     def rates(self, queue_name: str) -> Rates:
-        """Return how many messages a second come into a queue, leave it, and fail."""
+        """Return a queue's rates of arrivals, completions and failures."""
         return self._throughput.of(queue_name)
 
     def ordered(self, queues: Sequence[QueueStats]) -> list[QueueStats]:
-        """Return queues in the chosen order; what is more comes first."""
+        """Return queues in the chosen order, larger numbers first."""
         if self.order == "name":
             return sorted(queues, key=lambda queue: queue.queue_name)
         attribute = {"age": "oldest_ready_seconds"}.get(self.order, self.order)
@@ -95,7 +92,7 @@ class View:
         )
 
     def press(self, key: str, queues: Sequence[QueueStats]) -> None:
-        """Do what a key asks for; `queues` are those on the screen."""
+        """Handle a key; `queues` are those on the screen."""
         last = max(len(queues) - 1, 0)
         match key:
             case "p":
@@ -120,17 +117,14 @@ class View:
 
 
 def frame(view: View, snapshot: Snapshot, *, width: int, height: int | None) -> RenderableType:
-    """Return a look as rich draws it, in no more than so many lines; None is as many as there are.
-
-    Raises nothing: what has no room is counted.
-    """
+    """Draw a snapshot in at most `height` lines, None for no limit; count the queues left out."""
     queues = view.ordered(snapshot.queues)
     checks = [check for check in snapshot.checks if view.entered in (None, check.queue_name)]
     tables = (queues, snapshot.workers, snapshot.claims, snapshot.dead)
-    rooms = _rooms(height, [*map(len, tables)], len(checks))
+    limits = _limits(height, [*map(len, tables)], len(checks))
     chosen = min(view.chosen, max(len(queues) - 1, 0))
-    first = min(max(chosen - rooms[0] + 1, 0), max(len(queues) - rooms[0], 0))
-    shown = queues[first : first + rooms[0]]
+    first = min(max(chosen - limits[0] + 1, 0), max(len(queues) - limits[0], 0))
+    shown = queues[first : first + limits[0]]
     parts: list[RenderableType] = [
         _head(view, snapshot),
         _queues(view, shown, chosen - first, width),
@@ -139,32 +133,32 @@ def frame(view: View, snapshot: Snapshot, *, width: int, height: int | None) -> 
     if left_out:
         parts.append(_line(f"{left_out} more queues", "dim"))
     if snapshot.workers:
-        parts.append(_workers(snapshot.workers[: rooms[1]]))
+        parts.append(_workers(snapshot.workers[: limits[1]]))
     if snapshot.claims:
-        parts.append(_claims(snapshot.claims[: rooms[2]]))
+        parts.append(_claims(snapshot.claims[: limits[2]]))
     if snapshot.dead:
-        parts.append(_dead(snapshot.dead[: rooms[3]]))
-    parts += [_check(check) for check in checks[: rooms[4]]]
+        parts.append(_dead(snapshot.dead[: limits[3]]))
+    parts += [_check(check) for check in checks[: limits[4]]]
     if height is not None:
         keys = _KEYS if view.entered is None else _KEYS_OF_ONE
         parts.append(_line(keys.format(order=view.order), "reverse"))
     return Group(*parts)
 
 
-def _rooms(height: int | None, tables: Sequence[int], checks: int) -> list[int]:
-    """Return the lines for each of these; what one does not need is the next one's.
+def _limits(height: int | None, tables: Sequence[int], checks: int) -> list[int]:
+    """Divide the lines among tables of these numbers of rows and the checks.
 
-    tables: how many rows each would have. Queues have a table even where there is none.
+    Lines that one does not need go to the next. The table of queues is shown even if empty.
     """
     wanted = [*tables, checks]
     if height is None:
         return wanted
-    # Take off the head, the keys, a line for what is left out, and what is around the tables.
+    # Subtract the header, the keys, the line for queues left out, and the lines around the tables.
     left = height - 3 - _AROUND * (1 + sum(map(bool, tables[1:])))
-    rooms = [min(count, max(left // len(wanted), 1)) for count in wanted]
-    for place, count in enumerate(wanted):
-        rooms[place] += max(min(left - sum(rooms), count - rooms[place]), 0)
-    return rooms
+    limits = [min(count, max(left // len(wanted), 1)) for count in wanted]
+    for index, count in enumerate(wanted):
+        limits[index] += max(min(left - sum(limits), count - limits[index]), 0)
+    return limits
 
 
 def _head(view: View, snapshot: Snapshot) -> Text:
@@ -184,8 +178,8 @@ def _queues(view: View, queues: Sequence[QueueStats], chosen: int, width: int) -
     heads = [*_COUNTS, "oldest", "in/s", "out/s"]
     table = _table(["queue"], [*heads, "failed/s"] if width >= _WIDE else heads)
     if width >= _WIDEST:
-        table.add_column("ready so far", no_wrap=True)
-    for place, queue in enumerate(queues):
+        table.add_column("ready, trend", no_wrap=True)
+    for index, queue in enumerate(queues):
         rates = view.rates(queue.queue_name)
         cells = [
             Text(printable(queue.queue_name) + (" (paused)" if queue.is_paused else "")),
@@ -196,9 +190,9 @@ def _queues(view: View, queues: Sequence[QueueStats], chosen: int, width: int) -
         if width >= _WIDE:
             cells.append(_rate(rates.failed))
         if width >= _WIDEST:
-            cells.append(Text(_bars(view.ready_so_far(queue.queue_name))))
-        is_marked = view.entered is None and place == chosen
-        table.add_row(*cells, style="reverse" if is_marked else "")
+            cells.append(Text(_bars(view.ready_trend(queue.queue_name))))
+        is_selected = view.entered is None and index == chosen
+        table.add_row(*cells, style="reverse" if is_selected else "")
     return table
 
 
@@ -217,7 +211,7 @@ def _workers(workers: Sequence[WorkerReport]) -> Table:
 
 
 def _claims(claims: Sequence[Claim]) -> Table:
-    table = _table(["at work", "queue"], ["claim", "messages", "lease left"])
+    table = _table(["claimed by", "queue"], ["claim", "messages", "lease left"])
     for claim in claims:
         left = claim.lease_left_seconds
         table.add_row(
@@ -244,13 +238,13 @@ def _dead(messages: Sequence[DeadMessage]) -> Table:
 
 
 def _check(check: HealthCheck) -> Text:
-    place = check.queue_name or check.check_name.replace("_", " ")
-    words = printable(f"{place}: {check.finding}")
-    return _line(f"{check.status:<8}  {words}", LEVEL_STYLES.get(check.status, ""))
+    subject = check.queue_name or check.check_name.replace("_", " ")
+    text = printable(f"{subject}: {check.finding}")
+    return _line(f"{check.status:<8}  {text}", LEVEL_STYLES.get(check.status, ""))
 
 
 def _table(texts: Iterable[str], numbers: Iterable[str]) -> Table:
-    """Return a table of columns of text, which give way, and of numbers, which do not."""
+    """Return a table with columns of text, which shrink, and of numbers, which do not."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True, expand=True)
     for head in texts:
         table.add_column(head, no_wrap=True, overflow="ellipsis", ratio=1)
@@ -274,7 +268,7 @@ def _rate(a_second: float | None) -> Text:
 
 
 def _span(seconds: float) -> str:
-    """Return a length of time in its largest unit that is at least 2."""
+    """Return a duration in the largest unit of which it has at least 2."""
     for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
         if abs(seconds) >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -282,6 +276,6 @@ def _span(seconds: float) -> str:
 
 
 def _bars(counts: Sequence[int]) -> str:
-    """Return counts as bars, of which the greatest has the whole height."""
+    """Return counts as bars, the greatest with full height."""
     greatest = max(counts, default=0) or 1
     return "".join(_BARS[count * (len(_BARS) - 1) // greatest] for count in counts)

@@ -1,4 +1,4 @@
-"""What matters to rowq on MariaDB and MySQL."""
+"""Checks on MariaDB and MySQL."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from rowq.tools.engines.mysql.script import OWNER
 
 _LEAST_PACKET = 16 * 1024 * 1024
 _DEFINERS = "select distinct definer from information_schema.routines where routine_schema = 'rowq'"
-# A grantee is written with quotation marks around its two halves, a definer without.
+# A grantee has quotation marks around its two halves, a definer has none.
 _MAY_DO_MORE = """
     select replace(p.grantee, '''', '')
     from information_schema.user_privileges p
@@ -35,9 +35,9 @@ def _more(connection: Any) -> Iterator[Check]:
 
 
 def definers(connection: Any) -> Iterator[Check]:
-    """Yield whether all routines run as one account that has rights in `rowq` only.
+    """Yield whether all routines run as one account that has privileges in `rowq` only.
 
-    An account that may not see the rights of others cannot find a single wrong definer.
+    An account that cannot read other accounts' privileges does not detect a single wrong definer.
     """
     found = _first_values(connection, _DEFINERS)
     powerful = (found - {OWNER}) & _first_values(connection, _MAY_DO_MORE)
@@ -46,36 +46,36 @@ def definers(connection: Any) -> Iterator[Check]:
         yield Check(
             "definers",
             Status.FAILED,
-            f"routines run as {names}, with all rights of that account: run rowq migrate as an"
-            f" account that may create {OWNER}",
+            f"routines run as {names}, with all its privileges; run rowq migrate as an account that"
+            f" can create {OWNER}",
         )
     else:
         yield Check("definers", Status.OK, names)
 
 
 def prepared(connection: Any) -> Iterator[Check]:
-    """Yield which transactions are prepared: who may see the list may not see their locks."""
+    """Yield the prepared transactions; their locks need another privilege."""
     name = "prepared transactions"
     try:
         with closing(connection.cursor()) as cursor:
-            # No format makes a number of the bytes of a name on both products.
+            # No format of the name works on both products.
             cursor.execute("xa recover")
             found = cursor.fetchall()
     except Exception as error:
         if not is_driver_error(error):
             raise
-        yield Check(name, Status.UNKNOWN, f"this account may not look: {error}")
+        yield Check(name, Status.UNKNOWN, f"cannot read them: {error}")
         return
     ends = [f"xa rollback {_xid(*row)};" for row in found]
     if ends:
-        advice = "keep their rows locked, of whichever table, until xa commit or xa rollback"
+        advice = "keep their rows locked, in any table, until xa commit or xa rollback"
         yield Check(name, Status.WARNING, f"{len(ends)} {advice}: {' '.join(ends)}")
     else:
         yield Check(name, Status.OK, "none")
 
 
 def _xid(format_id: int, global_length: int, branch_length: int, data: Any) -> str:
-    """Return the name of a transaction as a statement has it, whatever bytes are in it."""
+    """Return the name of a transaction for a statement, for any bytes."""
     octets = data if isinstance(data, bytes) else str(data).encode()
     parts = octets[:global_length], octets[global_length : global_length + branch_length]
     return ", ".join([*(f"x'{part.hex()}'" for part in parts), str(format_id)])
@@ -99,42 +99,42 @@ CHECKS = EngineChecks(
             "select @@global.read_only",
             is_one_of(0, "OFF"),
             Status.FAILED,
-            "this is a replica, which takes no writes: use the primary's URL",
+            "this is a read-only replica; use the primary's URL",
         ),
         Setting(
             "binlog_format",
             "select if(@@global.log_bin, @@global.binlog_format, 'no binary log')",
             is_one_of("ROW", "MIXED", "no binary log"),
             Status.FAILED,
-            "statements that pass over locked rows cannot be repeated on a replica: set it to ROW",
+            "statements with skip locked cannot be repeated on a replica; set it to ROW",
         ),
         Setting(
             "innodb_flush_log_at_trx_commit",
             "select @@global.innodb_flush_log_at_trx_commit",
             is_one_of(1),
             Status.WARNING,
-            "messages of the last second before a crash can be lost although they were committed",
+            "a crash can lose committed messages of the last second",
         ),
         Setting(
             "innodb_doublewrite",
             "select @@global.innodb_doublewrite",
             lambda value: str(value).upper() not in {"0", "OFF"},
             Status.WARNING,
-            "a power failure can damage the database and lose messages",
+            "a power failure can corrupt the database and lose messages",
         ),
         Setting(
             "max_allowed_packet",
             "select @@global.max_allowed_packet",
             lambda value: int(value) >= _LEAST_PACKET,
             Status.WARNING,
-            "a longer body or batch is refused: 16 MB or more",
+            "longer bodies and batches are refused; set it to 16 MB or more",
         ),
         Setting(
             "innodb_lock_wait_timeout",
             "select @@global.innodb_lock_wait_timeout",
             lambda value: int(value) <= 100,
             Status.WARNING,
-            "who waits for a forgotten transaction waits so many seconds: 50 is the default",
+            "calls wait this many seconds for a forgotten transaction; the default is 50",
         ),
     ),
 )

@@ -1,9 +1,8 @@
 """Migrations on MariaDB and MySQL.
 
-Every statement that makes or removes a table or a routine commits by itself, so a migration is no
-transaction: it may be run again after a crash at any statement, and is remembered at its end only.
-A named lock of the session, whose name is a secret, lets one in at a time; no crash leaves it
-behind.
+DDL commits, so a migration is not a transaction: it can be run again after a crash at any
+statement, and is recorded at its end. A named lock of the session, with a secret name, lets one in
+at a time; a crash releases it.
 """
 
 from collections.abc import Iterator
@@ -35,16 +34,16 @@ _GONE = {1049, 1146}
 
 
 class Connection(ScriptConnection):
-    """A connection that runs whole scripts; all else is the driver's.
+    """A driver's connection that can also run whole scripts.
 
     Attributes:
-        is_owned: whether the procedures that it makes run as rowq's own account.
+        is_owned: whether the created procedures run as rowq_owner.
     """
 
     is_owned = False
 
     def execute(self, text: str) -> None:
-        """Run a script, one statement after the other."""
+        """Run the statements of a script."""
         cursor = self.driver_connection.cursor()
         parts = statements(owned(text) if self.is_owned else text)
         if "mariadb" in self.driver_connection.server_version.lower():
@@ -63,22 +62,22 @@ class Installer(BaseInstaller):
     INSPECTION = Inspection
     REFUSAL = staticmethod(refusal)
     DatabaseError = pymysql.Error
-    look: Inspection
+    inspection: Inspection
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:
-        """Hold migrations to one at a time, as soon as there is a table of ours."""
+        """Allow one migration at a time, once the table of the lock exists."""
         self.run("preflight.sql")
         if installing:
             self.run("bookkeeping.sql")
-        if "migration_lock" not in self.look.tables():
+        if "migration_lock" not in self.inspection.tables():
             yield
             return
         try:
             self.run("lock.sql")
         except pymysql.Error as error:
             if error.args[0] in _GONE:
-                raise tables_in_use(": a rollback removed rowq meanwhile") from error
+                raise tables_in_use(": a concurrent rollback removed rowq") from error
             raise
         try:
             yield
@@ -87,61 +86,60 @@ class Installer(BaseInstaller):
                 self.connection.execute("do release_lock(@rowq_lock);")
 
     def prepare(self) -> None:
-        """See to rowq's own account, and let it be the definer of what is made from now on."""
+        """Create the account rowq_owner, the definer of new procedures."""
         self.connection.is_owned, notice = make_owner(
             self.connection, self.release.text("owner.sql")
         )
         if not self.connection.is_owned:
             self.run("caller.sql")
-        self._say(notice)
+        self._add_notice(notice)
 
-    def mend(self) -> bool:
-        """Make all routines anew where they run as the wrong account, or one is not as it was.
+    def repair(self) -> bool:
+        """Recreate all routines if their account is wrong, one is missing, or the server is newer.
 
-        After an upgrade of the server they lack what is for the newer version only.
+        After an upgrade of the server they lack the code for the newer version.
         """
-        look, files = self.look, self.release.files(self.installed)
-        shipped, there = look.shipped(files), look.routines()
-        wrong = set(look.orphans().values())
+        inspection, files = self.inspection, self.release.files(self.installed)
+        shipped, found = inspection.shipped(files), inspection.routines()
+        wrong = set(inspection.orphans().values())
         if self.connection.is_owned:
-            wrong |= look.definers() - {OWNER}
-        missing = shipped.keys() - there.keys()
-        aged = made_for_others(files, shipped, there)
+            wrong |= inspection.definers() - {OWNER}
+        missing = shipped.keys() - found.keys()
         if wrong:
-            why = f"they ran as {', '.join(sorted(wrong))}"
+            reason = f"they ran as {', '.join(sorted(wrong))}"
         elif missing:
-            why = f"{', '.join(sorted(missing))} missing"
-        elif aged:
-            why = "they were made for another version of the server"
+            reason = f"{', '.join(sorted(missing))} missing"
+        elif made_for_others(files, shipped, found):
+            reason = "they were for another version of the server"
         else:
             return False
         for path, text in files.items():
             if path.startswith(("internal/", "routines/")):
                 self.connection.execute(text)
-        account = OWNER if self.connection.is_owned else look.account()
-        self._say(f"all routines were made anew, to run as {account}: {why}")
+        account = OWNER if self.connection.is_owned else inspection.account()
+        self._add_notice(f"all routines were recreated, to run as {account}: {reason}")
         return True
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are."""
-        return self.look.losses_unchecked()
+        """Return what dropping the tables would delete."""
+        return self.inspection.losses_unchecked()
 
     def require_removable(self) -> None:
-        """Refuse to remove what others have put into the database rowq."""
-        look = self.look
+        """Refuse to remove foreign objects in the database rowq."""
+        inspection = self.inspection
         texts = self.release.files(self.installed).values()
-        ours = {name for text in texts for _, name in created(text)} | set(BOOKKEEPING_TABLES)
-        there = look.tables() | look.routines().keys() | look.others()
-        if others := sorted(there - ours):
+        own = {name for text in texts for _, name in created(text)} | set(BOOKKEEPING_TABLES)
+        found = inspection.tables() | inspection.routines().keys() | inspection.others()
+        if foreign := sorted(found - own):
             raise SchemaInUse(
-                f"{SchemaInUse.number} schema_in_use: the database rowq holds what rowq did not put"
-                f" there: {', '.join(others)[:200]}"
+                f"{SchemaInUse.number} schema_in_use: the database rowq has objects that rowq did"
+                f" not create: {', '.join(foreign)[:200]}"
             )
 
     def remove(self) -> None:
-        """Remove what the migrations have left, and rowq's own account."""
+        """Remove the bookkeeping, the database and the account rowq_owner."""
         super().remove()
-        self._say(drop_owner(self.connection))
+        self._add_notice(drop_owner(self.connection))
 
     def run_grants(self, text: str) -> None:
         """Run grants.sql, and keep the server's warnings."""
@@ -149,7 +147,7 @@ class Installer(BaseInstaller):
             cursor = self.connection.cursor()
             cursor.execute(statement)
             for level, _, warning in self.connection.show_warnings() or ():
-                self._say(warning if level == "Warning" else None)
+                self._add_notice(warning if level == "Warning" else None)
 
-    def _say(self, notice: str | None) -> None:
-        self.say([] if notice is None else [notice])
+    def _add_notice(self, notice: str | None) -> None:
+        self.add_notices([] if notice is None else [notice])

@@ -1,4 +1,4 @@
-"""A migration as a script for the engine's own client, and for a driver; how it is cut."""
+"""A migration as a script for the engine's own client and for a driver."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from rowq.tools.migrate.frozen import Section, created, joined, split
 from rowq.tools.migrate.release import Numbered, Release
 
 OWNER = "rowq_owner@localhost"
-"""The account that the routines run as where the one that installs them may make it."""
+"""The account that the routines run as, if the installing account can create it."""
 
 BOOKKEEPING_TABLES = ("migration", "migration_log", "migration_lock")
 
@@ -36,12 +36,12 @@ on duplicate key update value = values(value), changed_at = values(changed_at);
 )
 
 _HEAD = """-- {heading}.
--- Run it with: mariadb --comments < script.sql, or mysql --comments < script.sql (without that word
--- the routines lose their descriptions). After an error run all of it again: every statement may
--- be. The part owner.sql says which account the procedures run as.
+-- Run it with: mariadb --comments < script.sql, or mysql --comments < script.sql. (Without
+-- --comments the routines lose their descriptions.) After an error run all of it again: every
+-- statement can be repeated. The section owner.sql names the account that the procedures run as.
 """
-_OWNER = f"""-- The procedures run as {OWNER}, an account that the script makes: who runs it must
--- be allowed to. Where that cannot be, print another one with --without-owner.
+_OWNER = f"""-- The procedures run as {OWNER}, which this script creates. If your account cannot
+-- create accounts, print the script with --without-owner.
 """
 _CALLER = "-- The procedures run as the account that runs the script.\n"
 _RAISE = """
@@ -61,10 +61,9 @@ where m.migration_id {those};"""
     + _RAISE
 )
 _PLAIN_HEAD = """-- {heading}.
--- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
--- two statements. Run them one by one, in this order, on one connection, with nothing to fill in.
--- Statements commit by themselves: after an error run all of them again. The session's settings are
--- set back at the end. For mariadb and mysql there is the script without --plain.
+-- For drivers and other tools: a line "-- [end of statement]" separates two statements. Run them
+-- one by one, in this order, on one connection, without parameters. DDL commits: after an error run
+-- all of them again. The end restores the session's settings. For mariadb and mysql, omit --plain.
 """
 _OPEN = """set @rowq_was_sql_mode = @@session.sql_mode,
     @rowq_was_autocommit = @@session.autocommit,
@@ -82,7 +81,7 @@ _CLOSE = """set session sql_mode = @rowq_was_sql_mode,
     session collation_connection = @rowq_was_collation;
 set session autocommit = @rowq_was_autocommit;
 """
-# Where an earlier run has dropped some of the tables, there is nothing left to lose.
+# If an earlier run has dropped some of the tables, there is nothing left to lose.
 _REFUSE_MESSAGES = """
 set @rowq_fault = null;
 select if(
@@ -116,7 +115,7 @@ where t.table_schema = 'rowq'
 prepare rowq_check from @rowq_text;
 execute rowq_check;
 deallocate prepare rowq_check;"""
-# The rollback to nothing drops the database with all that it holds.
+# A rollback to 0 drops the database with all its objects.
 _REMOVABLE = """set @rowq_fault = null;
 select if(count(*) > 0, 'RQ808 schema_in_use', null) into @rowq_fault
 from (
@@ -166,10 +165,10 @@ values (
 
 
 def statements(text: str) -> Iterator[str]:
-    """Yield the statements of a script of ours, as the engine's own client would send them.
+    """Yield the statements of a script as the engine's own client would send them.
 
-    A statement ends with the delimiter at the end of a line, which is a semicolon until a line says
-    `delimiter`. A line of comment ends nothing.
+    A statement ends with the delimiter at the end of a line that is not a comment. A line
+    `delimiter` changes it.
     """
     delimiter = ";"
     lines: list[str] = []
@@ -188,19 +187,19 @@ def statements(text: str) -> Iterator[str]:
 
 
 def owned(text: str) -> str:
-    """Return a script with the procedures that it makes running as rowq's own account."""
+    """Return a script with rowq_owner as the definer of its procedures."""
     return _CREATE.sub("create definer = 'rowq_owner'@'localhost' procedure ", text)
 
 
 def not_owned(text: str) -> str:
-    """Return a script as it was before `owned`."""
+    """Undo `owned`."""
     return _CREATE_OWNED.sub("create procedure ", text)
 
 
 def replacing(parts: Iterable[str]) -> Iterator[str]:
-    """Yield statements, with a drop and the creation after it as one, which only MariaDB has.
+    """Yield statements, with drop and create of a procedure as `create or replace` (MariaDB).
 
-    So a procedure that is in use is never missing, and keeps its rights.
+    So a procedure in use never disappears, and keeps its grants.
     """
     dropped: re.Match[str] | None = None
     for statement in parts:
@@ -218,10 +217,7 @@ def replacing(parts: Iterable[str]) -> Iterator[str]:
 
 
 class Script(BaseScript):
-    """How mysql and mariadb are told what migrate does.
-
-    The script makes an account of rowq's own, which the procedures run as.
-    """
+    """A script for mysql and mariadb; it creates the account rowq_owner."""
 
     BOOKKEEPING = BOOKKEEPING
     HEAD = _HEAD
@@ -239,49 +235,49 @@ class Script(BaseScript):
     REFUSE_MESSAGES = _REFUSE_MESSAGES + _RAISE
 
     def before(self, release: Release) -> Iterator[Section]:
-        """Return what comes before the migration's own parts."""
+        """Return the sections before the migration's own."""
         for name in ("preflight.sql", "bookkeeping.sql", "lock.sql"):
             yield Section("before", name, release.text(name))
 
     def before_undo(self, release: Release) -> Iterator[Section]:
-        """Return what comes before a rollback's own parts."""
+        """Return the sections before a rollback's own."""
         for name in ("preflight.sql", "lock.sql"):
             yield Section("before", name, release.text(name))
 
     def removable(self, release: Release) -> Iterator[Section]:
-        """Return what refuses to drop the database with others' objects in it."""
-        made = {name for text in release.files(1).values() for _, name in created(text)}
-        ours = ",\n    ".join(f"'{name}'" for name in sorted({*made, *BOOKKEEPING_TABLES}))
-        yield Section("before", "removable", (_REMOVABLE + _RAISE).format(ours=ours))
+        """Return the section that refuses to drop a database with foreign objects."""
+        names = {name for text in release.files(1).values() for _, name in created(text)}
+        own = ",\n    ".join(f"'{name}'" for name in sorted({*names, *BOOKKEEPING_TABLES}))
+        yield Section("before", "removable", (_REMOVABLE + _RAISE).format(ours=own))
 
     def undone(self, release: Release, numbered: Numbered) -> Iterator[Section]:
-        """Return the parts of a script that takes a migration back, the account with the last."""
+        """Return the sections of a rollback; the last one drops rowq_owner."""
         yield from super().undone(release, numbered)
         if numbered.number == 1:
             yield Section("after", "owner", _DROP_OWNER)
 
     def plain_statements(self, text: str) -> Iterator[str]:
-        """Return a part's statements, without the lines that tell the client where they end."""
+        """Return a section's statements, without delimiters."""
         return (f"{statement}\n" for statement in statements(text))
 
     def flyway_form(self, text: str) -> str:
-        """Return a part as it is: Flyway knows the client's delimiter."""
+        """Return a section unchanged: Flyway knows the client's delimiter."""
         return text
 
     def prepared(self, release: Release) -> Iterator[Section]:
-        """Return what makes the account that the procedures run as."""
+        """Return the section that creates rowq_owner."""
         yield Section("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
 
     def client_form(self, text: str) -> str:
-        """Return a file or statement as it stands in the script: its procedures have an owner."""
+        """Return a file or statement in the script's form, with rowq_owner as definer."""
         return owned(text if text.endswith("\n") else f"{text}\n")
 
     def source_form(self, text: str) -> str:
-        """Return a file as it was before it came into the script."""
+        """Return a file's original text from its form in a script."""
         return not_owned(text)
 
     def without_owner(self, release: Release, script: str) -> str:
-        """Return a script with procedures that run as the account that runs it."""
+        """Return a script whose procedures run as the account that runs the script."""
         caller = Section("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
         head, parts = split(script)
         return joined(

@@ -1,4 +1,4 @@
-"""Look at a MariaDB or MySQL server and change nothing."""
+"""Read-only queries of a MariaDB or MySQL server."""
 
 import re
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ from rowq.tools.migrate.inspection import BaseInspection, Losses
 from rowq.tools.migrate.release import release_for
 
 LACKS_PRIVILEGE = {1044, 1045, 1142, 1143, 1227, 1370, 1396, 1410, 1419}
-"""The server's numbers for what an account may not do."""
+"""The server's error numbers for missing privileges."""
 
-# preflight.sql has put the account's name and how many rights it has outside rowq into variables.
+# preflight.sql has set variables to the account and its number of privileges outside rowq.
 _HAS_MORE = """
     select @rowq_rights > 0 or exists (
         select 1
@@ -37,12 +37,12 @@ _FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
 _BUSY = {1205, 1213}
 _REMEDIES = {
     "RQ801": "rowq needs MariaDB 10.6 or MySQL 8.0.21, or newer.",
-    "RQ803": "Let a DBA run: grant all privileges on rowq.* to this account with grant option;",
-    "RQ802": "Nothing was changed. Where the database is rowq's, revoke what others have there, or"
-    " let the account migrate whose it is, or one with rights on rowq.* only.",
-    "RQ806": "Another migration has not ended for 60 seconds. Try again.",
+    "RQ803": "A DBA can run: grant all privileges on rowq.* to this account with grant option;",
+    "RQ802": "Nothing was changed. If rowq created the database, revoke other accounts' privileges"
+    " there, or migrate as its owner or as an account with privileges on rowq.* only.",
+    "RQ806": "Another migration is still running after 60 seconds. Retry when it has finished.",
 }
-_REMEDY_FOR_OWNER = "Nothing was changed. Let a DBA run: drop user 'rowq_owner'@'localhost';"
+_REMEDY_FOR_OWNER = "Nothing was changed. A DBA can run: drop user 'rowq_owner'@'localhost';"
 
 _FIRST = ("meta", "queue", "queue_lock")
 _ENOUGH = 2
@@ -55,9 +55,9 @@ _BOOKKEEPING = """
       and table_name in ('migration', 'migration_log', 'migration_lock')
       and column_name in ('migration_hash', 'lock_name')
 """
-# rowq never makes these, and they would run with the rights of whoever reads a table or calls a
-# routine. Its one procedure of that kind is there while rights are given, and after a crash then.
-_STRANGE = """
+# rowq does not create these, and they would run with the privileges of the account that reads a
+# table or calls a routine. internal_grant exists while grants.sql runs, or after a crash in it.
+_FOREIGN = """
     select table_name from information_schema.tables
     where table_schema = 'rowq' and table_type <> 'BASE TABLE'
     union all
@@ -128,15 +128,15 @@ _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | 
 
 
 def make_owner(connection: Any, script: str) -> tuple[bool, str | None]:
-    """Make rowq's own account and give it its rights, or find it there.
+    """Create the account rowq_owner with its privileges, if it does not exist.
 
     Args:
         connection: a session that has run preflight.sql and bookkeeping.sql.
         script: owner.sql.
 
     Returns:
-        Whether the routines shall run as that account, and what there is to say if not. An account
-        that has rights in `rowq` only is as good as that one.
+        Whether the routines shall run as that account, and a notice if not. It is not needed if the
+        present account has privileges in `rowq` only.
     """
     if not _value(connection, _HAS_MORE):
         return False, None
@@ -148,24 +148,24 @@ def make_owner(connection: Any, script: str) -> tuple[bool, str | None]:
         if error.args[0] not in LACKS_PRIVILEGE:
             raise
     return False, (
-        f"the routines run as this account, with all that it may do: let one migrate that may make"
-        f" {OWNER} (create user, set user, and all on rowq.* with grant option)"
+        f"the routines run as this account, with all its privileges; migrate as an account that can"
+        f" create {OWNER} (create user, set user, and all on rowq.* with grant option)"
     )
 
 
 def drop_owner(connection: Any) -> str | None:
-    """Drop rowq's own account; return what there is to say where it stays."""
+    """Drop the account rowq_owner; return a notice if that is not possible."""
     try:
         connection.execute("drop user if exists 'rowq_owner'@'localhost';")
     except pymysql.Error as error:
         if error.args[0] not in LACKS_PRIVILEGE:
             raise
-        return f"the account {OWNER} stays, if it is there: this one may not drop it"
+        return f"the account {OWNER}, if it exists, was not dropped: missing privilege"
     return None
 
 
 def _may_name_another(connection: Any) -> bool:
-    """Return whether the account may make routines that run as another, by a role perhaps."""
+    """Return whether the account can create routines with another definer, also by a role."""
     cursor = connection.cursor()
     cursor.execute("show grants")
     found = (_GRANTED_EVERYWHERE.match(text) for (text,) in cursor.fetchall())
@@ -180,7 +180,7 @@ def _value(connection: Any, query: str) -> Any:
 
 
 def refusal(error: pymysql.Error) -> MigrationError | None:
-    """Return the refusal that an error is; None for any other error."""
+    """Turn an error into a refusal; None for any other error."""
     number, text = (*error.args, "", "")[:2]
     if fault := _FAULT.search(str(text)):
         code = fault.group()[:5]
@@ -195,7 +195,7 @@ def refusal(error: pymysql.Error) -> MigrationError | None:
 
 
 class Inspection(BaseInspection):
-    """What there is to see through one connection."""
+    """Queries on one connection."""
 
     ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
     CREATE_ROLE = "create role {role};"
@@ -207,25 +207,24 @@ class Inspection(BaseInspection):
         return f"{name} {text.partition('-')[0]}"
 
     def owner(self) -> str | None:
-        """Return the account that the procedures run as, None where nothing is installed.
+        """Return the account that the procedures run as; None if nothing is installed.
 
-        This reads the catalog only, as everything does that comes before it.
+        This reads the catalog only.
 
         Raises:
-            ForeignSchema: there is a database rowq that is not ours, or not only ours.
-            MissingPrivilege: this account may not see what is installed.
+            ForeignSchema: not everything in the database rowq was created by rowq.
+            MissingPrivilege: this account cannot read what is installed.
         """
-        if strange := sorted({name for (name,) in self._rows(_STRANGE)}):
+        if foreign := sorted({name for (name,) in self._rows(_FOREIGN)}):
             raise ForeignSchema(
-                f"{ForeignSchema.number} foreign_schema: the database rowq holds a view, a trigger"
-                f" or a routine with its caller's rights, which rowq never makes:"
-                f" {', '.join(strange)[:200]}"
+                f"{ForeignSchema.number} foreign_schema: the database rowq has views, triggers or"
+                f" invoker routines that rowq did not create: {', '.join(foreign)[:200]}"
             )
         tables = self.tables()
         if not tables and self.routines():
             raise MissingPrivilege(
-                f"{MissingPrivilege.number} missing_privilege: this account may call routines of"
-                " rowq and not see what is installed"
+                f"{MissingPrivilege.number} missing_privilege: this account can call rowq's"
+                " routines, but cannot read what is installed"
             )
         if not tables:
             return None
@@ -233,8 +232,7 @@ class Inspection(BaseInspection):
         is_ours = len(bookkeeping) >= _ENOUGH or tables.issuperset(_FIRST)
         if not (is_ours or tables == bookkeeping):
             raise ForeignSchema(
-                f"{ForeignSchema.number} foreign_schema: the server has a database rowq that rowq"
-                " did not make"
+                f"{ForeignSchema.number} foreign_schema: the database rowq was not created by rowq"
             )
         return ", ".join(sorted(self.definers())) or "nobody"
 
@@ -243,13 +241,13 @@ class Inspection(BaseInspection):
         return {definer for _, _, definer in self._rows(_ROUTINES)}
 
     def account(self) -> str:
-        """Return the account of this connection, as a definer is written."""
+        """Return the account of this connection, in the form of a definer."""
         return str(self._rows("select current_user()")[0][0])
 
     def orphans(self) -> dict[str, str]:
-        """Return the routines whose definer is gone, and that: every call of them is error 1449.
+        """Return the routines whose definer no longer exists: every call raises error 1449.
 
-        Empty where this account may not see who there is.
+        Empty if this account cannot list accounts.
         """
         try:
             return dict(self._rows(_ORPHANS))
@@ -260,7 +258,7 @@ class Inspection(BaseInspection):
         """Return the ids of the installed migrations."""
         if "migration" not in self.tables():
             return []
-        # A handler opens tables and nothing else: no view can take the table's place.
+        # A handler opens tables only, so a view cannot replace the table.
         self._rows("handler rowq.migration open as rowq_migration")
         try:
             rows = self._rows(f"handler rowq_migration read first limit {_ALL}")
@@ -269,7 +267,7 @@ class Inspection(BaseInspection):
         return sorted(identity for _, identity, _ in rows)
 
     def roles(self) -> dict[str, bool]:
-        """Return for each of rowq's roles whether the server has it; False where that is hidden."""
+        """Return which of rowq's roles exist; False if that is hidden."""
         names = ", ".join(f"'{role}'" for role in self.ROLES)
         try:
             present = {role for (role,) in self._rows(_ROLES.format(names=names))}
@@ -278,9 +276,9 @@ class Inspection(BaseInspection):
         return {role: role in present for role in self.ROLES}
 
     def routines(self) -> dict[str, str]:
-        """Return name and body of every routine in the database; empty for a body that is hidden.
+        """Return name and body of every routine in the database; a hidden body is empty.
 
-        information_schema shows a body with its backslashes resolved, so that is not asked.
+        information_schema cannot be used: it resolves backslashes.
         """
         found = {}
         for name, kind, _ in self._rows(_ROUTINES):
@@ -290,7 +288,7 @@ class Inspection(BaseInspection):
         return found
 
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return name and body of every routine in these files, as this server keeps it."""
+        """Return name and body of every routine in these files, as this server stores it."""
         return shipped_routines(files, self.server())
 
     def tables(self) -> set[str]:
@@ -298,15 +296,14 @@ class Inspection(BaseInspection):
         return {name for (name,) in self._rows(_TABLES)}
 
     def others(self) -> set[str]:
-        """Return the names of events and triggers in the database, of which rowq has none."""
+        """Return the names of events and triggers in the database; rowq has none."""
         return {name for (name,) in self._rows(_OTHERS)}
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are; nothing where some of them are gone.
+        """Return what dropping the tables would delete; nothing if some of them are gone.
 
         Raises:
-            ForeignSchema: another account may put a view into a table's place meanwhile, and
-                counting would run it.
+            ForeignSchema: another account can replace a table by a view, and counting would run it.
             MissingPrivilege, MigrationBusy: as migrate.
         """
         with refusals(pymysql.Error, refusal):
@@ -326,8 +323,8 @@ def shipped_routines(files: Mapping[str, str], server: str) -> dict[str, str]:
 
     Args:
         files: path and text of each.
-        server: its name and version, such as "MariaDB 10.11.19": it keeps what the comments for
-            its version hold, and nothing of those for newer ones.
+        server: its name and version, such as "MariaDB 10.11.19", which selects the versioned
+            comments.
     """
     found: dict[str, str] = {}
     for path, text in files.items():
@@ -340,11 +337,11 @@ def shipped_routines(files: Mapping[str, str], server: str) -> dict[str, str]:
 def made_for_others(
     files: Mapping[str, str], here: Mapping[str, str], there: Mapping[str, str]
 ) -> set[str]:
-    """Return the routines that are as they were shipped, but for another version of the server.
+    """Return the unmodified routines that were created by another version of the server.
 
     Args:
-        files: path and text of each file that was shipped.
-        here: name and body of the routines as this server would keep them.
+        files: path and text of each released file.
+        here: name and body of the routines as this server would store them.
         there: as they are installed.
     """
     found = [each for text in files.values() for each in _FOR_SERVER.finditer(text)]
@@ -359,9 +356,9 @@ def made_for_others(
 
 
 def _for_server(text: str, server: str) -> str:
-    """Return a text as the server keeps it, without what is for others or newer versions.
+    """Return a text as the server stores it, without code for other products or newer versions.
 
-    MySQL keeps a comment for MariaDB as it is.
+    MySQL stores a comment for MariaDB unchanged.
     """
     product, _, version = server.partition(" ")
     major, minor, patch = (int(part) for part in f"{version}.0.0".split(".")[:3])
@@ -379,7 +376,7 @@ def _for_server(text: str, server: str) -> str:
 def _code(text: str) -> str:
     """Return a body without its comments, which some clients do not send, and without blanks.
 
-    A client that sends the comments adds a blank behind those inside of a line.
+    A client that sends comments adds a blank after an inline comment.
     """
     body = _BLANKS.sub("", _IN_LINE.sub(" ", text[text.find("\nbegin") :].removesuffix("//")))
     lines = (line.strip() for line in body.splitlines())

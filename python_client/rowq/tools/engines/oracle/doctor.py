@@ -1,8 +1,8 @@
-"""What matters to rowq on Oracle."""
+"""Checks on Oracle."""
 
 from rowq.tools.doctor.check import EngineChecks, Setting, Status, is_one_of
 
-# These are the owner's objects; an account that only calls the routines sees none, and no fault.
+# Objects of the owner: an account that only calls the routines sees none.
 _INVALID = """
     select listagg(o.object_type || ' ' || o.object_name, ', ')
         within group (order by o.object_name)
@@ -27,8 +27,8 @@ _BEYOND = """
             and o.object_type = 'PACKAGE BODY'
       )
 """
-# A package of the owner's may run with the rights of whoever calls it. The block uses only
-# names of SYS: others are looked up in the owner's schema.
+# A package of the owner may run with the caller's privileges. The block uses only names of SYS:
+# others are resolved in the owner's schema.
 _BEFORE = """
     declare
         v_rights pls_integer;
@@ -39,9 +39,9 @@ _BEFORE = """
             where p.privilege like '% ANY %';
             if v_rights > 0 then
                 sys.dbms_standard.raise_application_error(
-                    -20803, 'RQ803 missing_privilege: a DBA is in the schema of '
+                    -20803, 'RQ803 missing_privilege: as a DBA in the schema of '
                     || sys_context('userenv', 'current_schema')
-                    || ', whose code may run with all rights: ask as the owner'
+                    || ', its code could run with your privileges; connect as the owner'
                 );
             end if;
         end if;
@@ -73,49 +73,49 @@ CHECKS = EngineChecks(
             "select sys_context('userenv', 'database_role') from dual",
             is_one_of("PRIMARY", "SNAPSHOT STANDBY"),
             Status.FAILED,
-            "this is a standby, which takes no writes: use the primary's service",
+            "this is a read-only standby; use the primary's service",
         ),
         Setting(
             "nls_characterset",
             "select p.value from nls_database_parameters p where p.parameter = 'NLS_CHARACTERSET'",
             is_one_of("AL32UTF8"),
             Status.WARNING,
-            "what this character set cannot hold is lost from bodies and names",
+            "bodies and names lose characters that this character set does not have",
         ),
         Setting(
             "segment_space_management",
             _SPACE,
             is_one_of("AUTO", None),
             Status.FAILED,
-            "SecureFile LOBs need an ASSM tablespace: give the owner another default tablespace",
+            "SecureFile LOBs require an ASSM tablespace; change the owner's default tablespace",
         ),
         Setting(
             "rights of the owner",
             _BEYOND,
             is_one_of(None),
             Status.WARNING,
-            "all of rowq runs with them, and needs none: give rowq an account of its own",
+            "rowq runs with them and needs none; use a separate account for rowq",
         ),
         Setting(
             "invalid objects",
             _INVALID,
             is_one_of(None),
             Status.FAILED,
-            "they did not compile: migrate again, and look into user_errors",
+            "they did not compile; run rowq migrate again, and check user_errors",
         ),
         Setting(
             "statistics that are not locked",
             _UNLOCKED,
             is_one_of(None),
             Status.WARNING,
-            "plans may change as queues fill and empty: run sql/oracle/statistics.sql",
+            "plans may change as queues fill and empty; run sql/oracle/statistics.sql",
         ),
         Setting(
             "commit_wait",
             "select max(p.value) from v$parameter p where p.name = 'commit_wait'",
             lambda value: str(value).upper() != "NOWAIT",
             Status.WARNING,
-            "messages of the last moment before a crash can be lost although they were committed",
+            "a crash can lose the last committed messages",
         ),
     ),
 )

@@ -1,8 +1,7 @@
-"""Migrations on Oracle, with everything of ours under names that begin with rowq.
+"""Migrations on Oracle; all names begin with rowq.
 
-Every statement of DDL commits by itself, so a migration is no transaction: it may be run again
-after a crash at any unit, and is remembered at its end only. Who migrates keeps a table locked in a
-second session: the first one loses its locks with every statement of DDL.
+DDL commits, so a migration is not a transaction: it can be run again after a crash at any unit, and
+is recorded at its end. A second session locks a table, because DDL releases the first one's locks.
 """
 
 import re
@@ -21,16 +20,16 @@ _LACKS_PRIVILEGE = {1031, 1950, 41900}
 _BUSY = {54, 60, 4021, 30006}
 _REMEDIES = {
     "RQ801": "rowq needs Oracle Database 19c or newer.",
-    "RQ802": "It was left alone. Look who made it, or give rowq another account.",
+    "RQ802": "Nothing was changed. Find out who created it, or use another account for rowq.",
     "RQ803": "Connect as the account that owns rowq, without owner= in the URL.",
 }
-_GRANT = "A DBA can grant it; a role does not help, as rowq's own code runs without roles."
+_GRANT = "A DBA can grant it directly; a role does not suffice, because rowq runs without roles."
 
 _LOCK = "lock table rowq_migration_lock in exclusive mode wait 60"
 
 
 def refusal(error: oracledb.DatabaseError) -> MigrationError | None:
-    """Return the refusal that an error of a migration is; None for any other error."""
+    """Turn an error of a migration into a refusal; None for any other error."""
     number, text = error.args[0].code, error.args[0].message
     if fault := _FAULT.search(text):
         name = fault.group()[:5]
@@ -47,10 +46,10 @@ def refusal(error: oracledb.DatabaseError) -> MigrationError | None:
 
 
 class Connection(ScriptConnection):
-    """A connection that runs whole scripts; all else is the driver's."""
+    """A driver's connection that can also run whole scripts."""
 
     def execute(self, text: str) -> None:
-        """Run a script, one unit after the other; what was done before is no error."""
+        """Run the units of a script; a unit that was run before is not an error."""
         for unit in units(text):
             with self.driver_connection.cursor() as cursor:
                 try:
@@ -68,11 +67,11 @@ class Installer(BaseInstaller):
     INSPECTION = Inspection
     REFUSAL = staticmethod(refusal)
     DatabaseError = oracledb.DatabaseError
-    look: Inspection
+    inspection: Inspection
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:  # noqa: ARG002 - the lock is a table
-        """Hold migrations to one at a time; refuse what would fail."""
+        """Allow one migration at a time, and check preconditions."""
         self.run("preflight.sql")
         self.run("bookkeeping.sql")
         self._holder = self.engine.connect(self.url)
@@ -90,6 +89,11 @@ class Installer(BaseInstaller):
         super().remove()
 
     def run_grants(self, text: str) -> None:
-        """Run grants.sql, and say what it had to leave out."""
+        """Run grants.sql, and add notices about what it left out."""
         super().run_grants(text)
-        self.say((*self.look.missing_roles(self.look.roles()), *self.look.rights_beyond()))
+        self.add_notices(
+            (
+                *self.inspection.missing_roles(self.inspection.roles()),
+                *self.inspection.rights_beyond(),
+            )
+        )

@@ -1,12 +1,10 @@
-"""Oracle's packages, assembled from files of subprograms whenever they are read.
+"""Oracle's packages, assembled from files of subprograms.
 
-sql/oracle/routines and helpers hold one subprogram a file, internal a family a file, all as they
-stand in the body of package rowq. Its specification says what those say before `is` whose name
-does not begin with `internal_`.
-For every role but the admin's there is a package that has the routines of that role, and only
-passes calls on: Oracle grants packages as a whole. dequeue_wait and wait_for_result are in a
-package of their own, with the private subprograms that they need, because a package cannot be
-replaced while a session is in it.
+sql/oracle/routines and helpers have one subprogram per file, internal one family per file. They
+form the body of package rowq; its specification has the signatures of those without `internal_`.
+Oracle grants whole packages, so every role except admin has a package that forwards calls to its
+routines. dequeue_wait and wait_for_result have their own package with the private subprograms they
+need, because a package cannot be replaced while a session runs it.
 """
 
 import re
@@ -18,16 +16,16 @@ from rowq.contract import load_contract
 from rowq.tools.migrate.sources import INTERNAL, file_units, read
 
 ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "rowq_look"}
-"""Role of the contract -> the package that is granted to it; the admin's is rowq itself."""
+"""Role -> the package granted to it; admin's is rowq itself."""
 
 WAITS = {"dequeue_wait", "wait_for_result"}
-"""The routines whose calls last; their package is rowq_wait."""
+"""The routines of the package rowq_wait."""
 
 HELPS = {"ids": "p_message_ids", "put": "enqueue"}
-"""Helper -> the parameter or the routine for which a package has it."""
+"""Helper -> the parameter or routine that requires it in a package."""
 
 TYPES = "types.sql"
-"""The file of internal that declares the package's types, and nothing else."""
+"""The file of internal that only declares the package's types."""
 
 _SUBPROGRAM = re.compile(
     r"(?P<kind>procedure|function) (?P<name>\w+)(?:\((?P<parameters>.*?)\))?"
@@ -37,7 +35,7 @@ _SUBPROGRAM = re.compile(
 _PARAMETER = re.compile(r"(p_\w+) +(?:in out|in|out) ")
 _CALLED = re.compile(r"\binternal_\w+")
 _PURPOSE = re.compile(r"^-- purpose +(.+)$", re.MULTILINE)
-_NOTE = "-- Put together from {sources}.\n"
+_ORIGIN = "-- Assembled from {sources}.\n"
 
 
 @dataclass(frozen=True)
@@ -58,18 +56,10 @@ class Subprogram:
 
 
 def subprogram(name: str, text: str) -> Subprogram:
-    """Return the subprogram that a text holds.
-
-    Args:
-        name: what the text is called in an error.
-        text: the subprogram, and nothing before it.
-
-    Raises:
-        ValueError: the text does not begin with a signature in the house style.
-    """
+    """Return the subprogram of a text; raise ValueError unless it begins with a signature."""
     match = _SUBPROGRAM.match(text)
     if match is None:
-        raise ValueError(f"{name}: no signature in the house style")
+        raise ValueError(f"{name}: expected a signature in the house style")
     return Subprogram(
         name=match["name"],
         signature=text[: match.end() - len("\nis\n")],
@@ -81,7 +71,7 @@ def subprogram(name: str, text: str) -> Subprogram:
 
 
 def subprograms(folder: Path) -> list[Subprogram]:
-    """Return the subprograms of a folder by the names of their files, and by their order there."""
+    """Return the subprograms of a folder, ordered by file name and position."""
     return [
         subprogram(name, text)
         for path in sorted(folder.glob("*.sql"))
@@ -91,38 +81,38 @@ def subprograms(folder: Path) -> list[Subprogram]:
 
 
 def indented(text: str) -> str:
-    """Return a text with its lines four columns to the right."""
+    """Return a text indented by four columns."""
     return "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())
 
 
 def specification(package: str, sources: str, public: list[Subprogram]) -> str:
-    """Return the text that creates a package's specification, which says what each of it does."""
+    """Return the statement that creates a package's specification, with purposes as comments."""
     declared = "\n".join(
         indented(f"-- {subprogram.purpose}\n{subprogram.signature};") for subprogram in public
     )
-    head = _NOTE.format(sources=sources)
+    head = _ORIGIN.format(sources=sources)
     create = f"create or replace package {package} authid definer as"
     return f"{head}{create}\n\n{declared}\nend {package};\n/\n"
 
 
 def body(package: str, sources: str, parts: list[str]) -> str:
-    """Return the text that creates a package's body."""
-    head = _NOTE.format(sources=sources)
+    """Return the statement that creates a package's body."""
+    head = _ORIGIN.format(sources=sources)
     inner = "\n".join(parts)
     return f"{head}create or replace package body {package} as\n\n{inner}\nend {package};\n/\n"
 
 
-def passing_on(subprogram: Subprogram) -> str:
-    """Return a subprogram that calls the one that does the work with its own arguments."""
-    given = ",\n".join(f"        {name} => {name}" for name in subprogram.parameters)
+def forwarding(subprogram: Subprogram) -> str:
+    """Return a subprogram that forwards a call with its arguments."""
+    arguments = ",\n".join(f"        {name} => {name}" for name in subprogram.parameters)
     package = "rowq_wait" if subprogram.name in WAITS else "rowq"
-    call = f"{package}.{subprogram.name}(\n{given}\n    );"
+    call = f"{package}.{subprogram.name}(\n{arguments}\n    );"
     line = f"    return {call}\n" if subprogram.is_function else f"    {call}\n"
     return f"{subprogram.signature}\nis\nbegin\n{line}end {subprogram.name};\n"
 
 
 def needed_by(text: str, private: list[Subprogram]) -> list[Subprogram]:
-    """Return the private subprograms that a text calls, and those that these call."""
+    """Return the private subprograms that a text calls directly or indirectly."""
     found = dict.fromkeys(_CALLED.findall(text), "")
     texts = {subprogram.name: subprogram.text for subprogram in private}
     while missing := [name for name, seen in found.items() if not seen]:
@@ -134,12 +124,9 @@ def needed_by(text: str, private: list[Subprogram]) -> list[Subprogram]:
 
 
 def beside(sources: Path) -> list[Subprogram]:
-    """Return what the specification of package rowq has beside the routines of the contract.
+    """Return the subprograms that package rowq declares besides the contract's routines.
 
-    First come those for callers in PL/SQL, then those for package rowq_wait.
-
-    Args:
-        sources: the folder sql/oracle.
+    First those for callers in PL/SQL, then those for package rowq_wait.
     """
     return _declared(subprograms(sources / "helpers"), subprograms(sources / INTERNAL))
 
@@ -149,11 +136,7 @@ def _declared(helpers: list[Subprogram], families: list[Subprogram]) -> list[Sub
 
 
 def packages(sources: Path) -> Iterator[tuple[str, str]]:
-    """Yield file name and text of every specification and body, in the order of installation.
-
-    Args:
-        sources: the folder sql/oracle, with contract.toml beside it.
-    """
+    """Yield file name and text of every specification and body, in the order of installation."""
     contract = load_contract(sources.parent)
     helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
     families = subprograms(sources / INTERNAL)
@@ -162,26 +145,26 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     types = read(sources / INTERNAL / TYPES)
     public = [*_declared(helpers, families), *routines]
     whole = [subprogram for subprogram in public if subprogram not in waits]
-    theirs = needed_by("".join(subprogram.text for subprogram in whole), private)
+    needed = needed_by("".join(subprogram.text for subprogram in whole), private)
     waiting = needed_by("".join(each.text for each in waits), private)
     where = "routines, helpers and internal"
     yield "rowq.sql", specification("rowq", where, public)
     yield "rowq_wait.sql", specification("rowq_wait", "the routines that wait", waits)
-    passed = [passing_on(each) for each in waits]
-    parts = [types, *_with_signatures(theirs), *(each.text for each in whole), *passed]
+    forwarded = [forwarding(each) for each in waits]
+    parts = [types, *_with_signatures(needed), *(each.text for each in whole), *forwarded]
     yield "rowq_body.sql", body("rowq", where, parts)
     parts = [*_with_signatures(waiting), *(each.text for each in waits)]
     yield "rowq_wait_body.sql", body("rowq_wait", "internal and the routines that wait", parts)
     for role, package in ROLES.items():
-        given = [one for one in routines if role in contract.routine(one.name).roles]
-        uses = {name for routine in given for name in (routine.name, *routine.parameters)}
-        public = [*(helper for helper in helpers if HELPS[helper.name] in uses), *given]
-        where = f"the signatures of what role rowq_{role} may call"
+        granted = [one for one in routines if role in contract.routine(one.name).roles]
+        uses = {name for routine in granted for name in (routine.name, *routine.parameters)}
+        public = [*(helper for helper in helpers if HELPS[helper.name] in uses), *granted]
+        where = f"the signatures of the routines of role rowq_{role}"
         yield f"{package}.sql", specification(package, where, public)
-        yield f"{package}_body.sql", body(package, where, [passing_on(each) for each in public])
+        yield f"{package}_body.sql", body(package, where, [forwarding(each) for each in public])
 
 
 def _with_signatures(private: list[Subprogram]) -> list[str]:
-    """Return the texts of private subprograms behind their signatures, so that each knows all."""
+    """Return the texts of private subprograms after the declarations of all of them."""
     forward = "".join(f"{subprogram.signature};\n" for subprogram in private)
     return [forward, *(subprogram.text for subprogram in private)]

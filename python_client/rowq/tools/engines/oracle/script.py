@@ -1,4 +1,4 @@
-"""A migration as a script for SQL*Plus and SQLcl, and for a driver; how it is cut."""
+"""A migration as a script for SQL*Plus and SQLcl, and for a driver."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
 
 ALREADY_THERE = (955, 1408)
-"""A name, or a list of columns, that an object has already."""
+"""Errors: a name, or a list of columns, is already used."""
 
 ALREADY_GONE = (942, 2289, 4043, 1418)
-"""A table, a sequence, a type or package, an index that does not exist."""
+"""Errors: a table, sequence, type, package or index does not exist."""
 
 BOOKKEEPING = Bookkeeping(
     migration="rowq_migration",
@@ -41,19 +41,18 @@ when not matched then insert (name, value, changed_at)
 _CREATES = re.compile(r"create (?:unique )?(?:table|sequence|index)\b")
 
 _HEAD = """-- {heading}.
--- Run it in SQL*Plus or SQLcl, as the account that owns rowq, or shall: @script.sql. After an error
--- run all of it again: every unit may be.
+-- Run it in SQL*Plus or SQLcl, as the account that shall own rowq: @script.sql. After an error run
+-- all of it again: every unit can be repeated.
 set define off
 set sqlblanklines on
 set serveroutput on
 whenever sqlerror exit failure rollback
 """
 _PLAIN_HEAD = """-- {heading}.
--- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
--- two statements. Run them one by one, in this order, on one connection, as the account that owns
--- rowq, or shall. A statement of PL/SQL keeps its last semicolon, one of SQL has none. Most commit
--- by themselves: after an error run all of them again. For SQL*Plus there is the script without
--- --plain.
+-- For drivers and other tools: a line "-- [end of statement]" separates two statements. Run them
+-- one by one, in this order, on one connection, as the account that shall own rowq. PL/SQL keeps
+-- its last semicolon, SQL has none. DDL commits: after an error run all of them again. For
+-- SQL*Plus, omit --plain.
 """
 _REFUSE_MESSAGES = """declare
     v_tables pls_integer;
@@ -65,7 +64,7 @@ begin
         'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_GROUP_WAITING',
         'ROWQ_BLOCKED', 'ROWQ_ARCHIVE', 'ROWQ_FINISHED'
     );
-    -- Where an earlier run has dropped some of the tables, there is nothing left to lose.
+    -- If an earlier run has dropped some of the tables, there is nothing left to lose.
     if v_tables < 8 then
         return;
     end if;
@@ -92,7 +91,7 @@ begin
     ]' into v_count;
     if v_count > 0 then
         raise_application_error(
-            -20805, 'RQ805 messages_left: this rollback would throw messages away'
+            -20805, 'RQ805 messages_left: this rollback would delete messages'
         );
     end if;
 end;
@@ -146,7 +145,7 @@ _FORGIVEN = re.compile(
 
 
 def with_units(text: str, change: Callable[[str], str]) -> str:
-    """Return a script of ours with its units changed, and all between them as it is."""
+    """Return a script with its units changed, and everything between them unchanged."""
     lines: list[str] = []
     unit: list[str] = []
     for line in text.splitlines():
@@ -161,10 +160,7 @@ def with_units(text: str, change: Callable[[str], str]) -> str:
 
 
 def units(text: str) -> Iterator[str]:
-    """Yield the units of a script of ours without the line of `/` that ends each.
-
-    Lines of comment before a unit are not part of it.
-    """
+    """Yield the units of a script without the final `/`, and without comments before a unit."""
     lines: list[str] = []
     for line in text.splitlines():
         if line == "/":
@@ -177,14 +173,14 @@ def units(text: str) -> Iterator[str]:
 
 
 def forgiven(unit: str) -> tuple[int, ...]:
-    """Return the numbers of errors that say that a unit has been run before."""
+    """Return the numbers of errors that mean that a unit was run before."""
     if unit.startswith("drop "):
         return ALREADY_GONE
     return ALREADY_THERE if _CREATES.match(unit) else ()
 
 
 class Script(BaseScript):
-    """How SQL*Plus and SQLcl are told what migrate does."""
+    """A script for SQL*Plus and SQLcl."""
 
     BOOKKEEPING = BOOKKEEPING
     HEAD = _HEAD
@@ -201,32 +197,32 @@ class Script(BaseScript):
     END_OF_STATEMENT = "\n/\n"
 
     def before(self, release: Release) -> Iterator[Section]:
-        """Return what comes before the migration's own parts."""
+        """Return the sections before the migration's own."""
         yield Section("before", "preflight.sql", release.text("preflight.sql"))
         yield Section(
             "before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql"))
         )
 
     def before_undo(self, release: Release) -> Iterator[Section]:
-        """Return what comes before a rollback's own parts."""
+        """Return the sections before a rollback's own."""
         yield Section("before", "preflight.sql", release.text("preflight.sql"))
 
     def plain_statements(self, text: str) -> Iterator[str]:
-        """Return a part's units."""
+        """Return a section's units."""
         return (f"{unit}\n" for unit in units(text))
 
     def flyway_form(self, text: str) -> str:
-        """Return a part with its units ended as Flyway expects it of their kind."""
+        """Return a section with its units terminated for Flyway."""
         return "".join(
             f"{unit}\n/\n" if _PLSQL.match(unit) else f"{unit};\n" for unit in units(text)
         )
 
     def client_form(self, text: str) -> str:
-        """Return a file or statement as it stands in the script: units may have been run before."""
+        """Return a file or statement in the script's form, in which units can be repeated."""
         return with_units(text, _forgiving)
 
     def source_form(self, text: str) -> str:
-        """Return a file as it was before it came into the script."""
+        """Return a file's original text from its form in a script."""
         return _FORGIVEN.sub(lambda found: found[1], text)
 
     def assembled(self, sources: Path) -> dict[str, str]:

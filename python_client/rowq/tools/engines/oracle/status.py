@@ -1,4 +1,4 @@
-"""Look at an Oracle schema and change nothing."""
+"""Read-only queries of an Oracle schema."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from rowq.tools.migrate.inspection import BaseInspection, Losses
 _FIRST = {"ROWQ_META", "ROWQ_QUEUE", "ROWQ_READY"}
 _BOOKKEEPING = "ROWQ_MIGRATION"
 
-# In somebody else's schema, names without a schema are looked up there.
+# In another account's schema, unqualified names are resolved there.
 _HOME = """
     select sys_context('userenv', 'session_user'), sys_context('userenv', 'current_schema')
     from sys.dual
@@ -58,7 +58,7 @@ _CREATED = re.compile(r"create or replace (package(?: body)?) (\w+)")
 
 
 class Inspection(BaseInspection):
-    """What there is to see through one connection."""
+    """Queries on one connection."""
 
     ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 
@@ -67,18 +67,18 @@ class Inspection(BaseInspection):
         return f"Oracle {self._rows(_SERVER)[0][0]}"
 
     def owner(self) -> str | None:
-        """Return the account whose schema this is, None where nothing is installed in it.
+        """Return the schema's account; None if nothing is installed.
 
         Raises:
-            ForeignSchema: the schema has tables with rowq's names that are not ours.
-            MissingPrivilege: the session is in a schema that is not its own.
+            ForeignSchema: rowq did not create the schema's tables ROWQ_.
+            MissingPrivilege: the session is in another account's schema.
         """
         ((user, schema),) = self._rows(_HOME)
         if user != schema:
             raise MissingPrivilege(
-                f"{MissingPrivilege.number} missing_privilege: this is {user} in the schema of"
-                f" {schema}, and only the account that owns rowq may look",
-                "Connect as that account, without owner= in the URL.",
+                f"{MissingPrivilege.number} missing_privilege: {user} in the schema of {schema}"
+                " cannot read what is installed",
+                "Connect as the account that owns rowq, without owner= in the URL.",
             )
         tables = self.tables()
         if not tables:
@@ -86,18 +86,18 @@ class Inspection(BaseInspection):
         if not tables >= _FIRST and _BOOKKEEPING not in tables:
             raise ForeignSchema(
                 f"{ForeignSchema.number} foreign_schema: the schema has tables ROWQ_ that rowq did"
-                " not make"
+                " not create"
             )
         return str(self._rows("select user from dual")[0][0])
 
     def rights_beyond(self) -> tuple[str, ...]:
-        """Say which rights the owner has that no routine should run with."""
+        """Return a notice about privileges of the owner that routines should not have."""
         ((count, example),) = self._rows(_BEYOND)
         if not count:
             return ()
         return (
-            f"the owner has {count} rights on the whole database, such as {example}, with which all"
-            " of rowq runs and of which it needs none: give rowq an account of its own",
+            f"the owner has {count} privileges on the whole database, such as {example}; rowq runs"
+            " with them and needs none: use a separate account for rowq",
         )
 
     def installed_ids(self) -> list[str]:
@@ -107,27 +107,24 @@ class Inspection(BaseInspection):
         return [name for (name,) in self._rows("select m.migration_id from rowq_migration m")]
 
     def roles(self) -> dict[str, bool]:
-        """Return for each of rowq's roles whether it is there and has a right of rowq's."""
+        """Return which of rowq's roles exist with a grant of this owner."""
         names = ", ".join(f"'{role.upper()}'" for role in self.ROLES)
         present = {role.lower() for (role,) in self._rows(_ROLES.format(names=names))}
         return {role: role in present for role in self.ROLES}
 
     def missing_roles(self, roles: Mapping[str, bool]) -> tuple[str, ...]:
-        """Say what to do about the roles that have no right of this owner's."""
+        """Return notices about roles without a grant of this owner."""
         ((owner,),) = self._rows("select user from dual")
         return tuple(
-            f"role {role} is missing, or not the owner's: a DBA can run"
-            f' "create role {role}" where it is missing, and'
+            f"role {role} is missing, or the owner cannot grant it: a DBA can run"
+            f' "create role {role}" if it is missing, and'
             f' "grant {role} to {owner} with admin option", then migrate again'
             for role, is_present in roles.items()
             if not is_present
         )
 
     def routines(self) -> dict[str, str]:
-        """Return name and code of every specification and body of rowq's packages.
-
-        But of the one that wakeup.sql makes, by choice and outside of the migrations.
-        """
+        """Return name and code of every package, except the optional one of wakeup.sql."""
         found: dict[str, str] = {}
         for name, kind, text in self._rows(_SOURCES):
             key = _key(kind, name)
@@ -135,15 +132,15 @@ class Inspection(BaseInspection):
         return {name: _code(text) for name, text in found.items()}
 
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return name and code of every package in these files, as `routines` shows them."""
+        """Return name and code of every package in these files, in the form of `routines`."""
         return shipped_routines(files)
 
     def tables(self) -> set[str]:
-        """Return the names of the schema's tables that begin with ROWQ_."""
+        """Return the names of the schema's tables ROWQ_."""
         return {name for (name,) in self._rows(_TABLES)}
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are; nothing where some of them are gone."""
+        """Return what dropping the tables would delete; nothing if some of them are gone."""
         if not self.tables() >= _LOST_TABLES:
             return Losses()
         return Losses(*map(int, self._rows(_LOSSES)[0]))
@@ -171,9 +168,9 @@ def _key(kind: str, name: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a package's text from its `as` on, without comments and blanks at the ends of lines.
+    """Return a package's text after its first line, without comments and surrounding blanks.
 
-    The catalog keeps the words before it in a form of its own.
+    The catalog changes the first line.
     """
     lines = (line.strip() for line in text.splitlines()[1:])
     return "\n".join(line for line in lines if line and not line.startswith("--"))

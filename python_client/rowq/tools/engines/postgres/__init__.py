@@ -1,1 +1,1 @@
-"""What installing and examining rowq needs of the engine."""
+"""Installation, status and checks on this engine."""

@@ -1,11 +1,11 @@
-"""What matters to rowq on PostgreSQL.
+"""Checks on PostgreSQL.
 
-Functions are named with their schema: the path is the database's, and its owner's to fill.
+Functions are qualified, because the database's owner controls the search_path.
 """
 
 from rowq.tools.doctor.check import EngineChecks, Setting, Status, is_one_of
 
-# A routine that an ordinary role owns could be replaced by one that runs as whoever calls it.
+# An ordinary role could replace its routine by one that runs with the caller's privileges.
 _BEFORE = """
     do $$
     declare
@@ -26,8 +26,8 @@ _BEFORE = """
         order by r.rolname
         limit 1;
         if found then
-            raise exception 'RQ803 missing_privilege: what % has put into the schema rowq could run'
-                ' with the rights of a superuser who calls it: ask as %', v_owner, v_owner
+            raise exception 'RQ803 missing_privilege: code of % in the schema rowq could run with'
+                ' your superuser privileges; connect as %', v_owner, v_owner
                 using errcode = 'RQ803';
         end if;
     end;
@@ -47,43 +47,43 @@ CHECKS = EngineChecks(
             "select pg_catalog.pg_is_in_recovery()",
             is_one_of(False),
             Status.FAILED,
-            "this is a standby, which takes no writes: use the primary's URL",
+            "this is a read-only standby; use the primary's URL",
         ),
         Setting(
             "default_transaction_read_only",
             "select pg_catalog.current_setting('default_transaction_read_only')",
             is_one_of("off"),
             Status.FAILED,
-            "every call would fail: alter database or role, set it to off",
+            "every call would fail; alter the database or role to set it to off",
         ),
         Setting(
             "fsync",
             "select pg_catalog.current_setting('fsync')",
             is_one_of("on"),
             Status.WARNING,
-            "a power failure can damage the database and lose messages",
+            "a power failure can corrupt the database and lose messages",
         ),
         Setting(
             "synchronous_commit",
             "select pg_catalog.current_setting('synchronous_commit')",
             lambda value: value != "off",
             Status.WARNING,
-            "messages of the last moment before a crash can be lost although they were committed",
+            "a crash can lose the last committed messages",
         ),
         Setting(
             "autovacuum",
             "select pg_catalog.current_setting('autovacuum')",
             is_one_of("on"),
             Status.WARNING,
-            "queues die of dead rows without it",
+            "queues become slow from dead rows without it",
         ),
         Setting(
             "server_encoding",
             "select pg_catalog.current_setting('server_encoding')",
             is_one_of("UTF8"),
             Status.WARNING,
-            "bodies with other characters are refused, or, in SQL_ASCII, come in as bytes that no"
-            " client can read: make databases for queues in UTF8",
+            "bodies with other characters are refused, or in SQL_ASCII stored as unreadable bytes;"
+            " use a UTF8 database",
         ),
     ),
 )

@@ -1,7 +1,7 @@
-"""Migrations on PostgreSQL: each is one transaction with its bookkeeping, there or not there.
+"""Migrations on PostgreSQL: each is one transaction with its bookkeeping.
 
-A lock on a table of the bookkeeping lets one in at a time: only its owner can take it, and no crash
-leaves it behind.
+A lock on a bookkeeping table lets one in at a time: only its owner can take it, and a crash
+releases it.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from rowq.tools.migrate.installer import BaseInstaller
 
 _T = TypeVar("_T")
 
-# A migration overtakes another only where it has made or removed the whole installation.
+# A migration overtakes another only if it has created or removed the whole installation.
 _TRIES = 10
 _OVERTAKEN = (
     DuplicateSchema,
@@ -37,7 +37,7 @@ _OVERTAKEN = (
 
 
 class _OvertakenError(Exception):
-    """Another migration has made or removed the tables of the bookkeeping meanwhile."""
+    """A concurrent migration has created or removed the bookkeeping tables."""
 
 
 class Installer(BaseInstaller):
@@ -49,10 +49,10 @@ class Installer(BaseInstaller):
     DatabaseError = psycopg.Error
 
     def use(self, driver_connection: Any) -> None:
-        """Set `connection` and `look`; warnings of the server become notices."""
+        """Set `connection` and `inspection`; warnings of the server become notices."""
         driver_connection.add_notice_handler(self._keep_notice)
         self.connection = driver_connection
-        self.look = Inspection(driver_connection)
+        self.inspection = Inspection(driver_connection)
 
     def step_up(self, target: int) -> int | None:
         """Install the next migration, as on every engine."""
@@ -66,7 +66,7 @@ class Installer(BaseInstaller):
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:
-        """Hold migrations to one at a time until the transaction ends; refuse what would fail."""
+        """Allow one migration at a time, in a transaction, and check preconditions."""
         with self.engine.transaction(self.connection):
             for name in BEFORE:
                 self._run_alone(name)
@@ -75,12 +75,12 @@ class Installer(BaseInstaller):
             yield
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are; until then nobody enqueues."""
+        """Return what dropping the tables would delete, and block enqueue until then."""
         self.connection.execute("lock table rowq.message in access exclusive mode")
         return super().losses()
 
     def _run_alone(self, name: str) -> None:
-        """Run a script that may meet another migration; raises _OvertakenError when it did."""
+        """Run a script; raise _OvertakenError if a concurrent migration came first."""
         try:
             self.run(name)
         except _OVERTAKEN as error:
@@ -88,7 +88,7 @@ class Installer(BaseInstaller):
 
     @staticmethod
     def _until_alone(step: Callable[[], _T]) -> _T:
-        """Take a step from its beginning as often as another migration has come before it."""
+        """Repeat a step while concurrent migrations overtake it."""
         for _ in range(_TRIES):
             with suppress(_OvertakenError):
                 return step()
@@ -96,4 +96,4 @@ class Installer(BaseInstaller):
 
     def _keep_notice(self, notice: psycopg.errors.Diagnostic) -> None:
         if notice.severity_nonlocalized == "WARNING":
-            self.say([notice.message_primary or ""])
+            self.add_notices([notice.message_primary or ""])

@@ -33,15 +33,14 @@ BOOKKEEPING = Bookkeeping(
 _HEAD = """\\set ON_ERROR_STOP on
 \\encoding UTF8
 -- {heading}.
--- Run it with psql, in a file or through a pipe. It is one transaction: all of it or nothing.
+-- Run it with psql, as a file or through a pipe. It is one transaction.
 begin;
 """
 _REQUIRE = """
 do $$
 begin
     if not exists (select 1 from rowq.migration m where m.migration_id = '{needed}') then
-        raise exception 'RQ807 unknown_migration: this script begins after {needed},'
-            ' which is not installed'
+        raise exception 'RQ807 unknown_migration: this script requires migration {needed}'
             using errcode = 'RQ807';
     end if;
 end;
@@ -55,7 +54,7 @@ begin
         from rowq.migration m
         where m.migration_id not in ({known})
     ) then
-        raise exception 'RQ804 schema_newer: this database was upgraded by a newer rowq'
+        raise exception 'RQ804 schema_newer: the database has a newer rowq'
             using errcode = 'RQ804';
     end if;
 end;
@@ -67,8 +66,8 @@ begin
     if exists (select 1 from rowq.migration)
         and not exists (select 1 from rowq.migration m where m.migration_id = '{newest}')
     then
-        raise exception 'RQ807 unknown_migration: this database has an earlier release'
-            using errcode = 'RQ807', hint = 'Run the scripts of migrations/postgres after it.';
+        raise exception 'RQ807 unknown_migration: the database has an older rowq'
+            using errcode = 'RQ807', hint = 'Run the later scripts of migrations/postgres.';
     end if;
 end;
 $$;
@@ -93,10 +92,9 @@ from installed;
 
 
 _PLAIN_HEAD = """-- {heading}.
--- For drivers and other tools: this is one string of many statements. Run it whole, in one
--- transaction: psycopg connection.execute(text), node-pg client.query(text), JDBC with
--- setAutoCommit(false). It does not commit, and sets back the settings that it changes. For psql
--- there is the script without --plain.
+-- For drivers and other tools: one string of many statements. Run it as a whole, in a transaction:
+-- psycopg connection.execute(text), node-pg client.query(text), JDBC with setAutoCommit(false). It
+-- does not commit, and restores the settings that it changes. For psql, omit --plain.
 """
 _SETTINGS = (
     "client_min_messages",
@@ -108,7 +106,7 @@ _SETTINGS = (
     "statement_timeout",
 )
 _QUOTED = ",\n        ".join(f"'{name}'" for name in _SETTINGS)
-_OPEN = """-- Names must be those of the catalog from the first statement on.
+_OPEN = """-- From the first statement on, names must resolve to the catalog.
 do $$
 begin
     perform pg_catalog.set_config(
@@ -117,11 +115,11 @@ begin
     perform pg_catalog.set_config('rowq.transaction', 'one', true);
 end;
 $$;
--- Outside of a transaction the settings of the statement before are gone already.
+-- Outside a transaction, the settings of the preceding statement are gone.
 do $$
 begin
     if coalesce(pg_catalog.current_setting('rowq.transaction', true), '') <> 'one' then
-        raise exception 'this script must be run whole, in one transaction'
+        raise exception 'run this script as a whole, in one transaction'
             using errcode = 'no_active_sql_transaction';
     end if;
 
@@ -162,9 +160,9 @@ begin
             where cardinality(f.message_ids) > 0
         )
     then
-        raise exception 'RQ805 messages_left: this rollback would throw messages away'
-            using errcode = 'RQ805', hint = 'Finish, cancel or purge them first, purge_archive '
-                'those that are kept, or use: rowq rollback --force';
+        raise exception 'RQ805 messages_left: this rollback would delete messages'
+            using errcode = 'RQ805', hint = 'Finish, cancel or purge the messages and purge the '
+                'archive first, or use: rowq rollback --force';
     end if;
 end;
 $$;
@@ -172,7 +170,7 @@ $$;
 
 
 class Script(BaseScript):
-    """How psql, and a driver, is told what migrate does."""
+    """A script for psql, and a string for a driver."""
 
     BOOKKEEPING = BOOKKEEPING
     HEAD = _HEAD
@@ -189,25 +187,25 @@ class Script(BaseScript):
     REFUSE_MESSAGES = _REFUSE_MESSAGES
 
     def before(self, release: Release) -> Iterator[Section]:
-        """Return what comes before the migration's own parts."""
+        """Return the sections before the migration's own."""
         for name in (*BEFORE, "bookkeeping.sql"):
             yield Section("before", name, release.text(name))
 
     def before_undo(self, release: Release) -> Iterator[Section]:
-        """Return what comes before a rollback's own parts."""
+        """Return the sections before a rollback's own."""
         for name in BEFORE:
             yield Section("before", name, release.text(name))
 
     def plain_statements(self, text: str) -> tuple[str]:
-        """Return a part whole: the server takes many statements at once."""
+        """Return a section as a whole: the server accepts many statements at once."""
         return (text,)
 
     def flyway_form(self, text: str) -> str:
-        """Return a part as it is: Flyway knows the quotes around a body."""
+        """Return a section unchanged: Flyway knows dollar quotes."""
         return text
 
     def client_form(self, text: str) -> str:
-        """Return a file or statement as it stands in the script: another may follow it."""
+        """Return a file or statement in the script's form, so that another can follow."""
         last = text.rstrip().rpartition("\n")[2]
         is_ended = last.endswith(";") or last.startswith("--")
         return text if is_ended and text.endswith("\n") else f"{text.rstrip().rstrip(';')};\n"

@@ -1,4 +1,4 @@
-"""Look at a PostgreSQL database and change nothing."""
+"""Read-only queries of a PostgreSQL database."""
 
 import re
 from collections.abc import Mapping
@@ -44,12 +44,11 @@ _SCHEMA = """
     where n.nspname = 'rowq'
 """
 
-# The path is the database's and belongs to its owner, who can put functions and operators into it
-# that run as whoever looks. Nothing is committed: the transaction ends with the connection.
+# The database's owner controls the search_path, and could put functions and operators into it that
+# run with the reader's privileges. The transaction ends with the connection, without a commit.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
 
-# An add-on has put the routines behind wrappers of their names. A schema of another owner is not
-# looked at.
+# The Citus add-on has replaced the routines by wrappers. A schema of another owner is ignored.
 WRAPPED = """
     select 1
     from pg_catalog.pg_namespace n
@@ -59,10 +58,10 @@ WRAPPED = """
     where n.nspname operator(pg_catalog.=) 'rowq_node'
 """
 
-# A text begins with how the routine runs, so that a caller never runs with his own rights what is
-# not shipped. A routine has no text, and so a changed one, where a parameter could run something
-# else: a default by a function that does more than compute, or a type of somebody's, whose check
-# runs as the caller. The routines of one name are looked at together.
+# A text begins with the routine's security attributes, so that a caller never runs modified code
+# with its own privileges. A routine counts as changed (its text is empty) if a parameter could run
+# other code: by a default that is not immutable, or by a foreign type, whose check runs as the
+# caller. Routines of one name are compared together.
 _PINNED = "security definer set search_path = pg_catalog, pg_temp "
 _ROUTINES = r"""
     select
@@ -110,7 +109,7 @@ _ROUTINES = r"""
     group by p.proname
 """
 
-# grants.sql warns of what it finds in loops over these variables.
+# grants.sql prints warnings in loops over these variables.
 _ROLES_OF_OTHERS = "v_why, v_remedy"
 _RIGHTS_OF_OTHERS = "v_grantee, v_names"
 
@@ -141,13 +140,13 @@ _NEXT = r", (?=(?:\w+ )?\w+ [a-z])"
 
 
 def numbered_refusal(error: psycopg.Error) -> MigrationError | None:
-    """Return the refusal that a script has raised by its number, None for any other error."""
+    """Turn an error with a refusal's number into the refusal; None for any other error."""
     kind = BY_NUMBER.get(error.sqlstate or "")
     return kind(error.diag.message_primary or str(error), error.diag.message_hint) if kind else None
 
 
 def refusal(error: psycopg.Error) -> MigrationError | None:
-    """Return the refusal that an error of a migration is; None for any other error."""
+    """Turn an error of a migration into a refusal; None for any other error."""
     if refusal := numbered_refusal(error):
         return refusal
     text = error.diag.message_primary or str(error)
@@ -155,31 +154,29 @@ def refusal(error: psycopg.Error) -> MigrationError | None:
         return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
     if isinstance(error, LockNotAvailable | DeadlockDetected):
         return tables_in_use()
-    # A feature is "not supported" where a view of somebody's uses a column that is to change.
+    # A change of a column that a view uses is a feature "not supported".
     is_used = isinstance(error, FeatureNotSupported) and error.diag.message_detail
     if is_used or isinstance(error, DependentObjectsStillExist):
         return SchemaInUse(
-            f"{SchemaInUse.number} schema_in_use: others depend on what was to change or to go:"
-            f" {text}",
+            f"{SchemaInUse.number} schema_in_use: foreign objects depend on rowq's: {text}",
             error.diag.message_detail,
         )
     return None
 
 
 class Inspection(BaseInspection):
-    """What there is to see through one connection."""
+    """Queries on one connection."""
 
     ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
     SCHEMAS: ClassVar[tuple[str, ...]] = ("rowq",)
     """The schemas of the routines."""
     CREATE_ROLE = "create role {role} nologin;"
     ROLES_ARE_SHARED = (
-        ", because other databases of the server may use them, in which case PostgreSQL does not"
-        " drop them"
+        ", because other databases of the server may use them; then PostgreSQL does not drop them"
     )
 
     def begin(self) -> None:
-        """Begin a transaction that changes nothing and ends with the connection."""
+        """Begin a read-only transaction that ends with the connection."""
         self._connection.execute(_BEGIN)
 
     def server(self) -> str:
@@ -187,26 +184,25 @@ class Inspection(BaseInspection):
         return f"PostgreSQL {self._value('show server_version')}"
 
     def owner(self) -> str | None:
-        """Return the schema's owner, None where there is none.
+        """Return the schema's owner; None if there is no schema.
 
-        This reads the catalog only, and refuses where reading a table could run what is not ours.
+        This reads the catalog only, and refuses if reading a table could run foreign code.
 
         Raises:
-            ForeignSchema: the schema is not ours, or not only ours.
-            MissingPrivilege: this user may not see what is installed, or somebody else could have
-                put something there that would run with this user's rights.
-            RoutedDatabase: this is a node of a cluster, which an add-on looks after.
+            ForeignSchema: not everything in the schema was created by rowq.
+            MissingPrivilege: this account cannot read what is installed, or another account could
+                have added code that would run with this account's privileges.
+            RoutedDatabase: the database is a node of a Citus cluster.
         """
         row = self._connection.execute(_SCHEMA).fetchone()
         if row is None:
             return None
-        owner, is_ours, may_look = row
+        owner, is_ours, can_read = row
         if not is_ours:
             raise ForeignSchema(
-                f"{ForeignSchema.number} foreign_schema: the database has a schema rowq that rowq"
-                " did not make"
+                f"{ForeignSchema.number} foreign_schema: the schema rowq was not created by rowq"
             )
-        if not may_look:
+        if not can_read:
             raise MissingPrivilege(
                 f"{MissingPrivilege.number} missing_privilege: the schema rowq belongs to {owner}",
                 f"Connect as {owner} or as a member of it.",
@@ -217,37 +213,35 @@ class Inspection(BaseInspection):
         return str(owner)
 
     def refuse_wrappers(self) -> None:
-        """Refuse a database whose routines an add-on has put behind wrappers.
-
-        preflight.sql refuses to migrate it.
-
-        Raises:
-            RoutedDatabase: it is a node of a cluster.
-        """
+        """Raise RoutedDatabase if the Citus add-on has replaced the routines by wrappers."""
         if self._rows(WRAPPED):
             raise RoutedDatabase(
-                f"{RoutedDatabase.number} routed_database: this is a node of a cluster that carries"
-                " calls",
+                f"{RoutedDatabase.number} routed_database: this database is a node of a Citus"
+                " cluster",
                 "The add-on in sql/postgres/addons/citus shows and upgrades all nodes together.",
             )
 
     def installed_ids(self) -> list[str]:
-        """Return the ids of the installed migrations; none where there is no bookkeeping."""
+        """Return the ids of the installed migrations; none without bookkeeping."""
         if self._value("select to_regclass('rowq.migration')") is None:
             return []
         return [name for (name,) in self._rows("select migration_id from rowq.migration")]
 
     def roles(self) -> dict[str, bool]:
-        """Return for each of rowq's roles whether the server has it.
+        """Return which of rowq's roles exist.
 
-        rowq_owner is made by a superuser's installation only, so it is nowhere missing.
+        Only a superuser's installation creates rowq_owner, so it is never reported as missing.
         """
         present = {name for (name,) in self._rows("select rolname from pg_catalog.pg_roles")}
         roles = {role: role in present for role in self.ROLES}
-        return {role: there for role, there in roles.items() if there or role != "rowq_owner"}
+        return {
+            role: is_present
+            for role, is_present in roles.items()
+            if is_present or role != "rowq_owner"
+        }
 
     def rights_of_others(self) -> tuple[str, ...]:
-        """Say who could give himself a role of rowq's, and who has rights without one."""
+        """Return notices about accounts that could grant themselves a role, or have grants."""
         release = release_for("postgres")
         grants = release.files(release.newest)[GRANTS]
         roles = self._rows(_query_of_loop(grants, _ROLES_OF_OTHERS))
@@ -262,18 +256,18 @@ class Inspection(BaseInspection):
         )
 
     def routines(self) -> dict[str, str]:
-        """Return name and text of every routine in the schema, as shipped_routines has it."""
+        """Return name and text of every routine in the schema, in the form of shipped_routines."""
         found = self._connection.execute(
             _ROUTINES, {"pinned": _PINNED, "schemas": list(self.SCHEMAS)}
         )
         return {name: _together(texts) for name, texts in found}
 
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return name and text of every routine in these files, as `routines` shows them."""
+        """Return name and text of every routine in these files, in the form of `routines`."""
         return shipped_routines(files)
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are, for who has asked for the owner before."""
+        """Return what dropping the tables would delete; call `owner` first."""
         return Losses(*self._rows(_LOSSES)[0])
 
     def _value(self, query: str) -> Any:
@@ -299,11 +293,11 @@ def _arguments(head: str) -> str:
 
 
 def _together(texts: list[str]) -> str:
-    """Return the texts of the routines of one name as one, whatever their order was."""
+    """Return the texts of the routines of one name as one, in a fixed order."""
     return " and ".join(sorted(texts))
 
 
 def _query_of_loop(script: str, variables: str) -> str:
-    """Return the query of the one loop in a script that is over these variables."""
+    """Return the query of the script's only loop over these variables."""
     (query,) = re.findall(rf"for {variables} in\n(.*?)\n    loop\n", script, re.DOTALL)
     return str(query)

@@ -1,6 +1,6 @@
-"""Migrations on SQL Server: each is one transaction with its bookkeeping, there or not there.
+"""Migrations on SQL Server: each is one transaction with its bookkeeping.
 
-An application lock of the session lets one in at a time; no crash leaves it behind.
+An application lock of the session lets one in at a time; a crash releases it.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _LACKS_PRIVILEGE = {229, 230, 262, 297, 300, 916, 2760, 3701, 15151, 15247}
 _BUSY = {1205, 1222}
 _IN_USE = {3726, 3729, 3732, 15136, 15138}
 
-# After a refusal by preflight.sql there is neither a lock nor another account any more.
+# After a refusal by preflight.sql, the lock and the impersonation are already gone.
 _LEAVE = """
 if applock_mode(N'dbo', N'rowq.migrate', N'Session') <> N'NoLock'
     exec sys.sp_releaseapplock
@@ -42,7 +42,7 @@ revert;
 
 
 def refusal(error: pyodbc.Error) -> MigrationError | None:
-    """Return the refusal that an error of a migration is; None for any other error."""
+    """Turn an error of a migration into a refusal; None for any other error."""
     if found := rowq_error_of(error):
         message, _, remedy = found.partition("\n")
         return BY_NUMBER[found[:5]](message, remedy or None)
@@ -57,18 +57,18 @@ def refusal(error: pyodbc.Error) -> MigrationError | None:
 
 
 class Connection(ScriptConnection):
-    """A connection that runs whole scripts; all else is the driver's."""
+    """A driver's connection that can also run whole scripts."""
 
     def execute(self, text: str) -> list[str]:
-        """Run a script, one batch after the other; return what the server said beside."""
-        said: list[str] = []
+        """Run the batches of a script; return the server's messages."""
+        texts: list[str] = []
         for batch in batches(text):
             with signals_held(), closing(self.driver_connection.cursor()) as cursor:
                 cursor.execute(batch)
-                said += _messages(cursor)
+                texts += _messages(cursor)
                 while cursor.nextset():
-                    said += _messages(cursor)
-        return said
+                    texts += _messages(cursor)
+        return texts
 
 
 class Installer(BaseInstaller):
@@ -82,7 +82,7 @@ class Installer(BaseInstaller):
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:
-        """Hold migrations to one at a time, in one transaction; refuse what would fail."""
+        """Allow one migration at a time, in a transaction, and check preconditions."""
         try:
             self.run("preflight.sql")
             with self.engine.transaction(self.connection.driver_connection):
@@ -94,13 +94,13 @@ class Installer(BaseInstaller):
                 self.connection.execute(_LEAVE)
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are; until then nobody enqueues."""
+        """Return what dropping the tables would delete, and block enqueue until then."""
         self.connection.execute(HOLD_MESSAGES)
         return super().losses()
 
     def run_grants(self, text: str) -> None:
-        """Run grants.sql, and keep what the server says beside."""
-        self.say(dict.fromkeys(self.connection.execute(text)))
+        """Run grants.sql, and keep the server's messages."""
+        self.add_notices(dict.fromkeys(self.connection.execute(text)))
 
 
 def _messages(cursor: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""A migration as a script for sqlcmd, and for a driver; how it is cut."""
+"""A migration as a script for sqlcmd and for a driver."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
 from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
 
-# This keeps enqueue out until the transaction ends, so that what was counted stays true.
+# Block enqueue until the transaction ends, so that the counts stay correct.
 HOLD_MESSAGES = """
     declare @held bigint;
     select @held = max(m.message_id)
@@ -43,7 +43,7 @@ where not exists (select 1 from rowq.meta m where m.name = v.name collate Latin1
 """,
 )
 
-# The groups are the word go, what can hide it from sqlcmd, and everything else but blanks.
+# The groups: the word go, what can hide it from sqlcmd, and everything else except blanks.
 _TOKEN = re.compile(
     r"""
     (?P<go>^[ \t]*go\b[^\n]*$)
@@ -56,18 +56,17 @@ _TOKEN = re.compile(
 _BLOCK = re.compile(r"/\*|\*/")
 _GO_ALONE = re.compile(r"\s*go\s*(?:--.*)?", re.IGNORECASE)
 
-# Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
-# no variable, and nothing that follows is executed.
+# Without SQLCMD mode an editor reports an error in the first line and continues. Then the variable
+# is not replaced, and nothing below is executed.
 _HEAD = """:on error exit
 :setvar rowq_runs_in sqlcmd
 go
 -- {heading}.
 -- Run it with: sqlcmd -S server -d database -b -i script.sql, or in an editor's SQLCMD mode. It is
--- one transaction: all of it or nothing. QUOTED_IDENTIFIER and ANSI_NULLS, which procedures keep
--- from the session that makes them, are set in here; sqlcmd needs no -I.
+-- one transaction. It sets QUOTED_IDENTIFIER and ANSI_NULLS, so sqlcmd needs no -I.
 if N'$(rowq_runs_in)' <> N'sqlcmd'
 begin
-    print N'Nothing was done: run this with sqlcmd, or turn on SQLCMD mode.';
+    print N'Nothing was changed. Run this with sqlcmd, or turn on SQLCMD mode.';
     set noexec on;
 end;
 go
@@ -77,9 +76,9 @@ go
 _REQUIRE = """
 if not exists (select 1 from rowq.migration m where m.migration_id = N'{needed}')
 begin
-    throw 52807, N'RQ807 unknown_migration: this script begins after {needed}, which is not installed', 1;
+    throw 52807, N'RQ807 unknown_migration: this script requires migration {needed}', 1;
 end;
-"""  # noqa: E501 - a literal of T-SQL is one line
+"""
 _REFUSE_NEWER = """
 if exists (
     select 1
@@ -87,14 +86,14 @@ if exists (
     where m.migration_id not in ({known})
 )
 begin
-    throw 52804, N'RQ804 schema_newer: this database was upgraded by a newer rowq', 1;
+    throw 52804, N'RQ804 schema_newer: the database has a newer rowq', 1;
 end;
 """
 _REFUSE_OLDER = """
 if exists (select 1 from rowq.migration)
     and not exists (select 1 from rowq.migration m where m.migration_id = N'{newest}')
 begin
-    throw 52807, N'RQ807 unknown_migration: this database has an earlier release', 1;
+    throw 52807, N'RQ807 unknown_migration: the database has an older rowq', 1;
 end;
 """
 _REMEMBER = """
@@ -120,10 +119,9 @@ begin
 end;
 """
 _PLAIN_HEAD = """-- {heading}.
--- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
--- two batches. Run them one by one, in this order, on one connection of their own, and none after
--- an error: then end that connection. Together they are one transaction: all of it or nothing. For
--- sqlcmd there is the script without --plain.
+-- For drivers and other tools: a line "-- [end of statement]" separates two batches. Run them one
+-- by one, in this order, on a separate connection. After an error stop, and close the connection.
+-- Together they are one transaction. For sqlcmd, omit --plain.
 """
 _REFUSE_MESSAGES = """
 declare @held bigint;
@@ -138,7 +136,7 @@ if exists (select 1 from rowq.ready)
     or exists (select 1 from rowq.archived)
     or exists (select 1 from rowq.finished)
 begin
-    throw 52805, N'RQ805 messages_left: this rollback would throw messages away', 1;
+    throw 52805, N'RQ805 messages_left: this rollback would delete messages', 1;
 end;
 """
 _EXECUTE = "set noexec off;"
@@ -153,12 +151,10 @@ go
 
 
 def batches(text: str) -> Iterator[str]:
-    """Yield the batches of a script of ours, as sqlcmd would send them.
+    """Yield the batches of a script as sqlcmd would send them, without empty ones.
 
-    A batch ends with a line that says `go`, unless that stands in a literal, a quoted name or a
-    comment. What holds no code is left out.
-
-    Raises ValueError for a number or anything else after `go`: nothing of ours is repeated.
+    A batch ends with a line `go` outside literals, quoted names and comments. Raises ValueError if
+    anything follows `go`, such as a number.
     """
     start = position = 0
     has_code = False
@@ -168,7 +164,7 @@ def batches(text: str) -> Iterator[str]:
             position = _end_of_comment(text, position)
         elif token.lastgroup == "go":
             if not _GO_ALONE.fullmatch(token.group()):
-                raise ValueError(f"a batch ends with more than go: {token.group().strip()}")
+                raise ValueError(f"expected go alone in its line, got {token.group().strip()}")
             if has_code:
                 yield text[start : token.start()].strip()
             start, has_code = position, False
@@ -179,19 +175,19 @@ def batches(text: str) -> Iterator[str]:
 
 
 def _end_of_comment(text: str, position: int) -> int:
-    """Return where the comment ends that has begun before `position`; comments nest in T-SQL."""
+    """Return the end of the comment that begins before `position`; comments nest in T-SQL."""
     depth = 1
     while depth:
         mark = _BLOCK.search(text, position)
         if mark is None:
-            raise ValueError("a comment has no end")
+            raise ValueError("unterminated comment")
         depth += 1 if mark.group() == "/*" else -1
         position = mark.end()
     return position
 
 
 class Script(BaseScript):
-    """How sqlcmd is told what migrate does."""
+    """A script for sqlcmd."""
 
     BOOKKEEPING = BOOKKEEPING
     HEAD = _HEAD
@@ -206,7 +202,7 @@ class Script(BaseScript):
     REFUSE_MESSAGES = _REFUSE_MESSAGES
 
     def before(self, release: Release) -> Iterator[Section]:
-        """Return what comes before the migration's own parts."""
+        """Return the sections before the migration's own."""
         yield Section("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
         yield Section("before", "begin", "begin transaction;\ngo\n")
         yield Section(
@@ -214,31 +210,31 @@ class Script(BaseScript):
         )
 
     def before_undo(self, release: Release) -> Iterator[Section]:
-        """Return what comes before a rollback's own parts."""
+        """Return the sections before a rollback's own."""
         yield Section("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
         yield Section("before", "begin", "begin transaction;\ngo\n")
 
     def plain_statements(self, text: str) -> Iterator[str]:
-        """Return a part's batches, without what takes back what sqlcmd alone was told."""
+        """Return a section's batches, without those that only sqlcmd needs."""
         return (f"{batch}\n" for batch in batches(text) if batch != _EXECUTE)
 
     def flyway_form(self, text: str) -> str:
-        """Return a part with the word between its batches, which Flyway knows."""
+        """Return a section with `go` between its batches, which Flyway knows."""
         return "".join(f"{batch}go\n" for batch in self.plain_statements(text))
 
     def client_form(self, text: str) -> str:
-        """Return a file or statement as it stands in the script: its last batch ends, too."""
+        """Return a file or statement in the script's form, with `go` at the end."""
         return text if text.endswith("\ngo\n") else f"{text.strip()}\ngo\n"
 
     def assembled(self, sources: Path) -> dict[str, str]:
         """Return path and text of the comments."""
-        made = [
+        rows = [
             ("procedure", procedure_name(name), "", text)
             if kind == "routine"
             else ("table", name, column, text)
             for kind, name, column, text in comments.described(sources)
         ]
-        return comments.script(sources, comments.rows(made, "N"))
+        return comments.script(sources, comments.rows(rows, "N"))
 
 
 SCRIPT = Script()

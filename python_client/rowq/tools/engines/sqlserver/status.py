@@ -1,4 +1,4 @@
-"""Look at a SQL Server database and change nothing."""
+"""Read-only queries of a SQL Server database."""
 
 import re
 from collections.abc import Mapping
@@ -42,8 +42,8 @@ _COMPUTED = """
     from sys.computed_columns c
     where c.object_id = object_id(N'rowq.migration')
 """
-# A DBA looks as dbo, who has no right on the server: what the database's owner has put into a table
-# runs as whoever reads it. An account that does not control the database cannot act as dbo.
+# A DBA reads as dbo, which has no rights on the server: code that the database's owner has put into
+# a table runs as its reader. An account without CONTROL of the database cannot act as dbo.
 AS_DBO = """
     declare @was_more bit = iif(
         has_perms_by_name(quotename(db_name()), N'DATABASE', N'CONTROL') = 1, 1, 0
@@ -55,7 +55,8 @@ AND_BACK = """
     if @was_more = 1
         revert;
 """
-# The database was restored from another server, say, or its owner is a Windows login out of reach.
+# For example, the database was restored from another server, or its owner is a Windows login that
+# cannot be reached.
 _CANNOT_BE_DBO = {15404, 15517}
 _IDS = "select m.migration_id from rowq.migration m;"
 _ROUTINES = """
@@ -78,7 +79,7 @@ _LOSSES = """
             + (select count(*) from (select top (100000) 1 as n from rowq.finished) f);
 """
 _ROLES = "select p.name from sys.database_principals p where p.type = 'R'"
-# The server keeps the text without "or alter", and with the blanks around it.
+# The server stores the text without "or alter", and with the blanks around it.
 _CREATE = re.compile(
     r"^create\s+(?:or\s+alter\s+)?(?:procedure|function|view)\s+rowq\.(\w+)",
     re.IGNORECASE | re.MULTILINE,
@@ -86,7 +87,7 @@ _CREATE = re.compile(
 
 
 class Inspection(BaseInspection):
-    """What there is to see through one connection."""
+    """Queries on one connection."""
 
     ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
     CREATE_ROLE = "create role {role} authorization dbo;"
@@ -97,17 +98,17 @@ class Inspection(BaseInspection):
         return _AZURE.get(kind) or f"SQL Server {version} {edition}"
 
     def owner(self) -> str | None:
-        """Return the schema's owner, whose rights the procedures have; None where nothing is.
+        """Return the schema's owner, as which the procedures run; None if nothing is installed.
 
         Raises:
-            ForeignSchema: there is a schema rowq that is not ours.
-            MissingPrivilege: this user may not see what is installed.
+            ForeignSchema: the schema rowq was not created by rowq.
+            MissingPrivilege: this user cannot read what is installed.
         """
         owners, tables = self._rows(_OWNER), self.tables()
         if not tables and self.routines():
             raise MissingPrivilege(
-                f"{MissingPrivilege.number} missing_privilege: this user may call routines of"
-                " rowq and not see what is installed",
+                f"{MissingPrivilege.number} missing_privilege: this user can call rowq's routines,"
+                " but cannot read what is installed",
                 "A DBA can run: grant view definition on schema::rowq to the user;",
             )
         if not tables:
@@ -116,7 +117,7 @@ class Inspection(BaseInspection):
         is_ours = bookkeeping == BOOKKEEPING or tables >= _FIRST or tables == bookkeeping
         owner = str(owners[0][0]) if owners else "nobody"
         if not is_ours:
-            raise _foreign("the database has a schema rowq that rowq did not make")
+            raise _foreign("the schema rowq was not created by rowq")
         if owners and owner != OWNER:
             raise _foreign(f"schema rowq belongs to {owner}")
         return owner
@@ -125,8 +126,8 @@ class Inspection(BaseInspection):
         """Return the ids of the installed migrations.
 
         Raises:
-            ForeignSchema: reading them would run what is not ours.
-            MissingPrivilege: a DBA looks, and cannot do so as dbo.
+            ForeignSchema: reading them would run foreign code.
+            MissingPrivilege: a DBA cannot read as dbo.
         """
         if "migration" not in self.tables():
             return []
@@ -135,16 +136,16 @@ class Inspection(BaseInspection):
         return [name for (name,) in self._rows_as_dbo(_IDS)]
 
     def roles(self) -> dict[str, bool]:
-        """Return for each of rowq's roles whether the database has it."""
+        """Return which of rowq's roles exist in the database."""
         present = {role for (role,) in self._rows(_ROLES)}
         return {role: role in present for role in self.ROLES}
 
     def routines(self) -> dict[str, str]:
-        """Return name and text of every routine in the schema; empty for a text that is hidden."""
+        """Return name and text of every routine in the schema; a hidden text is empty."""
         return {name: _code(text or "") for name, text in self._rows(_ROUTINES)}
 
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return name and text of every routine in these files, as `routines` shows them."""
+        """Return name and text of every routine in these files, in the form of `routines`."""
         return shipped_routines(files)
 
     def tables(self) -> set[str]:
@@ -152,7 +153,7 @@ class Inspection(BaseInspection):
         return {name for (name,) in self._rows(_TABLES)}
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are."""
+        """Return what dropping the tables would delete."""
         return Losses(*self._rows_as_dbo(_LOSSES)[0])
 
     def _rows_as_dbo(self, query: str) -> list[tuple[Any, ...]]:
@@ -161,8 +162,8 @@ class Inspection(BaseInspection):
         except Exception as error:
             if is_driver_error(error) and _CANNOT_BE_DBO & numbers_of(error):
                 raise MissingPrivilege(
-                    f"{MissingPrivilege.number} missing_privilege: nobody can act as the database's"
-                    " owner, dbo: it is no login of this server, or out of its reach",
+                    f"{MissingPrivilege.number} missing_privilege: cannot act as dbo: the"
+                    " database's owner is not a login of this server, or cannot be reached",
                     "A DBA can run: alter authorization on database::name to a login;",
                 ) from error
             raise
@@ -175,8 +176,8 @@ class Inspection(BaseInspection):
             return rows
 
 
-def _foreign(why: str) -> ForeignSchema:
-    return ForeignSchema(f"{ForeignSchema.number} foreign_schema: {why}")
+def _foreign(reason: str) -> ForeignSchema:
+    return ForeignSchema(f"{ForeignSchema.number} foreign_schema: {reason}")
 
 
 def shipped_routines(files: Mapping[str, str]) -> dict[str, str]:
@@ -190,7 +191,7 @@ def shipped_routines(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def _code(text: str) -> str:
-    """Return what follows a routine's name, without the line ends and blanks of the way here."""
+    """Return the text after a routine's name, without empty lines and trailing blanks."""
     created = _CREATE.search(text)
     lines = text[created.end() :].splitlines() if created else []
     return "\n".join(line.rstrip() for line in lines if line.strip())

@@ -123,8 +123,8 @@ class Command(BaseCommand):  # type: ignore[misc]
                 raise CommandError(text or str(error)) from error
             raise
         self.stdout.write(
-            f"{stats.processed} completed, {stats.retried} to be retried, {stats.failed} failed,"
-            f" {stats.released} given back, {stats.stale} lost to others"
+            f"{stats.processed} completed, {stats.retried} retried, {stats.failed} failed,"
+            f" {stats.released} released, {stats.stale} stale"
         )
 
 
