@@ -36,7 +36,7 @@ Run = Callable[..., Ran]
 
 
 def run_app(*arguments: object, url: str | None, given: str | bytes | None = None) -> Ran:
-    """Run a command in this process with ROWQ_URL; `given` is its standard input."""
+    """Run a command in this process with ROWQ_URL and standard input `given`."""
     runner = CliRunner(env={"ROWQ_URL": url, "COLUMNS": "200"})
     result = runner.invoke(app, [str(argument) for argument in arguments], input=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -56,7 +56,7 @@ def run(database_url: str) -> Run:
 
 @pytest.fixture
 def run_without_database() -> Run:
-    """Return a function that runs a command; `url` is the value of ROWQ_URL, nothing by default."""
+    """Return a function that runs a command; `url` is the value of ROWQ_URL, if any."""
 
     def anywhere(*arguments: object, url: str | None = None) -> Ran:
         return run_app(*arguments, url=url)
@@ -73,6 +73,6 @@ def queue(database_url: str) -> Iterator[rowq.Queue]:
 
 @pytest.fixture
 def made(queue: rowq.Queue, queue_name: str) -> str:
-    """Return the name of a queue that exists."""
+    """Create a queue and return its name."""
     queue.create_queue(queue_name, backoff_base_seconds=0)
     return queue_name

@@ -1,4 +1,4 @@
-"""Commands that consume by hand: dequeue, peek, show, finishing, dead list, reset and cancel."""
+"""Commands that read and finish messages: dequeue, peek, show, complete, dead, reset, cancel..."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ def three(queue: rowq.Queue, made: str) -> list[int]:
 
 
 def state(queue: rowq.Queue, queue_name: str, message_id: int) -> str | None:
-    """Return where a message is, None when it is gone."""
+    """Return the state of a message, None if it is gone."""
     found = queue.get_message(queue_name, message_id)
     return found.state if found else None
 
@@ -37,34 +37,34 @@ def test_dequeue_prints_json_lines_and_leases(
     assert done.rows[0]["lease_until"] == found.lease_until.isoformat()  # type: ignore[union-attr]
 
 
-def test_dequeue_of_an_empty_queue_prints_nothing(run: Run, made: str) -> None:
+def test_dequeue_prints_nothing_if_queue_is_empty(run: Run, queue: rowq.Queue, made: str) -> None:
     for options in ((), ("--wait-seconds", 0.1)):
         done = run("dequeue", made, *options)
         assert (done.code, done.out) == (0, "")
+    sent = queue.enqueue(made, 1)
+    assert run("dequeue", made, "--wait-seconds", 5).row["message_id"] == sent.message_id
 
 
-def test_dequeue_can_wait(run: Run, made: str, three: list[int]) -> None:
-    assert run("dequeue", made, "--wait-seconds", 5).row["message_id"] == three[0]
-
-
-def test_a_binary_body_is_printed_in_base64(run: Run, queue: rowq.Queue, made: str) -> None:
+def test_binary_body_is_printed_in_base64(run: Run, queue: rowq.Queue, made: str) -> None:
     queue.enqueue(made, b"\0\xff")
     row = run("peek", made).row
     assert (row["body"], base64.b64decode(row["body_binary"])) == (None, b"\0\xff")
 
 
-def test_peek_leases_nothing(run: Run, queue: rowq.Queue, made: str, three: list[int]) -> None:
+def test_peek_does_not_lease(run: Run, queue: rowq.Queue, made: str, three: list[int]) -> None:
     assert [row["message_id"] for row in run("peek", made, "--max-messages", 9).rows] == three
     assert state(queue, made, three[0]) == "ready"
+    queue.enqueue_batch(made, list(range(8)))
+    assert len(run("peek", made).rows) == 10
 
 
-def test_show_tells_everything_about_a_message(run: Run, made: str, three: list[int]) -> None:
+def test_show_prints_message(run: Run, made: str, three: list[int]) -> None:
     assert run("show", made, three[0], "--json").row["state"] == "ready"
     assert '{"n":0}' in run("show", made, three[0]).out
     assert run("show", made, 999_999_999).code == ExitCode.INCOMPLETE
 
 
-def test_complete_finishes_the_named_messages_and_then_the_rest(
+def test_complete_finishes_named_or_all_messages(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:
     claim_id = run("dequeue", made, "--batch-size", 3).rows[0]["claim_id"]
@@ -76,9 +76,7 @@ def test_complete_finishes_the_named_messages_and_then_the_rest(
     assert [state(queue, made, message_id) for message_id in three] == [None, None, None]
 
 
-def test_a_stale_message_is_told_and_makes_the_exit_code_4(
-    run: Run, made: str, three: list[int]
-) -> None:
+def test_stale_message_sets_exit_status_4(run: Run, made: str, three: list[int]) -> None:
     claim_id = run("dequeue", made).row["claim_id"]
     done = run("complete", made, claim_id, three[0], three[1], "--json")
     assert done.code == ExitCode.INCOMPLETE
@@ -86,9 +84,7 @@ def test_a_stale_message_is_told_and_makes_the_exit_code_4(
 
 
 @pytest.mark.parametrize("command", ["complete", "retry", "fail", "release", "extend"])
-def test_a_claim_that_is_gone_makes_the_exit_code_4_and_is_told_by_number(
-    run: Run, made: str, three: list[int], command: str
-) -> None:
+def test_lost_claim_sets_exit_status_4(run: Run, made: str, three: list[int], command: str) -> None:
     claim_id = run("dequeue", made).row["claim_id"]
     run("release", made, claim_id)
     done = run(command, made, claim_id)
@@ -99,7 +95,7 @@ def test_a_claim_that_is_gone_makes_the_exit_code_4_and_is_told_by_number(
         assert (named.code, named.row["outcome"]) == (ExitCode.INCOMPLETE, "stale")
 
 
-def test_retry_gives_back_with_a_delay_and_an_error(
+def test_retry_sets_delay_and_error(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:
     claim_id = run("dequeue", made).row["claim_id"]
@@ -110,7 +106,7 @@ def test_retry_gives_back_with_a_delay_and_an_error(
     assert (found.state, found.last_error) == ("delayed", "later")
 
 
-def test_release_and_extend_do_what_they_say(
+def test_release_and_extend_change_claim(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:
     row = run("dequeue", made).row
@@ -122,7 +118,7 @@ def test_release_and_extend_do_what_they_say(
     assert (found.state, found.attempt) == ("ready", 0)
 
 
-def test_a_dead_message_is_listed_reset_and_cancelled(
+def test_dead_messages_are_listed_reset_and_cancelled(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:
     claim_id = run("dequeue", made, "--batch-size", 3).rows[0]["claim_id"]
@@ -145,9 +141,7 @@ def test_a_dead_message_is_listed_reset_and_cancelled(
     assert [state(queue, made, message_id) for message_id in three] == ["ready", None, "ready"]
 
 
-def test_lists_show_the_exception_line_of_a_traceback(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
+def test_lists_show_exception_line_of_traceback(run: Run, queue: rowq.Queue, made: str) -> None:
     frames = "".join(f'  File "worker.py", line {n}, in work\n    go_on()\n' for n in range(30))
     error = f"Traceback (most recent call last):\n{frames}shop.NoStock: none of 17\n"
     queue.alter_queue(made, max_attempts=2)
@@ -164,7 +158,7 @@ def test_lists_show_the_exception_line_of_a_traceback(
     assert run("dead", "list", made, "--json").row["last_error"] == error
 
 
-def test_dead_messages_are_discarded_by_id_by_number_or_all(
+def test_discard_deletes_by_id_number_or_all(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:
     for sent in ("mail", "mail", "other"):
@@ -176,18 +170,14 @@ def test_dead_messages_are_discarded_by_id_by_number_or_all(
     assert state(queue, made, three[0]) is None
     assert run("dead", "discard", made, "--all", "--type", "mail").out == "removed 2 messages\n"
     assert run("dead", "discard", made, "--all").out == "removed 2 messages\n"
-    for wrong in ((), (three[0], "--all"), (three[0], "--type", "mail"), ("--all", "--oldest", 1)):
-        assert run("dead", "discard", made, *wrong).code == ExitCode.USAGE
     assert run("claims", made).out == "no claims\n"
 
 
-def test_delayed_messages_are_listed_and_a_message_is_shown_by_its_key(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
+def test_delayed_lists_messages_and_show_finds_key(run: Run, queue: rowq.Queue, made: str) -> None:
     assert run("delayed", made).out == "no delayed messages\n"
     ids = [
-        queue.enqueue(made, 1, delay_seconds=900 + place, dedup_key=f"k{place}").message_id
-        for place in range(3)
+        queue.enqueue(made, 1, delay_seconds=900 + n, dedup_key=f"k{n}").message_id
+        for n in range(3)
     ]
     first, *_ = run("delayed", made, "--limit", 2, "--json").rows
     assert first["message_id"] == ids[0]
@@ -203,9 +193,7 @@ def test_delayed_messages_are_listed_and_a_message_is_shown_by_its_key(
     assert run("show", made, ids[0], "--key", "k1").code == ExitCode.USAGE
 
 
-def test_claims_are_listed_with_their_workers(
-    run: Run, queue: rowq.Queue, made: str, three: list[int]
-) -> None:
+def test_claims_lists_workers(run: Run, queue: rowq.Queue, made: str, three: list[int]) -> None:
     claims = [queue.dequeue_fast(made, 1, worker_name=f"w{one}")[0].claim_id for one in three]
     listed = run("claims", made, "--json").rows
     assert [(row["claim_id"], row["message_count"]) for row in listed] == [
@@ -216,9 +204,7 @@ def test_claims_are_listed_with_their_workers(
     queue.release(made, claims[0])
 
 
-def test_cancel_and_reset_tell_what_they_could_not_do(
-    run: Run, made: str, three: list[int]
-) -> None:
+def test_cancel_and_reset_report_failures(run: Run, made: str, three: list[int]) -> None:
     run("dequeue", made)
     done = run("cancel", made, three[0], three[1], "--json")
     assert done.code == ExitCode.INCOMPLETE
@@ -231,7 +217,7 @@ def test_cancel_and_reset_tell_what_they_could_not_do(
 
 @pytest.mark.requires("cancel")
 @pytest.mark.promise("P34")
-def test_a_message_that_a_worker_holds_is_cancelled_when_it_is_asked_for(
+def test_cancel_requests_cancellation_of_leased_message(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:
     claim = queue.dequeue_fast(made, 2)[0].claim_id
@@ -243,9 +229,8 @@ def test_a_message_that_a_worker_holds_is_cancelled_when_it_is_asked_for(
 
 
 @pytest.mark.requires("cancel")
-def test_messages_are_cancelled_and_reset_by_what_they_are_like(
-    run: Run, queue: rowq.Queue, made: str, three: list[int]
-) -> None:
+@pytest.mark.usefixtures("three")
+def test_cancel_many_and_reset_filter_messages(run: Run, queue: rowq.Queue, made: str) -> None:
     for message_type in ("mail", "mail", "other"):
         queue.enqueue(made, 1, message_type=message_type, headers={"tint": "blue"}, group_key="g")
     assert run("cancel-many", made).code == ExitCode.REFUSED
@@ -260,17 +245,17 @@ def test_messages_are_cancelled_and_reset_by_what_they_are_like(
     assert run("reset", made, "--oldest", 9, "--died-before", "2000-01-01").code == 0
     assert run("reset", made, "--oldest", 9, "--died-before", "2100-01-01").code == 0
     assert queue.queue_stats(made)[0].dead == 0
-    assert run("reset", made, three[0], "--type", "mail").code == ExitCode.USAGE
 
 
-def test_reset_wants_messages_or_a_number_of_them(run: Run, made: str) -> None:
-    assert run("reset", made).code == ExitCode.USAGE
-    assert run("reset", made, 1, "--oldest", 1).code == ExitCode.USAGE
+def test_reset_and_discard_refuse_wrong_arguments(run: Run, made: str) -> None:
+    both: list[tuple[object, ...]] = [(), (1, "--type", "mail")]
+    for wrong in (*both, (1, "--oldest", 1)):
+        assert run("reset", made, *wrong).code == ExitCode.USAGE
+    for wrong in (*both, (1, "--all"), ("--all", "--oldest", 1)):
+        assert run("dead", "discard", made, *wrong).code == ExitCode.USAGE
 
 
-def test_a_message_cannot_disturb_the_table_it_is_shown_in(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
+def test_table_escapes_control_characters(run: Run, queue: rowq.Queue, made: str) -> None:
     queue.enqueue(made, 1, message_type="[red]\x1b[2J\nnext")
     (message,) = queue.dequeue_fast(made)
     queue.fail_now(made, message.claim_id, error="a\tb\x07")
@@ -280,7 +265,7 @@ def test_a_message_cannot_disturb_the_table_it_is_shown_in(
 
 
 @pytest.mark.parametrize("hard", HARD.values(), ids=HARD)
-def test_headers_that_python_cannot_read_are_printed_as_text(
+def test_unreadable_headers_are_printed_as_text(
     run: Run, connection: Connection, made: str, three: list[int], hard: str
 ) -> None:
     put_headers(connection, three[1], hard)
@@ -293,17 +278,7 @@ def test_headers_that_python_cannot_read_are_printed_as_text(
     assert hard[:6] in run("show", made, three[1]).out
 
 
-def test_peek_shows_ten_messages_unless_told_otherwise(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
-    queue.enqueue_batch(made, list(range(11)))
-    assert len(run("peek", made).rows) == 10
-    assert len(run("peek", made, "--max-messages", 1).rows) == 1
-
-
-def test_show_prints_the_last_error_line_by_line_at_its_end(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
+def test_show_prints_last_error_at_end(run: Run, queue: rowq.Queue, made: str) -> None:
     queue.enqueue(made, 1)
     (message,) = queue.dequeue_fast(made)
     trace = "Traceback:\n  line 7\nValueError: \x1b[31mno"

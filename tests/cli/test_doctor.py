@@ -1,4 +1,4 @@
-"""rowq doctor: what it examines, the message that it sends, and that it finds what is wrong."""
+"""rowq doctor: its checks, its round trip, and that it detects errors."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -37,12 +37,12 @@ def by_name(checks: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def scratch_queues(queue: rowq.Queue) -> list[str]:
-    """Return the queues that a doctor has left behind."""
+    """Return the queues that rowq doctor has left behind."""
     names = [stats.queue_name for stats in queue.queue_stats()]
     return [name for name in names if name.startswith("rowq doctor")]
 
 
-def test_an_installation_that_is_as_it_should_be_passes(run: Run, queue: rowq.Queue) -> None:
+def test_doctor_passes_correct_installation(run: Run, queue: rowq.Queue) -> None:
     done = run("doctor", "--json")
     found = by_name(done.rows)
     assert found.keys() >= ALWAYS
@@ -51,29 +51,26 @@ def test_an_installation_that_is_as_it_should_be_passes(run: Run, queue: rowq.Qu
     assert done.code == (ExitCode.INCOMPLETE if "failed" in found.values() else ExitCode.DONE)
     assert health
     assert scratch_queues(queue) == []
-
-
-def test_a_person_gets_a_table(run: Run) -> None:
     lines = [line for line in run("doctor").out.splitlines() if line.strip()]
     assert lines[0].split() == ["check", "name", "status", "detail"]
     assert any(line.strip().startswith("server version") for line in lines)
 
 
-def test_every_setting_can_be_looked_at_by_who_installs(database_url: str) -> None:
+def test_installing_account_can_read_every_setting(database_url: str) -> None:
     unknown = [check for check in examine(database_url) if check.status is Status.UNKNOWN]
-    # Oracle shows v$parameter only to accounts that an administrator has let see it.
+    # On Oracle, v$parameter requires a grant by an administrator.
     allowed = {"commit_wait"} if engine_for_url(database_url).name == "oracle" else set[str]()
     assert {check.check_name for check in unknown} <= allowed
 
 
-def test_a_setting_that_is_wrong_is_told_with_what_to_do(
+def test_doctor_reports_wrong_setting_with_advice(
     run: Run, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = f"{TOOLS}.{engine_for_url(database_url).name}.doctor.CHECKS"
     query = "select 'wrong' from (select 1 as one) t"
     if engine_for_url(database_url).name == "oracle":
         query = "select 'wrong' from dual"
-    setting = Setting("planted", query, lambda value: value == "right", Status.FAILED, "mend it")
+    setting = Setting("planted", query, lambda value: value == "right", Status.FAILED, "fix it")
     unknown = Setting("hidden", "select nothing", lambda _: True, Status.FAILED, "")
     monkeypatch.setattr(module, with_settings(module, setting, unknown))
     done = run("doctor", "--json")
@@ -81,20 +78,20 @@ def test_a_setting_that_is_wrong_is_told_with_what_to_do(
     assert rows["planted"] == {
         "check_name": "planted",
         "status": "failed",
-        "detail": "wrong: mend it",
+        "detail": "wrong: fix it",
     }
     assert rows["hidden"]["status"] == "unknown"
     assert done.code == ExitCode.INCOMPLETE
 
 
 def with_settings(module: str, *settings: Setting) -> Any:
-    """Return what is known of an engine, with other settings."""
+    """Return an engine's checks with other settings."""
     return replace(
         importlib.import_module(module.removesuffix(".CHECKS")).CHECKS, settings=settings
     )
 
 
-def test_a_database_without_rowq_is_told_and_not_looked_into(empty_database: str) -> None:
+def test_doctor_reports_missing_installation_and_stops(empty_database: str) -> None:
     done = run_app("doctor", "--json", url=empty_database)
     assert done.code == ExitCode.INCOMPLETE
     last = done.rows[-1]
@@ -102,7 +99,7 @@ def test_a_database_without_rowq_is_told_and_not_looked_into(empty_database: str
     assert "rowq migrate" in last["detail"]
 
 
-def test_no_connection_is_no_examination(run_without_database: Run) -> None:
+def test_doctor_reports_connection_failure(run_without_database: Run) -> None:
     done = run_without_database("doctor", url="postgresql://u:secret@127.0.0.1:1/x")
     assert done.code == ExitCode.NO_CONNECTION
     assert "secret" not in done.err
@@ -117,10 +114,9 @@ WRONGS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("method", WRONGS)
-def test_a_routine_that_answers_wrongly_is_found(
+def test_doctor_detects_wrong_result(
     database_url: str, queue: rowq.Queue, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """Answers are changed on their way to the client, as if a wrong routine had sent them."""
     right = getattr(rowq.Queue, method)
 
     def wrong(self: rowq.Queue, *arguments: Any, **named: Any) -> Any:
@@ -133,7 +129,7 @@ def test_a_routine_that_answers_wrongly_is_found(
     assert scratch_queues(queue) == []
 
 
-def test_an_error_of_a_routine_is_found(
+def test_doctor_reports_error_of_routine(
     database_url: str, queue: rowq.Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any, **__: Any) -> Any:
@@ -147,17 +143,17 @@ def test_an_error_of_a_routine_is_found(
     assert scratch_queues(queue) == []
 
 
-def test_an_account_that_may_not_try_it_changes_nothing(
+def test_doctor_skips_round_trip_without_privilege(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(EXAMINE, "may_call", lambda _, routine: routine.name != "drop_queue")
     assert tried(database_url) == Check(
-        "round trip", Status.UNKNOWN, "this account may not call drop_queue"
+        "round trip", Status.UNKNOWN, "this account cannot call drop_queue"
     )
 
 
 def tried(url: str) -> Check:
-    """Return what a doctor says of the message that it sends."""
+    """Return the check of the round trip."""
     (check,) = (check for check in examine(url) if check.check_name == "round trip")
     return check
 
@@ -165,12 +161,12 @@ def tried(url: str) -> Check:
 @pytest.mark.parametrize(
     ("roles", "status", "words"),
     [
-        (set(), Status.FAILED, "has no role of rowq's"),
-        ({"producer"}, Status.WARNING, "those of producer; may not call alter_queue, "),
-        ({"admin"}, Status.OK, "may call all "),
+        (set(), Status.FAILED, "no role of rowq is granted"),
+        ({"producer"}, Status.WARNING, "has producer; cannot call alter_queue, "),
+        ({"admin"}, Status.OK, "can call all "),
     ],
 )
-def test_the_rights_of_an_account_are_told_by_role(
+def test_doctor_reports_rights_by_role(
     database_url: str, monkeypatch: pytest.MonkeyPatch, roles: set[str], status: Status, words: str
 ) -> None:
     def may_call(_connection: Connection, routine: Routine) -> bool:
@@ -184,14 +180,14 @@ def test_the_rights_of_an_account_are_told_by_role(
 
 @pytest.fixture
 def untouched(connection: Connection, queue_name: str) -> Iterator[str]:
-    """Return a queue that must be afterwards as it was."""
+    """Return a queue that the test must not change."""
     call(connection, "create_queue", queue_name=queue_name)
     before = rowq.Queue(connection).queue_stats(queue_name)
     yield queue_name
     assert rowq.Queue(connection).queue_stats(queue_name) == before
 
 
-def test_asking_for_rights_changes_nothing(run: Run, queue: rowq.Queue, untouched: str) -> None:
+def test_check_of_rights_changes_nothing(run: Run, queue: rowq.Queue, untouched: str) -> None:
     before = {stats.queue_name for stats in queue.queue_stats()}
     assert by_name(run("doctor", "--json").rows)["rights"] == "ok"
     assert {stats.queue_name for stats in queue.queue_stats()} == before

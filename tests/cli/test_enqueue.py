@@ -1,4 +1,4 @@
-"""rowq enqueue of one message: where the body comes from, and every option."""
+"""rowq enqueue: sources of the body, and all options."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,9 +9,16 @@ import rowq
 from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import Run
 
+BODIES = [
+    *('{"id": 1}', "no JSON", "ÄÖÜ 🐘 \\ ' \" $1 %s", " a \n b "),
+    *("plain [text]", "[" + "9" * 5000 + "]", "true"),
+]
 
-@pytest.mark.parametrize("body", ['{"id": 1}', "no JSON", "ÄÖÜ 🐘 \\ ' \" $1 %s", " a \n b "])
-def test_an_argument_is_stored_as_it_is(run: Run, queue: rowq.Queue, made: str, body: str) -> None:
+
+@pytest.mark.parametrize("body", BODIES)
+def test_body_argument_is_stored_unchanged(
+    run: Run, queue: rowq.Queue, made: str, body: str
+) -> None:
     sent = run("enqueue", made, "--json", "--", body).row
     (message,) = queue.dequeue_fast(made)
     assert (message.message_id, message.body) == (sent["message_id"], body)
@@ -19,15 +26,18 @@ def test_an_argument_is_stored_as_it_is(run: Run, queue: rowq.Queue, made: str, 
 
 
 @pytest.mark.parametrize("dash", [(), ("-",)])
-def test_standard_input_is_stored_as_it_is(
+def test_standard_input_is_stored_unchanged(
     run: Run, queue: rowq.Queue, made: str, dash: tuple[str, ...]
 ) -> None:
-    assert run("enqueue", made, *dash, given='{"id": 1}\n').code == 0
-    (message,) = queue.dequeue_fast(made)
-    assert message.body == '{"id": 1}\n'
+    for body in ('{"id": 1}\n', "1\n2\n"):
+        done = run("enqueue", made, *dash, given=body)
+        assert (done.code, done.err) == (0, "")
+        assert [message.body for message in queue.dequeue_fast(made, 9)] == [body]
 
 
-def test_a_binary_file_stays_bytes(run: Run, queue: rowq.Queue, made: str, tmp_path: Path) -> None:
+def test_binary_file_is_stored_as_bytes(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
     content = bytes(range(256)) * 100
     (tmp_path / "picture").write_bytes(content)
     assert run("enqueue", made, "--binary", tmp_path / "picture").code == 0
@@ -35,13 +45,13 @@ def test_a_binary_file_stays_bytes(run: Run, queue: rowq.Queue, made: str, tmp_p
     assert [message.data for message in queue.dequeue_fast(made, 2)] == [content, content]
 
 
-def test_a_message_without_a_body_has_none(run: Run, queue: rowq.Queue, made: str) -> None:
+def test_no_body_stores_null(run: Run, queue: rowq.Queue, made: str) -> None:
     assert run("enqueue", made, "--no-body").code == 0
     (message,) = queue.dequeue_fast(made)
     assert (message.body, message.body_binary) == (None, None)
 
 
-def test_every_option_reaches_the_message(run: Run, queue: rowq.Queue, made: str) -> None:
+def test_options_reach_message(run: Run, queue: rowq.Queue, made: str) -> None:
     sent = run(
         *("enqueue", made, "1", "--json", "--priority", 2, "--dedup-key", "key", "--type", "paid"),
         *("--header", "a=1", "--header", "b=x=y", "--max-attempts", 3, "--delay", 3600),
@@ -55,7 +65,7 @@ def test_every_option_reaches_the_message(run: Run, queue: rowq.Queue, made: str
 
 
 @pytest.mark.requires("expiry")
-def test_a_message_may_expire(run: Run, queue: rowq.Queue, made: str) -> None:
+def test_expire_sets_expires_at(run: Run, queue: rowq.Queue, made: str) -> None:
     sent = run("enqueue", made, "1", "--expire", 90, "--json").row
     found = queue.get_message(made, sent["message_id"])
     assert found is not None
@@ -65,14 +75,14 @@ def test_a_message_may_expire(run: Run, queue: rowq.Queue, made: str) -> None:
 
 
 @pytest.mark.requires("groups")
-def test_a_message_of_a_group_is_blocked_behind_another_and_show_tells_what_it_waits_for(
+def test_group_blocks_message_and_show_prints_blocker(
     run: Run, queue: rowq.Queue, made: str
 ) -> None:
     ids = [run("enqueue", made, text, "--group", "a", "--json").row["message_id"] for text in "123"]
-    told = run("show", made, ids[2]).out
-    assert "state         blocked" in told
-    assert f"waits for     {ids[1]}" in told
-    assert "group key     a" in told
+    shown = run("show", made, ids[2]).out
+    assert "state         blocked" in shown
+    assert f"waits for     {ids[1]}" in shown
+    assert "group key     a" in shown
     assert run("stats", made, "--json").row["blocked"] == 2
     assert "blocked" in run("stats", made).out
     (message,) = queue.dequeue_fast(made, 10)
@@ -80,21 +90,21 @@ def test_a_message_of_a_group_is_blocked_behind_another_and_show_tells_what_it_w
 
 
 @pytest.mark.requires("predecessors")
-def test_a_message_waits_for_those_that_are_named_and_show_tells_for_which(
+def test_after_blocks_message_and_show_prints_predecessor(
     run: Run, queue: rowq.Queue, made: str
 ) -> None:
     first, second = (run("enqueue", made, text, "--json").row["message_id"] for text in "12")
     after = ("--after", first, "--after", second, "--on-predecessor-dead", "fail")
     third = run("enqueue", made, "3", *after, "--json").row["message_id"]
-    told = run("show", made, third).out
-    assert "state         blocked" in told
-    assert f"waits for     {second}" in told
+    shown = run("show", made, third).out
+    assert "state         blocked" in shown
+    assert f"waits for     {second}" in shown
     for message in queue.dequeue_fast(made, 10):
         queue.fail_now(made, message.claim_id, [message.message_id])
     assert f"predecessor {second} is dead" in run("show", made, third).out
 
 
-def test_run_at_takes_a_date_with_and_without_an_offset(
+def test_run_at_accepts_time_with_and_without_offset(
     run: Run, queue: rowq.Queue, made: str
 ) -> None:
     next_year = datetime.now(UTC).year + 1
@@ -105,7 +115,7 @@ def test_run_at_takes_a_date_with_and_without_an_offset(
         assert found.due_at == datetime.fromisoformat(text).astimezone(UTC)
 
 
-def test_a_duplicate_is_told_and_adds_nothing(run: Run, queue: rowq.Queue, made: str) -> None:
+def test_duplicate_is_reported_and_not_added(run: Run, queue: rowq.Queue, made: str) -> None:
     first = run("enqueue", made, "1", "--dedup-key", "same").out
     second = run("enqueue", made, "2", "--dedup-key", "same").out
     (message,) = queue.peek(made)
@@ -124,14 +134,12 @@ def test_a_duplicate_is_told_and_adds_nothing(run: Run, queue: rowq.Queue, made:
         ("1", "--run-at", "tomorrow"),
     ],
 )
-def test_arguments_that_make_no_sense_are_wrong_usage(
-    run: Run, made: str, arguments: tuple[str, ...]
-) -> None:
+def test_invalid_arguments_are_wrong_usage(run: Run, made: str, arguments: tuple[str, ...]) -> None:
     assert run("enqueue", made, *arguments).code == ExitCode.USAGE
 
 
 @pytest.mark.parametrize("option", [("--priority", 10), ("--delay", -1), ("--max-attempts", 0)])
-def test_a_value_out_of_range_is_refused_by_number_and_adds_nothing(
+def test_enqueue_refuses_value_out_of_range(
     run: Run, queue: rowq.Queue, made: str, option: tuple[str, int]
 ) -> None:
     done = run("enqueue", made, "1", *option)
@@ -140,9 +148,7 @@ def test_a_value_out_of_range_is_refused_by_number_and_adds_nothing(
     assert queue.queue_stats(made)[0].ready == 0
 
 
-def test_standard_input_that_is_no_text_is_told_and_adds_nothing(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
+def test_enqueue_refuses_input_that_is_not_utf8(run: Run, queue: rowq.Queue, made: str) -> None:
     done = run("enqueue", made, given=b"\xff\xfe")
     assert done.code == ExitCode.BAD_INPUT
     assert "--binary" in done.err
@@ -159,33 +165,18 @@ def test_standard_input_that_is_no_text_is_told_and_adds_nothing(
         (("",), "BODY"),
     ],
 )
-def test_an_empty_body_is_refused_with_a_hint_and_adds_nothing(
+def test_enqueue_refuses_empty_body(
     run: Run, queue: rowq.Queue, made: str, arguments: tuple[str, ...], source: str
 ) -> None:
-    """A pipe is empty when the program that should have filled it has failed."""
     done = run("enqueue", made, *arguments, given=b"")
     assert done.code == ExitCode.BAD_INPUT
     assert done.err == f"rowq: {source} is empty; use --no-body for a message without a body\n"
     assert queue.queue_stats(made)[0].ready == 0
 
 
-def test_a_file_that_is_not_there_is_told_on_one_line(run: Run, made: str) -> None:
-    done = run("enqueue", made, "--binary", "missing.csv")
-    assert done.code == ExitCode.FAILED
-    assert "missing.csv" in done.err
-    assert done.err.count("\n") == 1
-
-
-def test_several_lines_of_standard_input_are_one_message(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
-    assert run("enqueue", made, given="1\n2\n").code == 0
-    assert [message.body for message in queue.dequeue_fast(made, 9)] == ["1\n2\n"]
-
-
 @pytest.mark.parametrize("body", ["{bad json", " [1, 2", '{"a": NaN}', "{'id': 1}"])
 @pytest.mark.parametrize("command", ["enqueue", "publish"])
-def test_enqueue_refuses_broken_json_unless_it_is_declared_as_text(
+def test_enqueue_refuses_invalid_json_without_text_option(
     run: Run, queue: rowq.Queue, made: str, command: str, body: str
 ) -> None:
     target = made if command == "enqueue" else f"topic.{made[-8:]}"
@@ -197,13 +188,7 @@ def test_enqueue_refuses_broken_json_unless_it_is_declared_as_text(
     }.items():
         assert refused.code == ExitCode.BAD_INPUT
         assert refused.err.startswith(f"rowq: {source} is not JSON: ")
-        assert refused.err.endswith("; use --text to send it as it is\n")
+        assert refused.err.endswith("; use --text to send it unchanged\n")
     assert queue.peek(made) == []
     assert run(command, target, "--text", "--", body).code == 0
-    assert [message.body for message in queue.dequeue_fast(made, 9)] == [body]
-
-
-@pytest.mark.parametrize("body", ['{"id": 1}', "plain [text]", "[" + "9" * 5000 + "]", "true"])
-def test_enqueue_accepts_json_and_text(run: Run, queue: rowq.Queue, made: str, body: str) -> None:
-    assert run("enqueue", made, "--", body).code == 0
     assert [message.body for message in queue.dequeue_fast(made, 9)] == [body]

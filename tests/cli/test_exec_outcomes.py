@@ -1,4 +1,4 @@
-"""rowq work --exec: what becomes of a message by the end of its program."""
+"""rowq work --exec: the outcome of a message by the exit status of its program."""
 
 import shutil
 from pathlib import Path
@@ -15,22 +15,22 @@ pytestmark = pytest.mark.slow("starts a program for each outcome")
 
 @pytest.fixture
 def made(queue: rowq.Queue, queue_name: str) -> str:
-    """Return the name of a queue whose messages have one attempt."""
+    """Create a queue whose messages have one attempt, and return its name."""
     queue.create_queue(queue_name, backoff_base_seconds=0, max_attempts=1)
     return queue_name
 
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> None:
-    """Enqueue so many messages."""
+    """Enqueue `count` messages."""
     queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
 
 
 def untouched(queue: rowq.Queue, queue_name: str) -> int:
-    """Return how many messages are ready with no attempt spent."""
+    """Return how many messages are ready without an attempt."""
     return sum(message.attempt == 0 for message in queue.peek(queue_name, max_messages=100))
 
 
-def test_exit_status_65_declares_the_message_dead_with_the_end_of_its_errors(
+def test_exit_status_65_makes_message_dead(
     database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path
 ) -> None:
     queue.create_queue(queue_name)
@@ -45,7 +45,7 @@ def test_exit_status_65_declares_the_message_dead_with_the_end_of_its_errors(
 
 
 @pytest.mark.parametrize("status", [1, 2, 3, 64, 75, 126, 127, 143, 255])
-def test_any_other_exit_status_retries_until_the_attempts_run_out(
+def test_other_exit_status_retries_until_dead(
     database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path, status: int
 ) -> None:
     queue.create_queue(queue_name, backoff_base_seconds=0, max_attempts=2)
@@ -53,12 +53,12 @@ def test_any_other_exit_status_retries_until_the_attempts_run_out(
     command = script(tmp_path / "run", f"exit {status}")
     done = work(database_url, queue_name, "--exec", command, "--drain")
     assert done.returncode == 0
-    assert "0 completed, 1 to be retried, 1 failed" in done.stdout
+    assert "0 completed, 1 retried, 1 failed" in done.stdout
     (dead,) = queue.list_dead(queue_name)
     assert (dead.attempt, dead.last_error) == (2, f"exit status {status}")
 
 
-def test_the_next_attempt_is_told_why_the_last_one_failed_and_can_complete(
+def test_next_attempt_receives_last_error(
     database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path
 ) -> None:
     queue.create_queue(queue_name, backoff_base_seconds=0)
@@ -75,7 +75,7 @@ def test_the_next_attempt_is_told_why_the_last_one_failed_and_can_complete(
     assert "not yet" in done.stderr
 
 
-def test_a_program_that_a_signal_ends_is_retried(
+def test_killed_program_is_retried(
     database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path
 ) -> None:
     queue.create_queue(queue_name, backoff_base_seconds=0)
@@ -86,10 +86,10 @@ def test_a_program_that_a_signal_ends_is_retried(
 
 
 @pytest.mark.parametrize("end", ["kill -TERM $$", "exit 143"])
-def test_a_program_that_is_ended_together_with_its_worker_has_spent_no_attempt(
+def test_program_ended_with_worker_keeps_its_attempt(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, end: str
 ) -> None:
-    """This is what systemd does: it signals the worker and its programs at the same time."""
+    """The worker and its programs are signaled at the same time, as by systemd."""
     queue.enqueue(made, 1)
     command = script(tmp_path / "run", f"kill -TERM $PPID; {end}")
     done = work(database_url, made, "--exec", command, "--json")
@@ -99,7 +99,7 @@ def test_a_program_that_is_ended_together_with_its_worker_has_spent_no_attempt(
 
 @pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(("status", "outcome"), [(0, "done"), (65, "dead")])
-def test_a_full_or_closed_standard_error_changes_no_outcome(
+def test_outcome_ignores_full_or_closed_standard_error(
     database_url: str,
     queue: rowq.Queue,
     made: str,
@@ -118,7 +118,7 @@ def test_a_full_or_closed_standard_error_changes_no_outcome(
     assert done.returncode == (0 if ">&-" not in streams.split() else ExitCode.FAILED)
 
 
-def test_a_reader_of_standard_error_that_has_gone_changes_no_outcome(
+def test_outcome_ignores_broken_pipe_of_standard_error(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     fill(queue, made, 3)
@@ -141,7 +141,7 @@ def test_a_reader_of_standard_error_that_has_gone_changes_no_outcome(
         "sh -c /etc/passwd",
     ],
 )
-def test_a_command_that_cannot_run_stops_the_worker_before_anything_is_dead(
+def test_command_that_cannot_run_stops_worker(
     database_url: str, queue: rowq.Queue, made: str, command: str
 ) -> None:
     if shutil.which(command.split()[0]) is None:
@@ -149,16 +149,14 @@ def test_a_command_that_cannot_run_stops_the_worker_before_anything_is_dead(
     fill(queue, made, 5)
     done = work(database_url, made, "--exec", command, "--drain")
     assert done.returncode == ExitCode.FAILED
-    assert done.stdout == (
-        "0 completed, 0 to be retried, 0 failed, 4 given back, 0 lost to others\n"
-    )
+    assert done.stdout == ("0 completed, 0 retried, 0 failed, 4 released, 0 stale\n")
     last_line = done.stderr.splitlines()[-1]
     assert last_line.startswith("rowq: the command cannot run: the first 3 messages ended with")
     assert last_line.endswith("; no message was made dead")
     assert untouched(queue, made) == 5
 
 
-def test_one_message_that_no_command_is_found_for_does_not_stop_the_others(
+def test_missing_command_of_single_message_does_not_stop_worker(
     database_url: str, queue: rowq.Queue, made: str
 ) -> None:
     for name in ("no-such-command", "no-such-command", "true", "no-such-command", "true"):
@@ -169,7 +167,7 @@ def test_one_message_that_no_command_is_found_for_does_not_stop_the_others(
 
 
 @pytest.mark.parametrize("status", [1, 2])
-def test_a_program_that_fails_for_another_reason_is_not_taken_for_one_that_cannot_run(
+def test_failing_program_does_not_stop_worker(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, status: int
 ) -> None:
     fill(queue, made, 4)
@@ -178,7 +176,7 @@ def test_a_program_that_fails_for_another_reason_is_not_taken_for_one_that_canno
     assert (done.returncode, counts(done)) == (0, {"failed": 4})
 
 
-def test_a_program_that_is_replaced_by_another_version_meanwhile_costs_no_attempt(
+def test_replaced_program_costs_no_attempt(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     fill(queue, made, 3)
@@ -186,10 +184,10 @@ def test_a_program_that_is_replaced_by_another_version_meanwhile_costs_no_attemp
     program.write_text('#!/bin/sh\nmv "$0" "$0.old"\n(sleep 0.6; mv "$0.old" "$0") >&2 &\n')
     program.chmod(0o755)
     done = work(database_url, made, "--exec", program, "--drain", "--json")
-    # A claim that waits for the program may be slow, so that its rest is given back.
+    # A claim that waits for the program may be slow; then its other messages are released.
     spent = {name: count for name, count in counts(done).items() if name != "released"}
     assert (done.returncode, spent) == (0, {"processed": 3})
-    assert f"the command cannot run: {program}: No such file or directory" in done.stderr
+    assert f"in 0.25 s: {program}: No such file or directory" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -201,7 +199,7 @@ def test_a_program_that_is_replaced_by_another_version_meanwhile_costs_no_attemp
         ('sed -i "1s/.*/#!.no.such/" "$0"', "No such file or directory"),
     ],
 )
-def test_a_program_that_is_gone_for_longer_stops_the_worker(
+def test_missing_program_stops_worker_after_retries(
     run: Run,
     queue: rowq.Queue,
     made: str,
@@ -217,13 +215,13 @@ def test_a_program_that_is_gone_for_longer_stops_the_worker(
     program.chmod(0o755)
     done = run("work", made, "--exec", program, "--batch-size", "3", "--drain")
     assert done.code == ExitCode.FAILED
-    assert done.out.startswith("1 completed, 0 to be retried, 0 failed, 2 given back")
+    assert done.out.startswith("1 completed, 0 retried, 0 failed, 2 released")
     expected = f"rowq: the command cannot run: {program}: {words}; no message was made dead\n"
     assert done.err.endswith(expected)
     assert untouched(queue, made) == 3
 
 
-def test_a_worker_that_waits_for_its_program_to_come_back_can_be_stopped(
+def test_worker_waiting_for_program_can_be_stopped(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     fill(queue, made, 2)

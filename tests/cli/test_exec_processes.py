@@ -1,4 +1,4 @@
-"""rowq work --exec: the programs of a worker that is told to stop, killed, or has lost a lease."""
+"""rowq work --exec: programs of a worker that stops, is killed, or loses a lease."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.engines.base import wait_until
 
 pytestmark = pytest.mark.slow("starts, stops and kills programs")
 
-# This script starts two processes and notes their ids, and then its own end.
+# Starts two processes, records their ids, and then its own end.
 LONG = """
 cd "{}"
 sleep 60 &
@@ -26,11 +26,11 @@ wait
 
 
 def have_ended(pids: Path) -> bool:
-    """Whether no process of a file of ids runs."""
+    """Return whether no process of a file of ids runs."""
     return not any(is_running(int(pid)) for pid in lines(pids))
 
 
-def test_a_program_whose_lease_is_lost_ends_before_the_message_is_worked_on_again(
+def test_program_ends_before_lost_message_is_retried(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     queue.enqueue(made, 1)
@@ -51,7 +51,7 @@ def test_a_program_whose_lease_is_lost_ends_before_the_message_is_worked_on_agai
 
 
 @pytest.mark.parametrize("line", ["", "trap '' TERM\n"], ids=["obeys", "ignores SIGTERM"])
-def test_command_that_takes_too_long_is_ended_and_its_message_retried(
+def test_command_is_ended_and_retried_after_timeout(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, line: str
 ) -> None:
     (sent,) = queue.enqueue_batch(made, [1])
@@ -62,16 +62,16 @@ def test_command_that_takes_too_long_is_ended_and_its_message_retried(
     assert counts(work(database_url, *arguments)) == {"retried": 1}
     details = queue.get_message(made, sent.message_id)
     assert details is not None
-    assert details.last_error == "the command took longer than its time: slow"
+    assert details.last_error == "the command exceeded its timeout: slow"
     assert have_ended(tmp_path / "pids")
 
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_worker_that_ends_at_once_takes_its_programs_with_it(
+def test_killed_worker_ends_its_programs(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """It ends by a second signal, or by SIGKILL; the message comes back when its lease runs out."""
+    """A second signal or SIGKILL ends it; the message returns when its lease expires."""
     queue.enqueue(made, 1)
     command = script(tmp_path / "run", LONG.format(tmp_path))
     with worker(database_url, made, "--exec", command, TMPDIR=str(tmp_path)) as process:
@@ -86,7 +86,7 @@ def test_a_worker_that_ends_at_once_takes_its_programs_with_it(
     assert queue.queue_stats(made)[0].leased == 1
 
 
-def test_a_first_signal_lets_the_program_finish(
+def test_first_signal_lets_program_finish(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     queue.enqueue(made, 1)
@@ -96,7 +96,7 @@ def test_a_first_signal_lets_the_program_finish(
     assert not list(tmp_path.glob("rowq-*"))
 
 
-def test_a_process_that_inherits_standard_input_holds_up_nothing(
+def test_child_with_standard_input_does_not_block_worker(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     queue.enqueue(made, os.urandom(300_000))
@@ -110,7 +110,7 @@ def test_a_process_that_inherits_standard_input_holds_up_nothing(
     os.kill(pid, signal.SIGKILL)
 
 
-def test_a_process_that_inherits_standard_output_holds_up_no_worker(
+def test_child_with_standard_output_does_not_block_worker(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     for _ in range(2):
@@ -124,18 +124,3 @@ def test_a_process_that_inherits_standard_output_holds_up_no_worker(
     assert all(map(is_running, pids)), "the worker has waited for them"
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-
-
-def test_several_workers_run_several_commands_at_a_time(
-    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
-) -> None:
-    """Run two commands that each wait for the other one's file: alone they would never end."""
-    for n in (1, 2):
-        queue.enqueue(made, n)
-    command = script(
-        tmp_path / "run",
-        f'cd "{tmp_path}"; read n; touch "here$n"; while [ ! -e here1 -o ! -e here2 ]; do'
-        " sleep 0.05; done\n",
-    )
-    arguments = ("--exec", command, "--workers", 2, "--batch-size", 1, "--drain", "--json")
-    assert counts(work(database_url, made, *arguments)) == {"processed": 2}

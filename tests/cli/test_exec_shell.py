@@ -1,4 +1,4 @@
-"""rowq work --exec and the shell: no operator of one is taken for an argument in silence."""
+"""rowq work --exec: shell operators need --shell."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from tests.cli.working import counts, lines, work
         ("true &", "&"),
     ],
 )
-def test_an_operator_of_a_shell_is_pointed_out_before_anything_is_taken(
+def test_shell_operator_is_refused_before_dequeue(
     run: Run, queue: rowq.Queue, made: str, command: str, operator: str
 ) -> None:
     queue.enqueue(made, 1)
     done = run("work", made, "--exec", command, "--drain")
     assert done.code == ExitCode.USAGE
-    said = " ".join(done.err.replace("│", " ").split())
-    assert f"no shell runs the command, so {operator} would be an argument" in said
-    assert "--shell" in said
+    text = " ".join(done.err.replace("│", " ").split())
+    assert f"{operator} would be an argument of" in text
+    assert "--shell" in text
     assert queue.peek(made)[0].attempt == 0
 
 
@@ -43,7 +43,7 @@ def test_an_operator_of_a_shell_is_pointed_out_before_anything_is_taken(
     "command",
     ["echo '|'", 'echo ">"', "echo \\;", "echo a=b&c=d", "sh -c 'cat | cat'", "echo a|b -> x"],
 )
-def test_what_is_quoted_or_inside_of_a_word_is_an_argument(
+def test_quoted_operator_is_an_argument(
     run: Run, queue: rowq.Queue, made: str, command: str
 ) -> None:
     queue.enqueue(made, 1)
@@ -51,7 +51,7 @@ def test_what_is_quoted_or_inside_of_a_word_is_an_argument(
     assert queue.queue_stats(made)[0].ready == 0
 
 
-def test_with_shell_a_shell_runs_the_text(
+def test_shell_option_runs_pipeline(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     queue.enqueue(made, {"id": 7})
@@ -62,7 +62,7 @@ def test_with_shell_a_shell_runs_the_text(
     assert lines(found) == ["seven", "1"]
 
 
-def test_with_shell_a_command_that_is_not_there_still_stops_the_worker(
+def test_missing_command_in_shell_stops_worker(
     database_url: str, queue: rowq.Queue, made: str
 ) -> None:
     queue.enqueue_batch(made, [1, 2, 3])
@@ -70,9 +70,9 @@ def test_with_shell_a_command_that_is_not_there_still_stops_the_worker(
         database_url, made, "--shell", "--exec", "no-such-program | cat; exit 127", "--drain"
     )
     assert done.returncode == ExitCode.FAILED
-    assert "nothing was declared dead" in done.stderr
+    assert "no message was made dead" in done.stderr
 
 
-def test_shell_is_for_exec_only(run: Run, made: str) -> None:
+def test_shell_requires_exec(run: Run, made: str) -> None:
     assert run("work", made, "json:loads", "--shell").code == ExitCode.USAGE
     assert run("work", made, "--exec", " ", "--shell").code == ExitCode.USAGE

@@ -1,4 +1,4 @@
-"""Text of other accounts commands no terminal and hides nothing, in no command and in no form."""
+"""Text of other accounts is escaped in every command and format."""
 
 import logging
 import re
@@ -12,7 +12,7 @@ from rowq.tools.terminal import LineFormatter
 from tests.cli.conftest import Run
 from tests.cli.working import ROOT
 
-# OSC and CSI as C0 and as C1, delete, overrides and isolates of direction, marks without a width.
+# OSC and CSI as C0 and C1, delete, direction overrides and isolates, zero-width characters.
 HOSTILE = (
     "a\x1b]0;owned\x07\x7f\x9b31m\x9d0;owned\x9c\u202e\u2066\u200b\u200d\ufeff\u00ad\u034f\ufe0f"
     "\U000e0041\u3164z"
@@ -24,13 +24,13 @@ CLI = [PACKAGE / folder for folder in ("tools/command", "tools/console", "contri
 
 
 def is_harmless(text: str) -> bool:
-    """Return whether each line of a text is shown as it is and commands no terminal."""
+    """Return whether no line of a text has control or invisible characters."""
     return all(map(SHOWN.fullmatch, text.split("\n")))
 
 
 @pytest.fixture
 def hostile(queue: rowq.Queue, queue_name: str) -> Iterator[str]:
-    """Return a queue with messages in all states, all of whose texts are hostile."""
+    """Create a queue with messages in all states, whose texts are hostile."""
     queue.create_queue(queue_name, max_attempts=1, result_seconds=60, history_days=1)
     key = re.sub(r"[\x00-\x1f\x7f-\x9f]", "", HOSTILE)
     for part in ("dead", "leased", "ready", "later"):
@@ -51,9 +51,7 @@ def hostile(queue: rowq.Queue, queue_name: str) -> Iterator[str]:
     queue.drop_schedule(queue_name, f"s{key}")
 
 
-def test_no_command_writes_characters_that_command_a_terminal(
-    run: Run, queue: rowq.Queue, hostile: str
-) -> None:
+def test_commands_escape_control_characters(run: Run, queue: rowq.Queue, hostile: str) -> None:
     ids = [message.message_id for message in queue.list_dead(hostile)]
     ids += [message.message_id for message in queue.peek(hostile)]
     commands: list[tuple[object, ...]] = [
@@ -75,7 +73,7 @@ def test_no_command_writes_characters_that_command_a_terminal(
             assert is_harmless(done.err), command
 
 
-def test_json_means_the_same_text(run: Run, hostile: str) -> None:
+def test_json_preserves_hostile_text(run: Run, hostile: str) -> None:
     shown = run("peek", hostile).rows[0]
     assert shown["body"] == shown["message_type"] == HOSTILE
     assert shown["headers"] == {HOSTILE: HOSTILE}
@@ -100,7 +98,7 @@ def test_log_lines_are_escaped() -> None:
     [path for folder in CLI for path in sorted(folder.rglob("*.py"))],
     ids=lambda path: path.relative_to(PACKAGE).with_suffix("").as_posix(),
 )
-def test_commands_write_only_through_the_functions_that_escape(path: Path) -> None:
+def test_commands_write_only_through_escaping_functions(path: Path) -> None:
     raw = re.compile(r"\b(?:typer\.echo|secho|(?<!\.)print|basicConfig)\(")
     found = raw.findall(path.read_text(encoding="utf-8"))
     assert found == (["typer.echo("] if path.stem == "streams" else [])

@@ -1,7 +1,4 @@
-"""rowq import --from csv: rows become messages once, however often the command is run.
-
-The other systems are tables of PostgreSQL: engine_only/postgres/test_import.py.
-"""
+"""rowq import --from csv; for other systems see engine_only/postgres/test_import.py."""
 
 import csv
 import hashlib
@@ -60,9 +57,7 @@ def orders(tmp_path: Path) -> Path:
     )
 
 
-def test_a_file_is_in_with_all_that_its_columns_say(
-    run: Run, queue: rowq.Queue, made: str, orders: Path
-) -> None:
+def test_import_reads_all_columns(run: Run, queue: rowq.Queue, made: str, orders: Path) -> None:
     done = run("import", "--from", "csv", orders, "--into", made, "--batch-size", 2, "--json")
     assert done.code == 0, done.err
     assert done.row == {
@@ -90,7 +85,7 @@ def test_a_file_is_in_with_all_that_its_columns_say(
     assert found.body == "ä\n🐘"
 
 
-def test_a_second_run_adds_nothing(run: Run, queue: rowq.Queue, made: str, orders: Path) -> None:
+def test_second_import_adds_nothing(run: Run, queue: rowq.Queue, made: str, orders: Path) -> None:
     for enqueued, duplicates in ((5, 0), (0, 5)):
         done = run("import", "--from", "csv", orders, "--into", made, "--json")
         assert (done.row["enqueued"], done.row["duplicates"]) == (enqueued, duplicates)
@@ -98,7 +93,7 @@ def test_a_second_run_adds_nothing(run: Run, queue: rowq.Queue, made: str, order
     assert (stats.ready, stats.delayed) == (4, 1)
 
 
-def test_rows_of_two_files_are_never_one_message(
+def test_rows_of_two_files_are_different_messages(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     for name, body in (("a.csv", "first"), ("b.csv", "second")):
@@ -108,8 +103,8 @@ def test_rows_of_two_files_are_never_one_message(
     assert waiting(queue, made) == ["first", "second"]
 
 
-def test_a_batch_is_one_call_of_less_than_eight_mebibytes() -> None:
-    """A quote takes two bytes of JSON, and others more; headers count, too."""
+def test_import_batch_is_below_8_mebibytes() -> None:
+    """A quote takes two bytes of JSON; headers count."""
     mebi = 1024 * 1024
     rows = [[1, '"' * 3 * mebi, ""], [2, "ä" * mebi, ""], [3, "x", json.dumps({"h": "x" * mebi})]]
     rows += [[4, "x" * 9 * mebi, ""], [5, "x", ""], [6, "x", ""]]
@@ -124,7 +119,7 @@ def test_a_batch_is_one_call_of_less_than_eight_mebibytes() -> None:
     assert batches == [[1], [2, 3], [4], [5, 6]]
 
 
-def test_a_dry_run_changes_nothing_and_says_whether_the_queue_is_there(
+def test_dry_run_reports_missing_queue_and_changes_nothing(
     run: Run, queue: rowq.Queue, made: str, orders: Path
 ) -> None:
     done = run("import", "--from", "csv", orders, "--into", made, "--dry-run", "--json")
@@ -134,7 +129,7 @@ def test_a_dry_run_changes_nothing_and_says_whether_the_queue_is_there(
     assert queue.queue_stats(made)[0].ready == 0
 
 
-def test_columns_that_nobody_knows_are_the_body_where_there_is_none(
+def test_unknown_columns_become_body(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "a.csv", ["id", "total", "name"], [[7, "1.50", "Zoë"]])
@@ -144,7 +139,7 @@ def test_columns_that_nobody_knows_are_the_body_where_there_is_none(
     ]
 
 
-def test_a_row_may_have_a_dedup_key_of_its_own(
+def test_import_uses_dedup_key_of_row(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "a.csv", ["id", "dedup_key", "body"], [[1, "k", "a"], [2, "k", "b"]])
@@ -154,7 +149,7 @@ def test_a_row_may_have_a_dedup_key_of_its_own(
 
 
 @pytest.mark.requires("groups")
-def test_a_group_key_keeps_its_order(
+def test_import_keeps_order_of_group(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "a.csv", ["id", "group_key", "body"], [[1, "g", "a"], [2, "g", "b"]])
@@ -164,9 +159,7 @@ def test_a_group_key_keeps_its_order(
 
 
 @pytest.mark.requires("groups")
-def test_a_warning_counts_messages_of_groups_that_wait_for_their_time(
-    run: Run, made: str, tmp_path: Path
-) -> None:
+def test_import_warns_of_delayed_group_messages(run: Run, made: str, tmp_path: Path) -> None:
     rows: list[list[object]] = [[1, "g", f"{NEXT_YEAR}-01-31"], [2, "g", ""], [3, "", ""]]
     file = write(tmp_path / "a.csv", ["id", "group_key", "run_at"], rows)
     for more in ((), ("--dry-run",)):
@@ -188,7 +181,7 @@ def test_a_warning_counts_messages_of_groups_that_wait_for_their_time(
     ],
     ids=str,
 )
-def test_a_bad_row_is_named_and_what_is_before_its_batch_is_in(
+def test_import_names_bad_row_and_keeps_earlier_batches(
     run: Run,
     queue: rowq.Queue,
     made: str,
@@ -204,12 +197,12 @@ def test_a_bad_row_is_named_and_what_is_before_its_batch_is_in(
     assert (done.code, done.err.count("\n")) == (ExitCode.BAD_INPUT, 1)
     assert f"{file}, " in done.err
     assert said in done.err
-    in_already = len(rows) - 1 if "total" not in columns else 0
-    assert queue.queue_stats(made)[0].ready == in_already
-    assert ("1 messages of" if in_already else "No messages of") in done.err
+    enqueued = len(rows) - 1 if "total" not in columns else 0
+    assert queue.queue_stats(made)[0].ready == enqueued
+    assert ("1 messages of" if enqueued else "No messages of") in done.err
 
 
-def test_a_refused_batch_says_which_rows_are_in_it(
+def test_refused_batch_names_its_rows(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     queue.alter_queue(made, max_body_length=10)
@@ -224,7 +217,7 @@ def test_a_refused_batch_says_which_rows_are_in_it(
     assert (done.row["enqueued"], done.row["duplicates"]) == (2, 4)
 
 
-def test_ctrl_c_says_how_far_it_is_and_another_run_goes_on(
+def test_interrupted_import_can_be_repeated(
     run: Run, queue: rowq.Queue, made: str, orders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enqueue_batch = rowq.Queue.enqueue_batch
@@ -246,7 +239,7 @@ def test_ctrl_c_says_how_far_it_is_and_another_run_goes_on(
     assert (done.row["enqueued"], done.row["duplicates"]) == (3, 2)
 
 
-def test_a_missing_queue_is_refused_or_created(
+def test_import_refuses_or_creates_missing_queue(
     run: Run, queue: rowq.Queue, queue_name: str, orders: Path
 ) -> None:
     done = run("import", "--from", "csv", orders, "--into", queue_name)
@@ -271,26 +264,18 @@ def test_a_missing_queue_is_refused_or_created(
     ],
     ids=str,
 )
-def test_arguments_that_make_no_sense_are_wrong_usage(
-    run: Run, arguments: tuple[object, ...]
-) -> None:
+def test_invalid_arguments_are_wrong_usage(run: Run, arguments: tuple[object, ...]) -> None:
     assert run("import", *arguments).code == ExitCode.USAGE
 
 
-def test_a_file_that_is_not_there_is_told_on_one_line(run: Run, made: str) -> None:
-    done = run("import", "--from", "csv", "missing.csv", "--into", made)
-    assert (done.code, done.err.count("\n")) == (ExitCode.FAILED, 1)
-    assert "missing.csv" in done.err
-
-
-def test_messages_of_another_database_s_queue_go_into_any_engine(
+def test_import_from_pgmq_works_on_any_engine(
     run: Run, queue: rowq.Queue, made: str, server: Server
 ) -> None:
     if server.engine == "postgres":
-        pytest.skip("engine_only/postgres does it; to run it: --engine mariadb")
-    with tempfile.TemporaryDirectory(prefix="rowq-test-") as room:
+        pytest.skip("engine_only/postgres tests it; to run it: --engine mariadb")
+    with tempfile.TemporaryDirectory(prefix="rowq-test-") as folder:
         try:
-            local = LocalPostgres(Path(room), 18, {"fsync": "off"}).__enter__()
+            local = LocalPostgres(Path(folder), 18, {"fsync": "off"}).__enter__()
         except LocalPostgresError as error:
             pytest.skip(f"no private PostgreSQL: {error}; to run it: make install")
         try:
@@ -312,7 +297,7 @@ def test_messages_of_another_database_s_queue_go_into_any_engine(
     assert (later.state, later.body, later.headers) == ("delayed", '"ä🐘"', {"a": None})
 
 
-def test_the_password_of_the_other_database_is_not_shown(run: Run) -> None:
+def test_import_hides_password_of_source(run: Run) -> None:
     done = run("import", "--from", "pgmq", "--from-url", "postgresql://u:hid&den@127.0.0.1:1/x")
     assert (done.code, "127.0.0.1" in done.err) == (ExitCode.NO_CONNECTION, True)
     assert "hid&den" not in done.err
@@ -333,13 +318,13 @@ def test_priorities_keep_their_order(priorities: list[int], wanted: dict[int, in
     assert ranks(priorities) == wanted
 
 
-def test_more_priorities_than_there_are_share_some_in_order() -> None:
+def test_many_priorities_are_merged_in_order() -> None:
     found = ranks(range(-100, 101))
     assert set(found.values()) == set(range(10))
     ordered = [found[priority] for priority in sorted(found)]
     assert ordered == sorted(ordered, reverse=True)
 
 
-def test_a_priority_that_came_later_is_that_of_the_nearest() -> None:
+def test_unknown_priority_gets_nearest_rank() -> None:
     known = ranks([10, 20, -3])
     assert [rank_of(priority, known) for priority in (10, 12, 99, 1, -99)] == [4, 4, 3, 5, 6]

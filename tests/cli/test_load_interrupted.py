@@ -1,4 +1,4 @@
-"""rowq load when it is stopped in the middle: what is in, and what is not, is told."""
+"""rowq load reports its progress when it is interrupted."""
 
 import array
 import fcntl
@@ -45,7 +45,7 @@ def send(load: subprocess.Popen[str], text: str) -> None:
 
 
 def unread(load: subprocess.Popen[str]) -> int:
-    """Return how many bytes of standard input the load has not read yet."""
+    """Return the number of unread bytes of standard input."""
     assert load.stdin is not None
     count = array.array("i", [0])
     fcntl.ioctl(load.stdin.fileno(), termios.FIONREAD, count)
@@ -53,11 +53,11 @@ def unread(load: subprocess.Popen[str]) -> int:
 
 
 def is_in(queue: rowq.Queue, queue_name: str, count: int) -> Callable[[], bool]:
-    """Return a condition: so many messages are ready."""
+    """Return a condition: `count` messages are ready."""
     return lambda: queue.queue_stats(queue_name)[0].ready == count
 
 
-def test_ctrl_c_tells_how_many_are_in_and_where_to_go_on(
+def test_interrupted_load_reports_where_to_continue(
     load: subprocess.Popen[str], queue: rowq.Queue, made: str
 ) -> None:
     send(load, "1\n2\n3\n4\n")
@@ -68,14 +68,11 @@ def test_ctrl_c_tells_how_many_are_in_and_where_to_go_on(
     load.send_signal(signal.SIGINT)
     _, err = load.communicate()
     assert load.returncode == ExitCode.INTERRUPTED
-    assert err == (
-        "rowq: interrupted. 4 messages are in, nothing from line 5 on: continue with"
-        " --from-line 5\n"
-    )
+    assert err == ("rowq: interrupted. 4 messages were enqueued; continue with --from-line 5\n")
     assert is_in(queue, made, 4)()
 
 
-def test_a_connection_lost_in_the_middle_of_a_batch_is_not_hidden(
+def test_load_reports_connection_lost_during_batch(
     load: subprocess.Popen[str], queue: rowq.Queue, made: str, connect: Connect, server: Server
 ) -> None:
     send(load, "1\n2\n")
@@ -94,6 +91,6 @@ def test_a_connection_lost_in_the_middle_of_a_batch_is_not_hidden(
     _, err = load.communicate()
     dropper.rollback()
     assert load.returncode == ExitCode.NO_CONNECTION
-    assert "2 messages before them are in; whether lines 3 to 4 of standard input are" in err
+    assert "2 messages were enqueued before it; lines 3 to 4 of standard input may or may" in err
     assert err.count("\n") == 1
     assert is_in(queue, made, 2)()

@@ -1,4 +1,4 @@
-"""migrate, rollback, status and sql as commands; what they do is tested in tests/migrations."""
+"""The commands migrate, rollback, status and sql; tests/migrations tests what they do."""
 
 import os
 import subprocess
@@ -23,9 +23,7 @@ from tests.engines.base import Server
 from tests.helpers.releases import NEWEST, copied_without_history, use_released
 
 
-def test_a_database_is_installed_looked_at_and_left_as_it_was(
-    empty_database: str, run_without_database: Run
-) -> None:
+def test_migrate_status_and_rollback_work(empty_database: str, run_without_database: Run) -> None:
     before = run_without_database("status", "--json", url=empty_database)
     assert before.code == ExitCode.INCOMPLETE
     assert (before.row["installed"], before.row["pending"]) == (0, before.row["available"])
@@ -49,13 +47,11 @@ def test_a_database_is_installed_looked_at_and_left_as_it_was(
     assert run_without_database("status", "--json", url=empty_database).row["installed"] == 0
 
 
-def test_a_notice_with_the_names_of_others_commands_no_terminal(
-    run_without_database: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = Migrated((), (), 1, ("role \x1b]0;owned\x07\nnotice: all is well",))
+def test_notice_is_escaped(run_without_database: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = Migrated((), (), 1, ("role \x1b]0;owned\x07\nnotice: done",))
     monkeypatch.setattr("rowq.tools.command.migrate.migrations.migrate", lambda *_: done)
-    told = run_without_database("migrate", url="postgresql://")
-    assert told.err == "notice: role \\x1b]0;owned\\x07\\nnotice: all is well\n"
+    shown = run_without_database("migrate", url="postgresql://")
+    assert shown.err == "notice: role \\x1b]0;owned\\x07\\nnotice: done\n"
 
 
 def fill(url: str, state: str) -> None:
@@ -92,7 +88,7 @@ def fill(url: str, state: str) -> None:
         pytest.param("blocked", marks=pytest.mark.requires("predecessors")),
     ],
 )
-def test_rollback_refuses_to_throw_messages_away_unless_forced(
+def test_rollback_refuses_to_delete_messages_unless_forced(
     empty_database: str, run_without_database: Run, state: str
 ) -> None:
     fill(empty_database, state)
@@ -107,7 +103,7 @@ def test_rollback_refuses_to_throw_messages_away_unless_forced(
     assert run_without_database("rollback", "--to", 0, "--force", url=empty_database).code == 0
 
 
-def test_rollback_without_to_only_says_what_would_go(
+def test_rollback_without_to_only_prints_plan(
     server: Server,
     empty_database: str,
     run_without_database: Run,
@@ -120,12 +116,12 @@ def test_rollback_without_to_only_says_what_would_go(
 
     fill(empty_database, "archived")
     for options in ((), ("--force",)):
-        told = run_without_database("rollback", *options, url=empty_database)
-        assert told.code == ExitCode.USAGE
-        assert told.out == (
-            "This removes migration 1, which is all of rowq except its roles, and throws away 1"
-            " queue, 0 unfinished and 3 archived messages.\n"
-            "Nothing is done yet. To do it: rowq rollback --to 0\n"
+        plan = run_without_database("rollback", *options, url=empty_database)
+        assert plan.code == ExitCode.USAGE
+        assert plan.out == (
+            "This removes migration 1 (all of rowq except its roles), and deletes 1 queue,"
+            " 0 unfinished and 3 archived messages.\n"
+            "Nothing was changed. To do it: rowq rollback --to 0\n"
         )
     as_json = run_without_database("rollback", "--json", url=empty_database)
     assert as_json.row == {
@@ -140,12 +136,12 @@ def test_rollback_without_to_only_says_what_would_go(
 @pytest.mark.parametrize(
     ("answer", "code", "installed"), [("n", ExitCode.REFUSED, NEWEST), ("y", ExitCode.DONE, 0)]
 )
-def test_on_a_terminal_rollback_asks_and_does_as_it_is_told(
+def test_rollback_asks_on_terminal(
     empty_database: str, run_without_database: Run, answer: str, code: int, installed: int
 ) -> None:
     fill(empty_database, "ready")
     terminal, other_side = os.openpty()
-    os.write(terminal, f"{answer}\n".encode())  # It waits there until it is read.
+    os.write(terminal, f"{answer}\n".encode())
     done = subprocess.run(
         [PROGRAM, "rollback", "--to", "0"],
         stdin=other_side,
@@ -158,32 +154,30 @@ def test_on_a_terminal_rollback_asks_and_does_as_it_is_told(
     asked = os.read(terminal, 10_000)
     os.close(terminal)
     os.close(other_side)
-    assert b"3 unfinished and 0 archived messages. Go on?" in asked
+    assert b"3 unfinished and 0 archived messages. Continue?" in asked
     status = run_without_database("status", "--json", url=empty_database)
     assert status.row["installed"] == installed
 
 
-def test_an_unknown_migration_is_refused_by_number(
-    empty_database: str, run_without_database: Run
-) -> None:
+def test_migrate_refuses_unknown_migration(empty_database: str, run_without_database: Run) -> None:
     done = run_without_database("migrate", "--to", 999, url=empty_database)
     assert done.code == ExitCode.REFUSED
     assert done.err.startswith("rowq: RQ807 ")
 
 
-def test_sql_prints_the_whole_script_and_nothing_else(run_without_database: Run) -> None:
+def test_sql_prints_script(run_without_database: Run) -> None:
     for engine in engines():
         done = run_without_database("sql", "--engine", engine.name)
         assert (done.code, done.out) == (0, script(engine.name))
 
 
-def test_sql_refuses_an_engine_it_does_not_have(run_without_database: Run) -> None:
+def test_sql_refuses_unknown_engine(run_without_database: Run) -> None:
     done = run_without_database("sql", "--engine", "papyrus")
     assert done.code == ExitCode.USAGE
     assert "papyrus" in done.err
 
 
-def test_sql_prints_the_plain_script(run_without_database: Run) -> None:
+def test_sql_prints_plain_script(run_without_database: Run) -> None:
     for engine in engines():
         done = run_without_database("sql", "--engine", engine.name, "--plain")
         assert (done.code, done.out) == (0, plain_script(engine.name))
@@ -191,7 +185,7 @@ def test_sql_prints_the_plain_script(run_without_database: Run) -> None:
     assert bare.out == plain_script("mysql", with_owner=False)
 
 
-def test_sql_writes_files_for_flyway_and_alembic_once(
+def test_sql_writes_flyway_and_alembic_files_once(
     tmp_path: Path, run_without_database: Run
 ) -> None:
     for option, make in (("--flyway", flyway_files), ("--alembic", alembic_files)):
@@ -206,13 +200,13 @@ def test_sql_writes_files_for_flyway_and_alembic_once(
         (folder / names[-1]).write_text("another", encoding="utf-8")
         refused = run_without_database(*words)
         assert refused.code == ExitCode.FAILED
-        assert "is there already, with another content" in refused.err
+        assert "exists with other content" in refused.err
 
 
-def test_sql_takes_one_form_at_a_time(tmp_path: Path, run_without_database: Run) -> None:
+def test_sql_refuses_two_forms(tmp_path: Path, run_without_database: Run) -> None:
     done = run_without_database(
         "sql", "--engine", "postgres", "--plain", "--flyway", str(tmp_path / "new")
     )
     assert done.code == ExitCode.USAGE
-    assert "choose one of" in done.err
+    assert "mutually exclusive" in done.err
     assert not (tmp_path / "new").exists()

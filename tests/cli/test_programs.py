@@ -1,4 +1,4 @@
-"""The programs of `rowq work --exec`: none outlives its lease, or the process that started it."""
+"""Programs of `rowq work --exec` do not outlive their lease or their worker."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from rowq.tools.command.programs import Programs
 from tests.cli.working import ROOT, is_running, lines
 from tests.engines.base import wait_until
 
-# This program runs another one that has a file.
+# Runs a program that has a file.
 STARTER = """
 import os, sys, tempfile
 from rowq.tools.command.programs import Programs
@@ -23,7 +23,7 @@ from rowq.tools.command.programs import Programs
 with Programs(grace_seconds=0.5) as programs, tempfile.TemporaryFile() as file:
     with programs.new_file(b"facts") as path:
         if sys.argv[2] == "unknown to the guard":
-            programs._tell_guard = lambda: None
+            programs._update_guard = lambda: None
         variables = {b"PATH": b"/bin:/usr/bin", b"ROWQ_MESSAGE_FILE": os.fsencode(path)}
         program = programs.start(["sh", "-c", sys.argv[1]], variables, file, file)
         print(path, flush=True)
@@ -40,7 +40,7 @@ def programs() -> Iterator[Programs]:
 
 
 def run(programs: Programs, line: str, is_lost: Callable[[], bool] = lambda: False) -> int:
-    """Run a shell's line to its end."""
+    """Run a line of shell to its end."""
     with ExitStack() as files:
         body, errors = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
         program = programs.start(["sh", "-c", line], os.environb, body, errors)
@@ -57,12 +57,12 @@ def _ways_to_wait(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("line", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", -9), ("sleep 0.5", 0)]
 )
-def test_the_exit_status_is_told(programs: Programs, line: str, status: int) -> None:
+def test_exit_status_is_returned(programs: Programs, line: str, status: int) -> None:
     assert run(programs, line) == status
 
 
 @pytest.mark.usefixtures("_ways_to_wait")
-def test_a_program_may_clean_up_when_its_lease_is_lost(programs: Programs, tmp_path: Path) -> None:
+def test_program_can_clean_up_after_lost_lease(programs: Programs, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     line = f"trap 'echo cleaned > {tmp_path}/log; exit 3' TERM; touch {begun}; sleep 60 & wait"
     assert run(programs, line, begun.exists) == 3
@@ -71,7 +71,7 @@ def test_a_program_may_clean_up_when_its_lease_is_lost(programs: Programs, tmp_p
 
 @pytest.mark.usefixtures("_ways_to_wait")
 @pytest.mark.parametrize("line", [TWO, TWO_THAT_IGNORE], ids=["obeys", "ignores SIGTERM"])
-def test_nothing_of_a_program_goes_on_when_its_lease_is_lost(
+def test_lost_lease_ends_all_processes_of_program(
     programs: Programs, tmp_path: Path, line: str
 ) -> None:
     pids = tmp_path / "pids"
@@ -79,9 +79,7 @@ def test_nothing_of_a_program_goes_on_when_its_lease_is_lost(
     wait_until(lambda: not any(is_running(int(pid)) for pid in lines(pids)), "all has ended")
 
 
-def test_what_a_program_leaves_behind_when_it_is_done_goes_on(
-    programs: Programs, tmp_path: Path
-) -> None:
+def test_children_of_finished_program_continue(programs: Programs, tmp_path: Path) -> None:
     assert run(programs, f"sleep 60 & echo $! > {tmp_path}/pid") == 0
     (pid,) = lines(tmp_path / "pid")
     programs.__exit__(None, None, None)
@@ -91,14 +89,12 @@ def test_what_a_program_leaves_behind_when_it_is_done_goes_on(
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("line", [TWO, TWO_THAT_IGNORE], ids=["obeys", "ignores SIGTERM"])
-@pytest.mark.parametrize("moment", ["known to the guard", "unknown to the guard"])
-def test_nothing_of_a_program_or_its_files_outlives_a_killed_worker(
-    tmp_path: Path, line: str, moment: str
-) -> None:
-    """The guard does not know a program yet that was started the moment before."""
-    if moment == "unknown to the guard" and sys.platform != "linux":
-        pytest.skip("it is found by /proc; to run it: Linux")
-    command = [sys.executable, "-c", STARTER, f"cd {tmp_path}; {line}", moment]
+@pytest.mark.parametrize("guard", ["known to the guard", "unknown to the guard"])
+def test_guard_cleans_up_after_killed_worker(tmp_path: Path, line: str, guard: str) -> None:
+    """The worker may be killed before the guard knows a new program."""
+    if guard == "unknown to the guard" and sys.platform != "linux":
+        pytest.skip("needs /proc; to run it: Linux")
+    command = [sys.executable, "-c", STARTER, f"cd {tmp_path}; {line}", guard]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         path = Path(process.stdout.readline().strip())
@@ -111,9 +107,7 @@ def test_nothing_of_a_program_or_its_files_outlives_a_killed_worker(
 
 
 @pytest.mark.chaos
-def test_another_guard_takes_the_place_of_one_that_was_killed(
-    programs: Programs, tmp_path: Path
-) -> None:
+def test_killed_guard_is_replaced(programs: Programs, tmp_path: Path) -> None:
     first = programs._guard
     first.kill()
     first.wait()

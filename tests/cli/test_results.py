@@ -1,4 +1,4 @@
-"""rowq result, and what a queue keeps results by."""
+"""rowq result."""
 
 import pytest
 
@@ -11,12 +11,12 @@ pytestmark = pytest.mark.requires("results")
 
 @pytest.fixture
 def kept(queue: rowq.Queue, made: str) -> int:
-    """Return a message of the queue, which keeps results from now on."""
+    """Return a message of the queue, which keeps results."""
     queue.alter_queue(made, result_seconds=60)
     return queue.enqueue(made, 1).message_id
 
 
-def test_a_completed_message_has_its_result(
+def test_result_prints_result_of_completed_message(
     run: Run, queue: rowq.Queue, made: str, kept: int
 ) -> None:
     assert run("result", made, kept, "--json").row["state"] == "ready"
@@ -29,7 +29,7 @@ def test_a_completed_message_has_its_result(
     assert "completed" in run("result", made, kept).out
 
 
-def test_what_was_not_completed_has_another_exit_status(
+def test_result_sets_exit_status_4_if_not_completed(
     run: Run, queue: rowq.Queue, made: str, kept: int
 ) -> None:
     waiting = run("result", made, kept, "--wait-seconds", 0.1)
@@ -40,9 +40,3 @@ def test_what_was_not_completed_has_another_exit_status(
     unknown = run("result", made, 0)
     assert (unknown.code, unknown.out) == (ExitCode.INCOMPLETE, "not found\n")
     assert run("result", made, 0, "--json").out == ""
-
-
-def test_a_queue_is_told_how_long_to_keep_results(run: Run, queue: rowq.Queue, made: str) -> None:
-    assert run("queue", "alter", made, "--result-seconds", 1.5).code == 0
-    assert queue.queue_stats(made)[0].result_seconds == 1.5
-    assert run("queue", "alter", made, "--result-seconds", -1).code == ExitCode.REFUSED

@@ -16,7 +16,9 @@ from tests.cli.conftest import Run
 HOURLY = ("--cron", "0 * * * *")
 
 
-def test_a_schedule_lives_from_create_to_drop(run: Run, queue: rowq.Queue, made: str) -> None:
+def test_schedule_commands_create_pause_run_and_drop(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
     assert run("schedule", "list", made).out == "no schedules\n"
     created = run("schedule", "create", made, "nightly", '{"id": 1}', *HOURLY).out
     assert created.startswith("nightly: created, next run 2")
@@ -39,7 +41,7 @@ def test_a_schedule_lives_from_create_to_drop(run: Run, queue: rowq.Queue, made:
     assert run("schedule", "drop", made, "nightly").code == ExitCode.REFUSED
 
 
-def test_every_option_reaches_the_schedule(run: Run, queue: rowq.Queue, made: str) -> None:
+def test_options_reach_schedule(run: Run, queue: rowq.Queue, made: str) -> None:
     options: list[object] = [
         *("--every", 90, "--zone", "UTC", "--type", "kind", "--header", "a=b", "--priority", 2),
         *("--max-attempts", 3, "--group", "g", "--missed", "all", "--no-overlap"),
@@ -66,7 +68,7 @@ def test_every_option_reaches_the_schedule(run: Run, queue: rowq.Queue, made: st
     )  # fmt: skip
 
 
-def test_one_that_exists_stays_and_says_so(run: Run, queue: rowq.Queue, made: str) -> None:
+def test_create_keeps_existing_schedule(run: Run, queue: rowq.Queue, made: str) -> None:
     assert run("schedule", "create", made, "nightly", *HOURLY).code == 0
     again = run("schedule", "create", made, "nightly", "--every", 5)
     assert again.code == ExitCode.INCOMPLETE
@@ -74,7 +76,7 @@ def test_one_that_exists_stays_and_says_so(run: Run, queue: rowq.Queue, made: st
     assert [row.cron for row in queue.list_schedules(made)] == ["0 * * * *"]
 
 
-def test_the_next_ticks_are_shown_by_the_clocks_of_the_zone(run: Run) -> None:
+def test_next_prints_ticks_in_time_zone(run: Run) -> None:
     asked = ("0 3 * * sun", "--zone", "Europe/Berlin", "--count", 2)
     shown = run("schedule", "next", *asked, "--after", "2026-03-22T12:00+00:00").out
     assert shown == "2026-03-29T03:00:00+02:00  Sun\n2026-04-05T03:00:00+02:00  Sun\n"
@@ -84,9 +86,7 @@ def test_the_next_ticks_are_shown_by_the_clocks_of_the_zone(run: Run) -> None:
     assert row.row == {"tick": "2026-01-02T00:00:00+00:00"}
 
 
-def test_times_are_shown_in_the_time_zone_of_the_schedule(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
+def test_schedule_times_are_in_its_time_zone(run: Run, queue: rowq.Queue, made: str) -> None:
     times = ("--cron", "0 3 1 7 *", "--zone", "Europe/Berlin")
     assert "-07-01T03:00:00+02:00\n" in run("schedule", "create", made, "yearly", *times).out
     again = run("schedule", "create", made, "yearly", "--every", 5).out
@@ -100,7 +100,7 @@ def test_times_are_shown_in_the_time_zone_of_the_schedule(
     assert row["next_run_at"].endswith("-07-01T02:00:00+00:00")
 
 
-def test_no_time_of_a_schedule_is_cut_at_110_columns() -> None:
+def test_schedule_table_cuts_nothing_at_any_width() -> None:
     row = _row(
         rowq.Schedule(
             queue_name="invoices_of_customers",
@@ -137,5 +137,5 @@ def test_no_time_of_a_schedule_is_cut_at_110_columns() -> None:
 @pytest.mark.parametrize(
     "wrong", [("61 * * * *",), ("* * * * *", "--zone", "Nowhere/Here"), ("* * * * *", "--every", 5)]
 )
-def test_what_cannot_be_is_refused(run: Run, wrong: tuple[object, ...]) -> None:
+def test_next_refuses_invalid_times(run: Run, wrong: tuple[object, ...]) -> None:
     assert run("schedule", "next", *wrong).code == ExitCode.REFUSED

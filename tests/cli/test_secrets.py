@@ -1,4 +1,4 @@
-"""What is shown never holds a password, and is not spoilt by one that is also a word."""
+"""Passwords are masked, and a password that is also a word masks nothing else."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ PASSWORDS = st.text(string.ascii_letters + string.digits + string.punctuation + 
 
 @pytest.fixture(autouse=True)
 def forget_urls() -> Iterator[None]:
-    """Leave no URL of a test to the others."""
+    """Forget the URLs of a test."""
     database._seen_urls.clear()
     yield
     database._seen_urls.clear()
 
 
 def shown(url: str, text: str) -> str:
-    """Return what is shown of a text when only this URL was given."""
+    """Return a text as shown if this is the only URL."""
     database._seen_urls.clear()
     remember_url(url)
     return hide_secrets(text)
 
 
 @given(PASSWORDS)
-def test_a_url_is_shown_with_its_password_blotted_out_and_all_else(password: str) -> None:
+def test_password_in_url_is_masked(password: str) -> None:
     written = quote(password, safe="")
     url = f"postgresql://me:{written}@host:5432/shop"
-    told = shown(url, f"{url} is not to be had: {url}")
-    assert told == f"{without_password(url)} is not to be had: {without_password(url)}"
-    assert told.count("me:***@host:5432/shop") == 2
+    text = shown(url, f"{url} failed: {url}")
+    assert text == f"{without_password(url)} failed: {without_password(url)}"
+    assert text.count("me:***@host:5432/shop") == 2
 
 
-@given(PASSWORDS.filter(lambda one: len(one) >= 8), st.sampled_from(["as written", "as meant"]))
-def test_a_long_password_is_shown_nowhere(password: str, form: str) -> None:
+@given(PASSWORDS.filter(lambda one: len(one) >= 8), st.sampled_from(["encoded", "decoded"]))
+def test_long_password_is_masked_anywhere(password: str, form: str) -> None:
     written = quote(password, safe="")
     url = f"postgresql://me:{written}@host/shop"
-    secret = written if form == "as written" else password
+    secret = written if form == "encoded" else password
     for text in (f"a {secret} b", f"x{secret}y", f"/{secret}/", f"'{secret}'", secret):
         assert secret not in shown(url, text)
     parameter = f"postgresql://me@host/shop?sslpassword={written}"
@@ -55,7 +55,7 @@ def test_a_long_password_is_shown_nowhere(password: str, form: str) -> None:
 
 
 @given(PASSWORDS)
-def test_a_password_is_not_shown_where_one_stands_though_its_url_is_unknown(password: str) -> None:
+def test_password_is_masked_by_position(password: str) -> None:
     written = quote(password, safe="")
     database._seen_urls.clear()
     assert hide_secrets(f"no postgresql://me:{written}@host/shop") == (
@@ -70,7 +70,7 @@ def test_a_password_is_not_shown_where_one_stands_though_its_url_is_unknown(pass
 
 
 @pytest.mark.parametrize("url", ["app:app", "me:o", "me:app", "me:rowq", "me:denied", "denied:x"])
-def test_a_password_that_is_also_a_word_spoils_no_message(url: str) -> None:
+def test_short_password_masks_no_words(url: str) -> None:
     assert shown(f"postgresql://{url}@host/app", WORDS) == WORDS
 
 
@@ -83,11 +83,11 @@ def test_a_password_that_is_also_a_word_spoils_no_message(url: str) -> None:
         "postgresql:///app?user=connection&password=connection",
     ],
 )
-def test_a_long_password_that_names_the_user_or_the_database_spoils_none_either(url: str) -> None:
+def test_password_equal_to_user_or_database_masks_no_words(url: str) -> None:
     assert shown(url, WORDS) == WORDS
 
 
-def test_a_password_with_an_at_sign_is_not_shown_in_part() -> None:
+def test_password_with_at_sign_is_masked_completely() -> None:
     for password in ("se@cret", "@@", "a:b@c", "pa/ss@word"):
         url = f"postgresql://me:{password}@host/app"
         assert shown(url, f"cannot use {url}") == "cannot use postgresql://me:***@host/app"
@@ -95,7 +95,7 @@ def test_a_password_with_an_at_sign_is_not_shown_in_part() -> None:
         assert hide_secrets(f"cannot use {url}") == "cannot use postgresql://me:***@host/app"
 
 
-def test_the_example_of_a_url_is_shown_whole_and_nothing_that_only_begins_like_it(
+def test_example_url_is_not_masked(
     run_without_database: Run,
 ) -> None:
     done = run_without_database("stats", url="host=x dbname=y password=secret")
@@ -104,7 +104,7 @@ def test_the_example_of_a_url_is_shown_whole_and_nothing_that_only_begins_like_i
     assert "me" not in hide_secrets(f"{EXAMPLE}:me@there")
 
 
-def test_a_command_s_error_keeps_its_words_though_the_password_is_one_of_them(
+def test_error_keeps_words_equal_to_short_password(
     run_without_database: Run,
 ) -> None:
     done = run_without_database("stats", url="postgresql://refused:refused@127.0.0.1:1/refused")

@@ -1,4 +1,4 @@
-"""rowq stats: counts of queues, how fast these come and go, and workers, idle ones too."""
+"""rowq stats: counts, rates and workers."""
 
 import json
 import os
@@ -26,21 +26,19 @@ IDLE: dict[str, Any] = {
 
 @pytest.fixture
 def consumer_url(server: Server, connection: Connection, database_url: str) -> Iterator[str]:
-    """Return the URL of an account that may see counts, and may not list workers."""
+    """Return the URL of an account that can read counts, but not list workers."""
     with account(server, connection, database_url, "rowq_consumer") as url:
         yield url
 
 
-def test_one_queue_or_all_are_shown_and_a_count_that_was_cut_off_is_marked(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
+def test_stats_marks_limited_counts(run: Run, queue: rowq.Queue, made: str) -> None:
     queue.enqueue_batch(made, [rowq.NewMessage(data=n) for n in range(5)])
     assert run("stats", made, "--json").row["ready"] == 5
     assert made in run("stats").out
     assert "3+" in run("stats", made, "--max-count", 3).out
 
 
-def test_an_idle_worker_is_shown_with_what_it_reported(
+def test_stats_shows_report_of_idle_worker(
     run: Run, queue: rowq.Queue, connection: Connection, made: str
 ) -> None:
     queue.report_worker(made, "w", completed=100, failed=10, **IDLE)
@@ -49,7 +47,7 @@ def test_an_idle_worker_is_shown_with_what_it_reported(
     row = run("stats", made, "--json").row
     assert 1.5 < row["out_per_second"] <= 2
     assert 0.75 < row["failed_per_second"] <= 1
-    # One look does not know what comes in.
+    # A single sample has no rate of arrivals.
     assert "in_per_second" not in row
     (worker,) = row["workers"]
     assert {name: worker[name] for name in IDLE} == IDLE
@@ -60,7 +58,7 @@ def test_an_idle_worker_is_shown_with_what_it_reported(
     assert "in/s" not in shown
 
 
-def test_a_worker_that_was_killed_is_shown_and_counts_for_nothing(
+def test_stats_ignores_rates_of_killed_worker(
     run: Run, queue: rowq.Queue, connection: Connection, made: str
 ) -> None:
     queue.report_worker(made, "w", **IDLE)
@@ -70,13 +68,13 @@ def test_a_worker_that_was_killed_is_shown_and_counts_for_nothing(
     assert "idle 8" in run("stats", made).out
 
 
-def test_without_a_worker_it_says_so(run: Run, made: str) -> None:
+def test_stats_reports_missing_workers(run: Run, made: str) -> None:
     row = run("stats", made, "--json").row
     assert (row["out_per_second"], row["failed_per_second"], row["workers"]) == (None, None, [])
     assert "no worker reports" in run("stats", made).out
 
 
-def test_an_account_that_may_not_list_workers_is_shown_the_counts(
+def test_stats_shows_counts_without_right_to_list_workers(
     consumer_url: str, queue: rowq.Queue, made: str
 ) -> None:
     queue.report_worker(made, "w", **IDLE)
@@ -88,9 +86,7 @@ def test_an_account_that_may_not_list_workers_is_shown_the_counts(
         assert words not in shown.out
 
 
-def test_of_a_striped_queue_each_part_has_its_workers(
-    run: Run, queue: rowq.Queue, queue_name: str
-) -> None:
+def test_stats_lists_workers_per_stripe(run: Run, queue: rowq.Queue, queue_name: str) -> None:
     assert run("queue", "create", queue_name, "--stripes", 2).code == 0
     queue.report_worker(f"{queue_name}/1", "w", **IDLE)
     rows = run("stats", queue_name, "--stripes", 2, "--json").rows
@@ -100,7 +96,9 @@ def test_of_a_striped_queue_each_part_has_its_workers(
 
 
 @pytest.mark.slow("waits for time limits")
-def test_it_can_be_watched_until_ctrl_c(database_url: str, queue: rowq.Queue, made: str) -> None:
+def test_stats_watch_refreshes_until_interrupt(
+    database_url: str, queue: rowq.Queue, made: str
+) -> None:
     queue.report_worker(made, "w", **IDLE)
     with subprocess.Popen(
         [PROGRAM, "stats", made, "--watch", "--interval", "0.1", "--json"],
@@ -110,9 +108,9 @@ def test_it_can_be_watched_until_ctrl_c(database_url: str, queue: rowq.Queue, ma
         env=os.environ | {"ROWQ_URL": database_url},
     ) as process:
         assert process.stdout is not None
-        looks = [json.loads(process.stdout.readline()) for _ in range(3)]
+        samples = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert (process.returncode, err) == (0, "")
-    assert [look["queue_name"] for look in looks] == [made] * 3
-    assert [look["in_per_second"] for look in looks] == [None, 0, 0]
+    assert [sample["queue_name"] for sample in samples] == [made] * 3
+    assert [sample["in_per_second"] for sample in samples] == [None, 0, 0]

@@ -1,4 +1,4 @@
-"""Commands about a striped queue, on one server and on several."""
+"""Commands with a striped queue, on one server and on several."""
 
 import pytest
 
@@ -10,15 +10,13 @@ pytestmark = pytest.mark.usefixtures("striped")
 
 @pytest.fixture
 def striped(run: Run, queue_name: str) -> None:
-    """Make a striped queue of three parts."""
+    """Create a queue with three stripes."""
     made = run("queue", "create", queue_name, "--stripes", 3, "--json")
     assert [row["outcome"] for row in made.rows] == ["created"] * 3
     assert [row["queue_name"] for row in made.rows] == [f"{queue_name}/{n}" for n in range(3)]
 
 
-def test_messages_are_enqueued_worked_on_and_counted_in_all_stripes(
-    run: Run, queue_name: str
-) -> None:
+def test_commands_use_all_stripes(run: Run, queue_name: str) -> None:
     sent = run("enqueue", queue_name, "1", "--stripes", 3, "--dedup-key", "order-7", "--json")
     assert sent.row == {
         "queue_name": f"{queue_name}/1",
@@ -38,21 +36,21 @@ def test_messages_are_enqueued_worked_on_and_counted_in_all_stripes(
     assert run("queue", "drained", queue_name, "--stripes", 3).out == "nothing is left\n"
 
 
-def test_settings_are_those_of_all_stripes(run: Run, queue_name: str) -> None:
+def test_queue_commands_apply_to_all_stripes(run: Run, queue_name: str) -> None:
     changed = run("queue", "alter", queue_name, "--stripes", 3, "--max-leased", 7, "--json")
     assert {row["outcome"] for row in changed.rows} == {"altered"}
     found = run("stats", queue_name, "--stripes", 3, "--json").rows
     assert [row["max_leased"] for row in found] == [7, 7, 7]
     other = run("queue", "create", queue_name, "--stripes", 4, "--max-leased", 8)
     assert other.code == 4
-    assert f"{queue_name}/0 exists" in other.err
+    assert f"queue {queue_name}/0 already exists" in other.err
     assert f"{queue_name}/3: created" in other.out
     for command, outcome in (("pause", "paused"), ("resume", "resumed"), ("drop", "dropped")):
         rows = run("queue", command, queue_name, "--stripes", 4, "--json").rows
         assert [row["outcome"] for row in rows] == [outcome] * 4
 
 
-def test_a_server_that_does_not_answer_is_shown_and_loses_no_message(
+def test_unreachable_server_is_reported_and_loses_no_message(
     database_url: str, queue_name: str
 ) -> None:
     scheme = database_url.partition("://")[0]
@@ -72,24 +70,26 @@ def test_a_server_that_does_not_answer_is_shown_and_loses_no_message(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
-        (["enqueue", "q", "1"], "give --stripes"),
-        (["enqueue", "q", "1", "--stripes", "2", "--after", "1"], "name the stripe"),
-        (["stats", "--stripes", "2"], "name it"),
-        (["maintain", "--stripes", "2"], "name it"),
+        (["enqueue", "q", "1"], "use --stripes"),
+        (["enqueue", "q", "1", "--stripes", "2", "--after", "1"], "requires a stripe's own name"),
+        (["stats", "--stripes", "2"], "--stripes requires QUEUE"),
+        (["maintain", "--stripes", "2"], "--stripes requires QUEUE"),
         (["enqueue", "q", "1", "--stripes", "0"], "stripes must be"),
     ],
 )
-def test_what_cannot_be_is_refused(database_url: str, arguments: list[str], said: str) -> None:
+def test_invalid_use_of_stripes_is_refused(
+    database_url: str, arguments: list[str], text: str
+) -> None:
     ran = run_app(*arguments, url=f"a={database_url}")
     assert ran.code in {1, 2}, ran.err
-    assert said in ran.err
+    assert text in ran.err
 
 
-def test_servers_need_names_of_their_own(database_url: str) -> None:
+def test_servers_require_different_names(database_url: str) -> None:
     for urls in (["a=" + database_url, "a=" + database_url], [database_url, database_url]):
         given = [word for url in urls for word in ("--url", url)]
         ran = run_app("enqueue", "q", "1", "--stripes", "2", *given, url=None)
         assert ran.code == 2
-        assert "a name of its own" in ran.err
+        assert "with different names" in ran.err

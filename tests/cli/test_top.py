@@ -1,4 +1,4 @@
-"""rowq top: a screen for people, which fits the terminal, obeys keys, and leaves nothing behind."""
+"""rowq top: its screen fits the terminal, handles keys, and is restored."""
 
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -22,20 +22,20 @@ SIZES = [(80, 24), (200, 50)]
 
 
 def stats(name: str, **counts: Any) -> QueueStats:
-    """Return a queue's stats; what is not given is nothing."""
-    nothing: dict[str, Any] = {field.name: None for field in fields(QueueStats)}
-    nothing |= dict.fromkeys(("is_paused", "ready", "delayed", "leased", "dead"), 0)
-    return QueueStats(**(nothing | {"queue_name": name} | counts))
+    """Return a queue's stats; other counts are 0."""
+    defaults: dict[str, Any] = {field.name: None for field in fields(QueueStats)}
+    defaults |= dict.fromkeys(("is_paused", "ready", "delayed", "leased", "dead"), 0)
+    return QueueStats(**(defaults | {"queue_name": name} | counts))
 
 
 def snapshot(queues: int = 3, **more: Any) -> Snapshot:
-    """Return a look at so many queues, of which later ones have more and older messages."""
+    """Return a snapshot of queues; later ones have more and older messages."""
     found = [stats(f"queue {n:03}", ready=n, oldest_ready_seconds=60.0 * n) for n in range(queues)]
     return replace(Snapshot(0, "PostgreSQL 18", found), **more)
 
 
 def lines(view: View, seen: Snapshot, size: tuple[int, int] = SIZES[0]) -> list[str]:
-    """Return a frame as a terminal of this size shows it."""
+    """Return a frame on a terminal of this size."""
     width, height = size
     console = Console(width=width, height=height)
     with console.capture() as captured:
@@ -44,7 +44,7 @@ def lines(view: View, seen: Snapshot, size: tuple[int, int] = SIZES[0]) -> list[
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_a_frame_fits_its_terminal_however_much_there_is(size: tuple[int, int]) -> None:
+def test_frame_fits_terminal(size: tuple[int, int]) -> None:
     width, height = size
     claims = [Claim(f"queue {n}", n, "host " * 30, 10, NOW, 5.0 - n) for n in range(60)]
     dead = [DeadMessage(n, 5, 3, "type", NOW, NOW, "error " * 60) for n in range(60)]
@@ -61,13 +61,13 @@ def test_a_frame_fits_its_terminal_however_much_there_is(size: tuple[int, int]) 
         "lease left",
         "last error",
         "warning",
-        "q end",
+        "q quit",
     ):
         assert words in text
-    assert ("ready so far" in text) == (size == SIZES[1])
+    assert ("ready, trend" in text) == (size == SIZES[1])
 
 
-def test_a_finding_of_health_begins_with_its_number() -> None:
+def test_health_check_begins_with_value() -> None:
     checks = [
         HealthCheck("dead_messages", "emails", "warning", 1204.0, "dead messages, see list_dead"),
         HealthCheck("clean_up_horizon", None, "critical", 7200.4, "session 5 keeps dead rows"),
@@ -84,7 +84,7 @@ def test_a_finding_of_health_begins_with_its_number() -> None:
         assert line in shown
 
 
-def test_a_paused_queue_and_one_without_dead_messages_are_told_as_such() -> None:
+def test_frame_marks_paused_queue_and_no_dead_messages() -> None:
     seen = Snapshot(0, "PostgreSQL 18", [stats("invoices", is_paused=True)])
     view = View(entered="invoices", shows_dead=True)
     text = "\n".join(lines(view, seen))
@@ -92,7 +92,7 @@ def test_a_paused_queue_and_one_without_dead_messages_are_told_as_such() -> None
     assert "no dead messages" in text
 
 
-def test_what_is_marked_is_on_the_screen_wherever_it_is() -> None:
+def test_selected_queue_is_on_screen() -> None:
     view, seen = View(), snapshot(200)
     for _ in range(150):
         view.press("down", seen.queues)
@@ -101,7 +101,7 @@ def test_what_is_marked_is_on_the_screen_wherever_it_is() -> None:
     assert any("queue 150" in line for line in shown)
 
 
-def test_the_order_is_by_name_ready_dead_and_age_in_turns() -> None:
+def test_order_key_cycles_through_orders() -> None:
     view, seen = View(), snapshot()
     firsts = []
     for _ in ORDERS:
@@ -112,7 +112,7 @@ def test_the_order_is_by_name_ready_dead_and_age_in_turns() -> None:
 
 
 def reports(queues: int) -> list[WorkerReport]:
-    """Return a worker of each queue, of which later ones were seen longer ago."""
+    """Return a worker of each queue; later ones were seen longer ago."""
     return [
         WorkerReport(
             *(f"queue {n:03}", f"id {n}", f"shop-{n}", "host " * 9, "rowq 0.1.0", 4, NOW, NOW),
@@ -122,7 +122,7 @@ def reports(queues: int) -> list[WorkerReport]:
     ]
 
 
-def test_rates_are_reckoned_from_looks_and_reports_unless_a_count_was_cut_off() -> None:
+def test_rates_are_computed_from_snapshots_and_reports() -> None:
     view = View(max_count=100)
     view.remember(Snapshot(1, "", [stats("a", ready=10, leased=1), stats("b", ready=100)]))
     workers = [replace(one, queue_name="a") for one in reports(2)]
@@ -139,7 +139,7 @@ def test_rates_are_reckoned_from_looks_and_reports_unless_a_count_was_cut_off() 
             assert words in text
 
 
-def test_idle_workers_are_shown_with_what_they_reported_last() -> None:
+def test_frame_shows_reports_of_idle_workers() -> None:
     text = lines(View(), snapshot(2, workers=reports(2)), (100, 24))
     (first,) = (line for line in text if "shop-0" in line)
     for words in ("queue 000", "host host", "rowq 0.1.0", "4", "2.5", "0 s"):
@@ -149,7 +149,7 @@ def test_idle_workers_are_shown_with_what_they_reported_last() -> None:
         assert words in head
 
 
-def test_no_name_or_error_commands_the_terminal() -> None:
+def test_frame_escapes_names_and_errors() -> None:
     bell = [Claim("a", 1, "\x07bell", 1, NOW, 1.0)]
     workers = [replace(one, worker_name="\x1b]0;y", host_name="\x07") for one in reports(1)]
     seen = Snapshot(0, "\x1b[2J", [stats("a\x1b[31m")], workers, bell)
@@ -158,7 +158,7 @@ def test_no_name_or_error_commands_the_terminal() -> None:
     assert "\\x1b[31m" in text
 
 
-def test_once_and_without_a_terminal_it_is_printed_and_ends(
+def test_top_prints_single_snapshot_without_terminal(
     run: Run, queue: rowq.Queue, made: str
 ) -> None:
     queue.enqueue(made, 1)
@@ -170,12 +170,12 @@ def test_once_and_without_a_terminal_it_is_printed_and_ends(
         assert made in done.out
         for words in ("host 7", "idle 8", "shop.example"):
             assert words in done.out
-        assert "q end" not in done.out
+        assert "q quit" not in done.out
     assert run("top", "--queue", "nowhere").code == 1
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_keys_choose_what_is_shown_and_q_leaves_the_terminal_as_it_was(
+def test_top_handles_keys_and_restores_terminal(
     queue: rowq.Queue, made: str, database_url: str, size: tuple[int, int]
 ) -> None:
     queue.enqueue(made, 1)
@@ -203,7 +203,7 @@ def test_keys_choose_what_is_shown_and_q_leaves_the_terminal_as_it_was(
         assert "rowq top  " not in terminal.screen()
 
 
-def test_a_lost_connection_is_told_and_heals_and_ctrl_c_ends_it(
+def test_top_shows_lost_connection_and_recovers(
     queue: rowq.Queue, made: str, database_url: str
 ) -> None:
     with relay(database_url) as network, tmux(SIZES[1], network.url) as terminal:
@@ -212,11 +212,11 @@ def test_a_lost_connection_is_told_and_heals_and_ctrl_c_ends_it(
         wait_until(terminal.says("Escape all queues"), "one queue is shown")
         network.refuse(connections=True)
         network.cut()
-        wait_until(terminal.says("no connection"), "the fault is told")
+        wait_until(terminal.says("no connection"), "the error is shown")
         assert made in terminal.screen()
         network.calm()
-        wait_until(terminal.hides("no connection"), "it has healed")
+        wait_until(terminal.hides("no connection"), "it has recovered")
         queue.enqueue_batch(made, [rowq.NewMessage(data=1)] * 17)
-        wait_until(terminal.says(" 17 "), "what is new is shown")
+        wait_until(terminal.says(" 17 "), "new messages are shown")
         terminal.type("C-c")
         wait_until(terminal.says("status 0"), "it has ended")

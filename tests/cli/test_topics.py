@@ -1,4 +1,4 @@
-"""rowq topic ... and rowq publish."""
+"""The commands rowq topic ... and rowq publish."""
 
 import pytest
 
@@ -12,7 +12,7 @@ __all__ = ["word"]
 pytestmark = pytest.mark.requires("topics")
 
 
-def test_a_queue_is_bound_gets_what_is_published_and_is_unbound(
+def test_topic_commands_bind_publish_and_unbind(
     run: Run, queue: rowq.Queue, made: str, word: str
 ) -> None:
     pattern = f"{word}.*"
@@ -33,6 +33,6 @@ def test_a_queue_is_bound_gets_what_is_published_and_is_unbound(
     assert (nowhere.code, nowhere.out) == (0, "no queue is bound to the topic\n")
 
 
-def test_what_is_no_topic_is_refused(run: Run, made: str) -> None:
+def test_invalid_topic_is_refused(run: Run, made: str) -> None:
     assert run("publish", "a..b", "--no-body").code == ExitCode.REFUSED
     assert run("topic", "bind", made, "a.#.b").code == ExitCode.REFUSED

@@ -1,4 +1,4 @@
-"""rowq work: functions, arguments that make no sense, the first signal."""
+"""rowq work: functions, invalid arguments, the first signal."""
 
 import json
 import signal
@@ -16,31 +16,32 @@ from tests.helpers.hard_headers import HARD, put_headers
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_function_is_called_with_every_message(
+def test_function_is_called_with_every_message(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, workers: int
 ) -> None:
     sent = queue.enqueue_batch(made, [rowq.NewMessage(data=n) for n in range(20)])
     done = work(
-        *(database_url, made, "tests.cli.handlers:note", "--workers", workers, "--drain", "--json"),
-        ROWQ_TEST_NOTES=str(tmp_path),
+        *(database_url, made, "tests.cli.handlers:record"),
+        *("--workers", workers, "--drain", "--json"),
+        ROWQ_TEST_RECORDS=str(tmp_path),
     )
     assert (done.returncode, json.loads(done.stdout)["processed"]) == (0, 20)
-    noted = {int(note.name.partition(".")[0]) for note in tmp_path.iterdir()}
-    assert noted == {message.message_id for message in sent}
+    handled = {int(file.name.partition(".")[0]) for file in tmp_path.iterdir()}
+    assert handled == {message.message_id for message in sent}
 
 
-def test_an_asynchronous_function_handles_the_messages_of_a_claim_together(
+def test_concurrent_function_handles_claim_at_once(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     queue.enqueue_batch(made, [1, 2, 3])
     done = work(
         *(database_url, made, "tests.cli.handlers:meet_two_others", "--concurrent", "--drain"),
-        ROWQ_TEST_NOTES=str(tmp_path),
+        ROWQ_TEST_RECORDS=str(tmp_path),
     )
     assert (done.returncode, done.stdout.partition(",")[0]) == (0, "3 completed")
 
 
-def test_sigterm_lets_the_running_command_finish_and_gives_the_rest_back(
+def test_sigterm_finishes_running_command_and_releases_others(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     queue.enqueue_batch(made, [rowq.NewMessage(data=n) for n in range(100)])
@@ -63,7 +64,7 @@ def test_sigterm_lets_the_running_command_finish_and_gives_the_rest_back(
     assert queue.queue_stats(made)[0].ready == 100 - finished
 
 
-def test_commands_of_two_messages_run_at_the_same_time(
+def test_workers_option_runs_commands_in_parallel(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     queue.enqueue_batch(made, [1, 2])
@@ -79,7 +80,7 @@ def test_commands_of_two_messages_run_at_the_same_time(
 @pytest.mark.parametrize(
     ("number", "again"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
 )
-def test_first_signal_is_answered_while_a_message_is_handled(
+def test_first_signal_is_announced_during_message(
     database_url: str,
     queue: rowq.Queue,
     made: str,
@@ -95,9 +96,9 @@ def test_first_signal_is_answered_while_a_message_is_handled(
         wait_until((tmp_path / "begun").exists, "the command runs")
         process.send_signal(number)
         assert process.stderr is not None
-        # The command goes on until the line was read; the log may have lines before it.
-        answer = next(line for line in process.stderr if line.startswith("stopping"))
-        assert answer == f"stopping after the running messages; {again} again to stop now\n"
+        # The command runs until the line was read; log lines may precede it.
+        answer = next(line for line in process.stderr if line.startswith("finishing"))
+        assert answer == f"finishing the running messages; {again} again to stop now\n"
         (tmp_path / "go").touch()
         assert process.communicate()[0].startswith("1 completed")
 
@@ -115,14 +116,14 @@ def test_first_signal_is_answered_while_a_message_is_handled(
         ("--exec", "true", "--workers", 0),
     ],
 )
-def test_arguments_that_make_no_sense_are_wrong_usage(
+def test_invalid_arguments_are_wrong_usage(
     run: Run, made: str, arguments: tuple[object, ...]
 ) -> None:
     assert run("work", made, *arguments).code == ExitCode.USAGE
 
 
 @pytest.mark.parametrize("handler", ["nonsense", "no_such_module:f", "json:no_such_function"])
-def test_a_handler_that_cannot_be_found_is_told_before_anything_is_taken(
+def test_missing_handler_is_reported_before_dequeue(
     run: Run, queue: rowq.Queue, made: str, handler: str
 ) -> None:
     queue.enqueue(made, 1)
@@ -141,7 +142,7 @@ def test_a_handler_that_cannot_be_found_is_told_before_anything_is_taken(
         ("def", "SyntaxError: "),
     ],
 )
-def test_a_handler_that_cannot_be_imported_is_told_on_one_line(
+def test_import_error_of_handler_is_one_line(
     run: Run, made: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
 ) -> None:
     (tmp_path / "broken_handlers.py").write_text(text)
@@ -152,14 +153,8 @@ def test_a_handler_that_cannot_be_imported_is_told_on_one_line(
     assert done.err.count("\n") == 1
 
 
-def test_an_unknown_queue_is_refused_by_number(run: Run, queue_name: str) -> None:
-    done = run("work", queue_name, "--exec", "true", "--drain")
-    assert done.code == ExitCode.REFUSED
-    assert done.err.startswith("rowq: RQ701 ")
-
-
 @pytest.mark.parametrize("hard", HARD.values(), ids=HARD)
-def test_headers_that_python_cannot_read_cost_their_own_message_only(
+def test_unreadable_headers_fail_only_their_message(
     database_url: str, queue: rowq.Queue, connection: Connection, made: str, hard: str
 ) -> None:
     sent = queue.enqueue_batch(made, [rowq.NewMessage(data=n, headers={}) for n in range(5)])

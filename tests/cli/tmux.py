@@ -1,4 +1,4 @@
-"""A terminal of a given size, by tmux, in which a shell runs."""
+"""A shell in a terminal of a given size, by tmux."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ class Tmux:
     def __init__(self, socket: Path, size: tuple[int, int], url: str) -> None:
         self._command = ["tmux", "-S", str(socket), "-f", os.devnull, "-u"]
         self._environment = environment(url, LC_ALL="C.UTF-8")
-        # Rich takes these before it asks the terminal.
+        # Rich prefers these to the terminal's size.
         for name in ("COLUMNS", "LINES"):
             self._environment.pop(name, None)
         width, height = map(str, size)
@@ -36,15 +36,15 @@ class Tmux:
         return self._run("capture-pane", "-p")
 
     def says(self, words: str) -> Callable[[], bool]:
-        """Return what tells whether these words are on the screen."""
+        """Return a condition: these words are on the screen."""
         return lambda: words in self.screen()
 
     def hides(self, words: str) -> Callable[[], bool]:
-        """Return what tells whether these words are not on the screen."""
+        """Return a condition: these words are not on the screen."""
         return lambda: words not in self.screen()
 
     def close(self) -> None:
-        """End the terminal, with all that runs in it."""
+        """End the terminal and everything that runs in it."""
         self._run("kill-server")
 
     def _run(self, *words: str) -> str:
@@ -60,10 +60,10 @@ class Tmux:
 
 @contextmanager
 def tmux(size: tuple[int, int], url: str) -> Iterator[Tmux]:
-    """Lend a terminal of so many columns and lines, with ROWQ_URL set."""
+    """Open a terminal of these columns and lines, with ROWQ_URL set."""
     if shutil.which("tmux") is None:
         pytest.skip("no tmux; to run it: apt-get install tmux")
-    # The path of a socket may not be longer than some hundred characters.
+    # The path of a socket must be shorter than about 100 characters.
     with tempfile.TemporaryDirectory(prefix="rowq-") as directory:
         terminal = Tmux(Path(directory) / "t", size, url)
         try:

@@ -1,4 +1,4 @@
-"""Runs `rowq work` as the installed program, to its end or beside a test, with programs for it."""
+"""Runs of `rowq work` as the installed program, and scripts for --exec."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def environment(url: str, **more: str) -> dict[str, str]:
 def work(
     url: str, *arguments: object, streams: str = "", **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `rowq work` to its end; `streams` are a shell's redirections, `more` its variables."""
+    """Run `rowq work` to its end, with shell redirections and more environment variables."""
     command = [PROGRAM, "work", *map(str, arguments)]
     return subprocess.run(
         ["sh", "-c", f'exec "$0" "$@" {streams}', *command],
@@ -37,7 +37,7 @@ def work(
 def worker(
     url: str, *arguments: object, stderr: int | None = None, **more: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run `rowq work` beside a block; it is killed at the end unless it has ended."""
+    """Run `rowq work` during a block, then kill it."""
     with subprocess.Popen(
         [PROGRAM, "work", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -53,24 +53,24 @@ def worker(
 
 
 def counts(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """Return the counts that a worker with --json has printed, but for those that are zero."""
+    """Return the nonzero counts that a worker with --json has printed."""
     printed = json.loads(done.stdout)
     return {name: count for name, count in printed.items() if name != "started_at" and count}
 
 
 def script(path: Path, text: str) -> str:
-    """Write a shell script and return how to call it."""
+    """Write a shell script and return its command."""
     path.write_text(text)
     return f"sh {path}"
 
 
 def lines(path: Path) -> list[str]:
-    """Return the lines of a file, none when it is not there."""
+    """Return the lines of a file; none if it does not exist."""
     return path.read_text().splitlines() if path.exists() else []
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Return whether a process exists and has not ended."""
     with suppress(FileNotFoundError, ProcessLookupError):
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         return state not in {"Z", "X"}

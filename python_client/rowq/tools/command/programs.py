@@ -107,7 +107,7 @@ class Programs:
         )
         with self._lock:
             self._groups.add(program.pid)
-            self._name_groups_to_guard()
+            self._update_guard()
         return program
 
     def wait(self, program: "subprocess.Popen[bytes]", is_lost: Callable[[], bool]) -> int:
@@ -117,7 +117,7 @@ class Programs:
                 self._end(program)
         with self._lock:
             self._groups.remove(program.pid)
-            self._name_groups_to_guard()
+            self._update_guard()
         return program.wait()
 
     def _end(self, program: "subprocess.Popen[bytes]") -> None:
@@ -125,7 +125,7 @@ class Programs:
         _ends(program, self._grace_seconds)
         _signal_group(program.pid, signal.SIGKILL)
 
-    def _name_groups_to_guard(self) -> None:
+    def _update_guard(self) -> None:
         """Send all running groups to the guard; start another guard if it was killed."""
         line = b" ".join(b"%d" % group for group in self._groups) + b"\n"
         try:
