@@ -1,4 +1,4 @@
-"""URLs of accounts that have one of rowq's roles, for what connects by itself."""
+"""URLs of accounts with one of rowq's roles."""
 
 import itertools
 import secrets
@@ -17,7 +17,7 @@ _numbers = itertools.count(1)
 
 @contextmanager
 def account(server: Server, admin: Connection, url: str, role: str) -> Iterator[str]:
-    """Make an account with a role; yield the URL by which it connects."""
+    """Create an account with a role, and yield its URL."""
     make = _of_mysql if server.engine == "mysql" else _of_postgres
     with make(admin, url, role) as found:
         yield found
@@ -32,9 +32,8 @@ def _of_postgres(admin: Connection, url: str, role: str) -> Iterator[str]:
         )
     )
     try:
-        given = psycopg.conninfo.conninfo_to_dict(url)
-        more = {"user": name, "password": password}
-        yield f"postgresql:///?{urlencode({**given, **more}, quote_via=quote)}"
+        options = psycopg.conninfo.conninfo_to_dict(url) | {"user": name, "password": password}
+        yield f"postgresql:///?{urlencode(options, quote_via=quote)}"
     finally:
         admin.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
 
@@ -48,5 +47,5 @@ def _of_mysql(admin: Connection, url: str, role: str) -> Iterator[str]:
         name, password = session.user.decode(), session.password.decode()
         session.close()
         parts = urlsplit(url)
-        place = parts.netloc.rpartition("@")[2]
-        yield f"{parts.scheme}://{name}:{quote(password)}@{place}/?{parts.query}"
+        host = parts.netloc.rpartition("@")[2]
+        yield f"{parts.scheme}://{name}:{quote(password)}@{host}/?{parts.query}"

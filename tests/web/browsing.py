@@ -1,4 +1,4 @@
-"""A browser without a browser: it reads pages, and sends the forms that it finds there."""
+"""A simulated browser that reads pages and submits their forms."""
 
 import re
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from starlette.testclient import TestClient
 import rowq.web
 
 OWN = {"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"}
-"""What a browser says with a form of the page's own."""
+"""Headers of a browser that submits a form of the page."""
 
 
 _ABOUT = {"queue", "do", "scope", "cause"}
 
 
 class _Forms(HTMLParser):
-    """Collects the forms of a page, and which elements it is made of."""
+    """Collects the forms and elements of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,47 +28,47 @@ class _Forms(HTMLParser):
         self._is_inside = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.tags.append((tag, given))
-        if tag == "form" and given.get("method") == "post":
-            self.forms.append((given["action"] or "", {}))
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        if tag == "form" and found.get("method") == "post":
+            self.forms.append((found["action"] or "", {}))
             self._is_inside = True
-        is_field = tag == "input" and given.get("type") != "checkbox"
-        if self._is_inside and is_field and given.get("name"):
-            self.forms[-1][1][given["name"] or ""] = given.get("value") or ""
+        is_field = tag == "input" and found.get("type") != "checkbox"
+        if self._is_inside and is_field and found.get("name"):
+            self.forms[-1][1][found["name"] or ""] = found.get("value") or ""
 
     def handle_endtag(self, tag: str) -> None:
         self._is_inside = self._is_inside and tag != "form"
 
 
 class Browser:
-    """A user's way to the page of one database."""
+    """A user's access to the page of a database."""
 
     def __init__(self, client: TestClient) -> None:
         self.client = client
 
     def get(self, path: str, **query: Any) -> Any:
-        """Return an answer."""
+        """Return the response to a GET request."""
         return self.client.get(f"{path}?{urlencode(query)}" if query else path)
 
     def page(self, path: str, **query: Any) -> str:
-        """Return a page that must be there."""
+        """Return a page that must exist."""
         answer = self.get(path, **query)
         assert answer.status_code == 200, (path, answer.text)
         return str(answer.text)
 
     def token(self) -> str:
-        """Return the token that forms have."""
+        """Return the token of forms."""
         return str(self.client.app.state.site.signer.token)  # type: ignore[attr-defined]
 
     def post(self, path: str, headers: Any = OWN, **fields: Any) -> Any:
-        """Return the answer to a form, whether there is such a one on a page or not."""
+        """Return the response to a form, which need not be on a page."""
         body = urlencode({"token": self.token(), **fields}, doseq=True)
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
         return self.client.post(path, content=body, headers={**kind, **headers})
 
     def send(self, page: str, action: str, *, headers: Any = OWN, **fields: Any) -> Any:
-        """Send the form of a page that has this action, and is about the same."""
+        """Submit the form of a page with this action and subject."""
         for path, found in forms(page):
             same = all(
                 found.get(name, value) == value for name, value in fields.items() if name in _ABOUT
@@ -81,7 +81,7 @@ class Browser:
 
 
 def forms(page: str) -> list[tuple[str, dict[str, str]]]:
-    """Return the forms of a page: where they go to, and their fields."""
+    """Return the forms of a page: their actions and fields."""
     return _read(page).forms
 
 
@@ -96,8 +96,8 @@ def _read(page: str) -> _Forms:
     return parser
 
 
-def said(page: str) -> str:
-    """Return what a page says was done, or why it was not."""
+def notice(page: str) -> str:
+    """Return the result or error shown on a page."""
     found = re.search(r'<p class="(?:said|bad)" role="(?:status|alert)">(.*?)</p>', page, re.DOTALL)
     assert found, page
     return found[1]
@@ -105,7 +105,7 @@ def said(page: str) -> str:
 
 @contextmanager
 def browsing(url: Any, level: str = "act", **options: Any) -> Iterator[Browser]:
-    """Open the page of a database for a user who may do so much."""
+    """Open the page of a database for a user with a level."""
     app = rowq.web.create_app(url, authorize=lambda _: level, **options)  # type: ignore[arg-type, return-value]
     with TestClient(app, follow_redirects=True) as client:
         yield Browser(client)

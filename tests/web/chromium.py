@@ -1,4 +1,4 @@
-"""Debian's chromium, driven by playwright, whose own browsers are not needed."""
+"""Debian's chromium, driven by playwright."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser")))
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Run the browser for the length of a block."""
+    """Run the browser for a block."""
     with sync_playwright() as playwright:
-        # In a container there is no sandbox to be had; it opens pages of these tests alone.
+        # Containers have no sandbox; the browser opens only pages of these tests.
         browser = playwright.chromium.launch(
             executable_path=PROGRAM, args=["--no-sandbox", "--disable-gpu"]
         )
@@ -24,10 +24,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Window:
-    """A window of the browser, and what went wrong in it.
-
-    faults: errors of scripts, what the policy of the page has stopped, answers that failed.
-    """
+    """A window of the browser, and its errors: of scripts, policy and requests."""
 
     def __init__(
         self,
@@ -45,21 +42,21 @@ class Window:
             timezone_id=zone,
         )
         self.page: Page = self.context.new_page()
-        self.faults: list[str] = []
-        self.page.on("console", self._note)
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.errors: list[str] = []
+        self.page.on("console", self._record)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    def _note(self, message: ConsoleMessage) -> None:
+    def _record(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
-            self.faults.append(message.text)
+            self.errors.append(message.text)
 
 
 @contextmanager
 def window(browser: Browser, **options: int | bool | str) -> Iterator[Window]:
-    """Open a window for the length of a block; nothing may have gone wrong in it."""
+    """Open a window for a block, and check that it has no errors."""
     opened = Window(browser, **options)  # type: ignore[arg-type]
     try:
         yield opened
-        assert opened.faults == []
+        assert opened.errors == []
     finally:
         opened.context.close()

@@ -15,20 +15,20 @@ __all__ = ["made", "make_queue"]
 
 @pytest.fixture
 def browser(database_url: str) -> Iterator[Browser]:
-    """Return a browser on the page of an account that may do everything."""
+    """Return a browser on the page of an account with all rights."""
     with browsing(database_url) as found:
         yield found
 
 
 @pytest.fixture
 def monitor_url(server: Server, connection: Connection, database_url: str) -> Iterator[str]:
-    """Return the URL of an account that may look and no more."""
+    """Return the URL of an account with role rowq_monitor."""
     with account(server, connection, database_url, "rowq_monitor") as url:
         yield url
 
 
 @pytest.fixture
 def monitor(monitor_url: str) -> Iterator[Browser]:
-    """Return a browser on the page of an account that may look and no more."""
+    """Return a browser on the page of an account with role rowq_monitor."""
     with browsing(monitor_url) as found:
         yield found

@@ -1,7 +1,4 @@
-"""An application of FastAPI's with a page mounted in it, and its server: mounted.py DESCRIPTOR.
-
-The descriptor is of a socket that listens already; the database is that of ROWQ_URL.
-"""
+"""A FastAPI application with a mounted page, served on an open socket: mounted.py DESCRIPTOR."""
 
 import os
 import socket
@@ -19,13 +16,13 @@ PATH = "/intern/rowq"
 
 
 async def authorize(request: Request) -> Level:
-    """Let in who has one of these names for a password."""
+    """Authorize by a header."""
     match request.headers.get("X-Team"):
         case "shop":
             return "act"
         case "press":
             return "look"
-    raise HTTPException(401, "who are you?", {"WWW-Authenticate": "Team"})
+    raise HTTPException(401, "login required", {"WWW-Authenticate": "Team"})
 
 
 def application(url: str) -> tuple[FastAPI, Starlette]:

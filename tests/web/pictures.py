@@ -1,7 +1,7 @@
-"""Makes the picture of the page that README.md shows: python -m tests.web.pictures.
+"""Take the README's screenshot of the page: python -m tests.web.pictures [DIRECTORY].
 
-It makes a private PostgreSQL with queues in it, and needs Debian's chromium. With a directory as an
-argument it puts a picture of every page there, light and dark, wide and narrow, to look at.
+It needs Debian's chromium and starts a private PostgreSQL. With a directory it takes screenshots of
+all pages, light and dark, wide and narrow.
 """
 
 import sys
@@ -20,7 +20,7 @@ PICTURE = Path(__file__).parents[2] / "python_client" / "rowq-web.png"
 
 
 def main(directory: Path | None) -> None:
-    """Make the picture, or all of them."""
+    """Take one screenshot or all of them."""
     with (
         TemporaryDirectory() as home,
         LocalPostgres(Path(home)) as server,
@@ -53,8 +53,8 @@ def main(directory: Path | None) -> None:
                     with window(browser, width=width, height=800, dark=dark) as shown:
                         shown.page.goto(served.address + path)
                         shown.page.wait_for_timeout(1500 if name in {"queue", "overview"} else 100)
-                        place = directory / f"{name}-{width}{'-dark' if dark else ''}.png"
-                        shown.page.screenshot(path=place, full_page=True)
+                        file = directory / f"{name}-{width}{'-dark' if dark else ''}.png"
+                        shown.page.screenshot(path=file, full_page=True)
 
 
 if __name__ == "__main__":

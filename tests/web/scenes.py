@@ -1,4 +1,4 @@
-"""Queues as a shop has them on a bad day, to look at."""
+"""Example queues of a shop with problems."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ TIMEOUT = "TimeoutError: payments.example did not answer within 10 seconds"
 
 
 def shop(queue: rowq.Queue, suffix: str = "") -> dict[str, str]:
-    """Make queues with messages in every state; return their names by what they are for."""
+    """Create queues with messages in every state; return their names by purpose."""
     words = ("orders", "mails", "invoices", "reports")
     names = {word: f"{word}{suffix}" for word in words}
     for name in names.values():
@@ -47,7 +47,7 @@ def shop(queue: rowq.Queue, suffix: str = "") -> dict[str, str]:
 
 
 def fail(queue: rowq.Queue, name: str, messages: list[Any], error: str) -> None:
-    """Enqueue messages, and let them fail for good."""
+    """Enqueue messages, and make them dead."""
     queue.enqueue_batch(name, messages)
     claimed = queue.dequeue_fast(name, len(messages), worker_name="shop-1")
     queue.fail_now(name, claimed[0].claim_id, error=error)

@@ -1,4 +1,4 @@
-"""Who is let in, what another site may not do, and what a browser is told to refuse."""
+"""Authorization, cross-site requests and security headers."""
 
 import base64
 import stat
@@ -43,7 +43,7 @@ NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
         ({"Sec-Fetch-Site": ""}, 403),
     ],
 )
-def test_a_form_of_another_site_is_refused(
+def test_form_from_other_site_is_refused(
     browser: Browser, made: str, connection: Any, headers: dict[str, str], status: int
 ) -> None:
     assert browser.post("/queue/pause", headers=headers, queue=made).status_code == status
@@ -51,7 +51,7 @@ def test_a_form_of_another_site_is_refused(
 
 
 @pytest.mark.parametrize("token", ["", "x", "é" * 64, None])
-def test_a_form_without_this_start_s_token_is_refused(
+def test_form_with_wrong_token_is_refused(
     browser: Browser, made: str, connection: Any, token: str | None
 ) -> None:
     other = rowq.web.create_app(NOWHERE, authorize=lambda _: "act").state.site.signer.token
@@ -60,21 +60,21 @@ def test_a_form_without_this_start_s_token_is_refused(
     assert not rowq.Queue(connection).queue_stats(made)[0].is_paused
 
 
-def test_nothing_changes_by_get_or_by_another_method(browser: Browser, made: str) -> None:
+def test_only_post_makes_changes(browser: Browser, made: str) -> None:
     for path in ("/queue/pause", "/queue/drop", "/batch", "/message/reset", "/health/maintain"):
         assert browser.get(path, queue=made, token=browser.token()).status_code in {404, 405}
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
         assert browser.client.request(method, "/queue/pause").status_code == 405
 
 
-def test_a_form_that_is_too_large_or_no_text_is_refused(browser: Browser) -> None:
+def test_form_too_large_or_not_utf8_is_refused(browser: Browser) -> None:
     assert browser.client.post("/queue/pause", content=b"%ff=1", headers=OWN).status_code == 400
     assert browser.client.post("/queue/pause", content=b"\xff", headers=OWN).status_code == 400
     large = b"a=" + b"b" * (17 * 1024 * 1024)
     assert browser.client.post("/queue/pause", content=large, headers=OWN).status_code == 413
 
 
-def test_every_answer_keeps_a_browser_strict(browser: Browser) -> None:
+def test_responses_have_security_headers(browser: Browser) -> None:
     answers = [
         browser.get(path)
         for path in ("/", "/nowhere", "/static/rowq.js", "/message", "/metrics", "/live", "/ready")
@@ -89,7 +89,7 @@ def test_every_answer_keeps_a_browser_strict(browser: Browser) -> None:
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_name_that_leads_here_from_elsewhere_is_refused() -> None:
+def test_unknown_host_name_is_refused() -> None:
     app = rowq.web.create_app(
         NOWHERE,
         authorize=lambda _: "act",
@@ -107,33 +107,29 @@ def test_a_name_that_leads_here_from_elsewhere_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "http://queues.example", "[::1", ":8443"])
-def test_a_host_that_is_none_is_refused(name: str) -> None:
+def test_create_app_refuses_invalid_host(name: str) -> None:
     with pytest.raises(rowq.InvalidArgument):
         rowq.web.create_app(NOWHERE, authorize=lambda _: "act", allow_hosts=[name])
 
 
-def test_who_may_not_look_sees_nothing_and_who_looks_sees_no_message(
-    database_url: str, make_queue: MakeQueue
-) -> None:
+def test_level_limits_access(database_url: str, make_queue: MakeQueue) -> None:
     queue = make_queue()
     number = queue.enqueue({"is": "xyzzySECRETxyzzy"}).message_id
-    with browsing(database_url, level="no") as nobody:
+    with browsing(database_url, level="no") as refused:
         for path in ("/", "/metrics", "/events", "/static/rowq.css"):
-            assert nobody.get(path).status_code == 403
-        assert nobody.get("/live").status_code == 200
-    with browsing(database_url, level="look") as looker:
-        assert queue.name in looker.page("/")
-        assert '<form method="post"' not in looker.page("/queue", name=queue.name)
-        assert looker.get("/message", queue=queue.name, id=number).status_code == 403
-        assert looker.get("/message/body", queue=queue.name, id=number).status_code == 403
-        assert looker.post("/queue/pause", queue=queue.name).status_code == 403
-    with browsing(database_url, level="anything else") as nobody:
-        assert nobody.get("/").status_code == 403
+            assert refused.get(path).status_code == 403
+        assert refused.get("/live").status_code == 200
+    with browsing(database_url, level="look") as viewer:
+        assert queue.name in viewer.page("/")
+        assert '<form method="post"' not in viewer.page("/queue", name=queue.name)
+        assert viewer.get("/message", queue=queue.name, id=number).status_code == 403
+        assert viewer.get("/message/body", queue=queue.name, id=number).status_code == 403
+        assert viewer.post("/queue/pause", queue=queue.name).status_code == 403
+    with browsing(database_url, level="anything else") as refused:
+        assert refused.get("/").status_code == 403
 
 
-def test_bodies_and_errors_may_be_hidden_from_an_admin(
-    database_url: str, make_queue: MakeQueue
-) -> None:
+def test_bodies_and_errors_can_be_hidden(database_url: str, make_queue: MakeQueue) -> None:
     queue = make_queue(history_days=1)
     word = "xyzzySECRETxyzzy"
     number = queue.enqueue({"is": word}, headers={"h": word}, dedup_key=word).message_id
@@ -160,9 +156,7 @@ def basic(user: str, password: str) -> dict[str, str]:
     return {"Authorization": f"Basic {encoded}"}
 
 
-def test_a_file_of_passwords_lets_its_users_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_password_file_authenticates_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "_COST", 2)
     file = tmp_path / "passwords"
     write_password(file, "anna", "wrong")
@@ -183,8 +177,8 @@ def test_a_file_of_passwords_lets_its_users_in(
         answer = client.get("/static/rowq.css", headers=headers)
         assert answer.status_code == 401, headers
         assert answer.headers["WWW-Authenticate"].startswith("Basic ")
-    no_text = client.get("/static/rowq.css", headers={b"Authorization": b"Basic \xe9"})
-    assert no_text.status_code == 401
+    not_ascii = client.get("/static/rowq.css", headers={b"Authorization": b"Basic \xe9"})
+    assert not_ascii.status_code == 401
     for bad in ("", "anna:plain\n", "anna:scrypt$00$00\n"):
         file.write_text(bad)
         with pytest.raises(BadPasswordFile):
@@ -193,7 +187,7 @@ def test_a_file_of_passwords_lets_its_users_in(
         write_password(file, "a b", "x")
 
 
-def test_a_login_that_fails_is_logged_and_few_wait_for_one(
+def test_failed_login_is_logged_and_waiting_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(passwords, "_COST", 2)
@@ -213,7 +207,7 @@ def test_a_login_that_fails_is_logged_and_few_wait_for_one(
     assert client.get("/static/rowq.css", headers=basic("anna", "right")).status_code == 200
 
 
-def test_a_new_file_of_passwords_is_no_link_to_another_one(tmp_path: Path) -> None:
+def test_write_password_does_not_follow_link(tmp_path: Path) -> None:
     other = tmp_path / "other"
     (tmp_path / ".passwords.new").symlink_to(other)
     write_password(tmp_path / "passwords", "anna", "right")
@@ -233,14 +227,14 @@ def test_a_new_file_of_passwords_is_no_link_to_another_one(tmp_path: Path) -> No
         ("nowhere", ["10.0.0.2"], 403),
     ],
 )
-def test_only_a_proxy_names_the_user(peer: str, proxies: list[str], status: int) -> None:
+def test_user_header_requires_trusted_proxy(peer: str, proxies: list[str], status: int) -> None:
     login = ProxyUser("X-User", proxies) if proxies else ProxyUser("X-User")
     app = rowq.web.create_app(NOWHERE, authorize=login)
     client = TestClient(app, client=(peer, 50000))
     assert client.get("/static/rowq.css", headers={"X-User": "anna"}).status_code == status
 
 
-def test_a_proxy_names_one_user() -> None:
+def test_proxy_must_pass_exactly_one_user() -> None:
     app = rowq.web.create_app(NOWHERE, authorize=ProxyUser("X-User"))
     client = TestClient(app, client=("127.0.0.1", 50000))
     assert client.get("/static/rowq.css", headers={"X-User": "anna"}).status_code == 200
@@ -248,7 +242,7 @@ def test_a_proxy_names_one_user() -> None:
         assert client.get("/static/rowq.css", headers=names).status_code == 403
 
 
-def test_it_is_mounted_with_the_application_s_own_login(
+def test_mounted_page_uses_login_of_application(
     database_url: str, made: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def authorize(request: Request) -> Any:
@@ -280,7 +274,7 @@ def test_it_is_mounted_with_the_application_s_own_login(
     page.state.site.end()
 
 
-def test_several_databases_have_pages_of_their_own(database_url: str, made: str) -> None:
+def test_several_databases_have_separate_pages(database_url: str, made: str) -> None:
     with browsing({"prod": database_url, "test.2": database_url}) as browser:
         index = browser.page("/")
         assert 'href="/db/prod/"' in index
@@ -304,7 +298,7 @@ def test_several_databases_have_pages_of_their_own(database_url: str, made: str)
 
 
 @pytest.mark.slow("waits for time limits")
-def test_one_database_that_cannot_be_looked_at_hides_no_other(
+def test_unreachable_database_does_not_hide_others(
     database_url: str, made: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with browsing({"prod": database_url, "bad": NOWHERE, "slow": database_url}) as browser:
@@ -320,7 +314,7 @@ def test_one_database_that_cannot_be_looked_at_hides_no_other(
         assert made in browser.page("/db/prod/")
 
 
-def test_an_error_that_passes_takes_no_right(
+def test_transient_error_keeps_rights(
     database_url: str, made: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = OwnedSession.call
@@ -337,7 +331,7 @@ def test_an_error_that_passes_takes_no_right(
         assert f"Pause {made}" in browser.page("/")
 
 
-def test_a_notice_is_the_page_s_own(browser: Browser) -> None:
+def test_notice_requires_signature(browser: Browser) -> None:
     assert 'class="said"' not in browser.page("/", said="e.vil")
     assert 'class="said"' not in browser.page("/", said="!")
     sealed = browser.client.app.state.site.signer.sealed("done <b>")  # type: ignore[attr-defined]
@@ -346,7 +340,7 @@ def test_a_notice_is_the_page_s_own(browser: Browser) -> None:
 
 
 @pytest.mark.slow("waits for time limits")
-def test_without_a_database_pages_say_so_and_no_password() -> None:
+def test_unreachable_database_is_reported_without_password() -> None:
     url = "postgresql://nobody:xyzzySECRETxyzzy@127.0.0.1:1/nowhere"
     with browsing(url) as browser:
         answer = browser.get("/")

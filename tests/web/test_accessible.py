@@ -1,4 +1,4 @@
-"""axe finds nothing that would keep anybody from reading or using a page (WCAG 2.1, A and AA)."""
+"""Accessibility of the pages, checked by axe (WCAG 2.1, A and AA)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FAULT = "document.querySelector('main').insertAdjacentHTML('beforeend', '<button
 
 @pytest.mark.parametrize("width", [1200, 360])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_no_page_keeps_anybody_out(
+def test_pages_have_no_accessibility_violations(
     browser: play.Browser,
     address: str,
     connection: Connection,

@@ -1,4 +1,4 @@
-"""Every button: what it does, what the log says of it, and what is refused."""
+"""Every button: its effect, its log line and its refusals."""
 
 import logging
 import threading
@@ -9,11 +9,11 @@ import rowq
 from rowq.web import batches, databases
 from tests.engines.base import wait_until
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
-from tests.web.browsing import Browser, browsing, forms, said
+from tests.web.browsing import Browser, browsing, forms, notice
 
 
 def make_dead(queue: WorkerQueue, count: int, error: str = "ValueError: no") -> list[int]:
-    """Enqueue messages and let them fail for good; return their ids."""
+    """Enqueue messages and make them dead; return their ids."""
     ids = queue.fill(count)
     for start in range(0, count, 1000):
         claimed = queue.dequeue_fast(min(1000, count - start))
@@ -31,16 +31,16 @@ def _log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "rowq.web")
 
 
-def test_a_queue_is_made_paused_altered_filled_and_dropped(
+def test_queue_is_created_altered_filled_and_dropped(
     browser: Browser, queue_name: str, connection: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls = rowq.Queue(connection)
     done = browser.post("/queue/create", queue=queue_name)
-    assert said(done.text) == f"{queue_name}: created"
+    assert notice(done.text) == f"{queue_name}: created"
     assert [stats.queue_name for stats in calls.queue_stats(queue_name)] == [queue_name]
 
     done = browser.send(done.text, "/queue/pause", queue=queue_name)
-    assert said(done.text) == f"{queue_name}: paused"
+    assert notice(done.text) == f"{queue_name}: paused"
     assert calls.queue_stats(queue_name)[0].is_paused
     done = browser.send(done.text, "/queue/resume", queue=queue_name)
     assert not calls.queue_stats(queue_name)[0].is_paused
@@ -48,24 +48,24 @@ def test_a_queue_is_made_paused_altered_filled_and_dropped(
     done = browser.send(
         done.text, "/queue/alter", max_attempts="7", backoff_factor="3.5", lease_seconds="30"
     )
-    assert said(done.text) == f"{queue_name}: altered: max_attempts 7, backoff_factor 3.5"
+    assert notice(done.text) == f"{queue_name}: altered: max_attempts 7, backoff_factor 3.5"
     stats = calls.queue_stats(queue_name)[0]
     assert (stats.max_attempts, stats.backoff_factor, stats.lease_seconds) == (7, 3.5, 30)
     wrong = browser.send(done.text, "/queue/alter", max_attempts="many")
-    assert (wrong.status_code, "must be a number" in said(wrong.text)) == (400, True)
+    assert (wrong.status_code, "must be a number" in notice(wrong.text)) == (400, True)
 
     body = '{"a":\r\n 1}'
     done = browser.send(done.text, "/queue/enqueue", body=body, type="t", priority="2", delay="")
-    assert "enqueued" in said(done.text)
+    assert "enqueued" in notice(done.text)
     (message,) = calls.peek(queue_name)
     assert (message.body, message.message_type, message.priority) == ('{"a":\n 1}', "t", 2)
 
     wrong = browser.send(done.text, "/queue/drop", typed="orders", force="1")
-    assert (wrong.status_code, said(wrong.text)) == (400, "type the name of the queue as it is")
+    assert (wrong.status_code, notice(wrong.text)) == (400, "type the exact name of the queue")
     full = browser.send(done.text, "/queue/drop", typed=queue_name)
-    assert (full.status_code, "RQ704" in said(full.text)) == (400, True)
+    assert (full.status_code, "RQ704" in notice(full.text)) == (400, True)
     done = browser.send(done.text, "/queue/drop", typed=queue_name, force="1")
-    assert said(done.text) == f"{queue_name}: dropped"
+    assert notice(done.text) == f"{queue_name}: dropped"
     with pytest.raises(rowq.QueueNotFound):
         calls.queue_stats(queue_name)
     assert browser.get("/queue", name=queue_name).status_code == 404
@@ -78,44 +78,42 @@ def test_a_queue_is_made_paused_altered_filled_and_dropped(
     assert not any('a":' in line for line in lines)
 
 
-def test_one_message_is_reset_and_cancelled(browser: Browser, make_queue: MakeQueue) -> None:
+def test_message_is_reset_and_cancelled(browser: Browser, make_queue: MakeQueue) -> None:
     queue = make_queue()
     (number,) = make_dead(queue, 1)
     page = browser.page("/message", queue=queue.name, id=number)
     done = browser.send(page, "/message/reset")
-    assert said(done.text) == f"message {number}: reset"
+    assert notice(done.text) == f"message {number}: reset"
     assert queue.details_of(number).state == "ready"
     done = browser.send(done.text, "/message/cancel")
-    assert done.status_code == 404  # Nothing is kept of what was cancelled.
+    assert done.status_code == 404  # A cancelled message is not kept.
     assert queue.counts() == (0, 0, 0, 0)
 
 
 @pytest.mark.requires("cancel")
-def test_a_worker_is_told_that_its_message_was_cancelled(
-    browser: Browser, make_queue: MakeQueue
-) -> None:
+def test_cancel_of_leased_message_is_requested(browser: Browser, make_queue: MakeQueue) -> None:
     queue = make_queue(lease_seconds=600)
     (number,) = queue.fill(1)
     (message,) = queue.dequeue_fast()
     page = browser.page("/message", queue=queue.name, id=number)
-    assert "Tell the worker to stop" in page
-    assert said(browser.send(page, "/message/cancel").text) == f"message {number}: requested"
+    assert "Request cancel" in page
+    assert notice(browser.send(page, "/message/cancel").text) == f"message {number}: requested"
     assert queue.extend_lease(message.claim_id).cancel_ids == [number]
 
 
-def test_dead_messages_are_reset_by_choice_by_cause_and_all(
+def test_dead_messages_are_reset_by_selection_cause_or_all(
     browser: Browser, make_queue: MakeQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue = make_queue()
     first = make_dead(queue, 3, 'Traceback (most recent call last):\n  File "x"\nValueError: no')
     make_dead(queue, 2, "KeyError: 'id'\nmore of it")
     page = browser.page("/dead", queue=queue.name)
-    assert "5 messages failed for good" in page
+    assert "5 dead messages." in page
     assert "ValueError: no</a>" in page
     assert "KeyError: &#39;id&#39;</a>" in page
 
     done = browser.send(page, "/batch", scope="chosen", id=first[:2], do="discard")
-    assert said(done.text) == "2 messages discarded"
+    assert notice(done.text) == "2 messages discarded"
     assert queue.counts()[3] == 3
     one, *_ = [
         fields
@@ -123,18 +121,18 @@ def test_dead_messages_are_reset_by_choice_by_cause_and_all(
         if fields.get("scope") == "group" and fields["total"] == "2" and fields["do"] == "reset"
     ]
     done = browser.send(done.text, "/batch", scope="group", cause=one["cause"], do="reset")
-    assert said(done.text) == "2 messages reset"
+    assert notice(done.text) == "2 messages reset"
     assert "KeyError" not in done.text
     done = browser.send(done.text, "/batch", scope="all", do="reset")
-    assert said(done.text) == "1 messages reset"
-    assert "No message is dead" in done.text
+    assert notice(done.text) == "1 messages reset"
+    assert "No dead messages." in done.text
     assert queue.counts()[:1] == (3,)
     lines = [line.partition(": ")[2] for line in log_of(caplog)]
     assert lines[0] == f"discard_dead '{queue.name}' {first[0]} {first[1]}: 2 discarded"
     assert lines[1].endswith("after 0: 2 reset")
 
 
-def test_a_group_of_many_is_done_step_by_step_and_what_dies_meanwhile_stays(
+def test_batch_runs_in_steps_and_skips_later_deaths(
     browser: Browser, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -145,7 +143,7 @@ def test_a_group_of_many_is_done_step_by_step_and_what_dies_meanwhile_stays(
     late = make_dead(queue, 1)
     assert queue.counts()[3] == 501
     done = browser.send(step.text, "/batch", do="discard")
-    assert said(done.text) == "1,500 messages discarded"
+    assert notice(done.text) == "1,500 messages discarded"
     assert [message.message_id for message in queue.list_dead()] == late
 
     fragment = browser.send(page, "/batch", scope="all", do="discard", headers=_HTMX)
@@ -156,9 +154,7 @@ def test_a_group_of_many_is_done_step_by_step_and_what_dies_meanwhile_stays(
 _HTMX = {"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin", "HX-Request": "true"}
 
 
-def test_a_reset_ends_although_the_messages_die_again(
-    browser: Browser, make_queue: MakeQueue
-) -> None:
+def test_reset_ends_if_messages_die_again(browser: Browser, make_queue: MakeQueue) -> None:
     queue = make_queue()
     make_dead(queue, 1100)
     page = browser.page("/dead", queue=queue.name)
@@ -166,18 +162,18 @@ def test_a_reset_ends_although_the_messages_die_again(
     claimed = queue.dequeue_fast(1000)
     queue.fail_now(claimed[0].claim_id, error="ValueError: no")
     done = browser.send(step.text, "/batch", do="reset")
-    assert said(done.text) == "1,100 messages reset"
+    assert notice(done.text) == "1,100 messages reset"
     assert queue.counts()[3] == 1000
 
 
-def test_an_old_message_that_dies_meanwhile_stays(
+def test_batch_skips_old_message_that_dies_later(
     browser: Browser, make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH", 2)
     queue = make_queue(lease_seconds=600)
     queue.fill(2)
-    taken = queue.dequeue_fast(2)
-    queue.fail_now(taken[0].claim_id, error="ValueError: no")
+    leased = queue.dequeue_fast(2)
+    queue.fail_now(leased[0].claim_id, error="ValueError: no")
     queue.fill(1)
     (old,) = queue.dequeue_fast()
     make_dead(queue, 1)
@@ -186,25 +182,27 @@ def test_an_old_message_that_dies_meanwhile_stays(
     assert "2 of about 3 discarded" in step.text
     queue.fail_now(old.claim_id, error="ValueError: no")
     step = browser.send(step.text, "/batch", do="discard")
-    assert said(step.text) == "3 messages discarded"
+    assert notice(step.text) == "3 messages discarded"
     assert [message.message_id for message in queue.list_dead()] == [old.message_id]
 
 
-def test_a_purge_goes_on_where_counting_stops(
+def test_purge_continues_beyond_count_limit(
     browser: Browser, make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH", 3)
     monkeypatch.setattr(batches, "MAX_COUNT", 3)
     queue = make_queue()
     queue.fill(7)
-    done = browser.send(browser.page("/queue", name=queue.name), "/batch", typed=queue.name)
+    page = browser.page("/queue", name=queue.name)
+    assert browser.send(page, "/batch", typed="").status_code == 400
+    done = browser.send(page, "/batch", typed=queue.name)
     for _ in range(2):
         done = browser.send(done.text, "/batch")
-    assert said(done.text) == "7 messages purged"
+    assert notice(done.text) == "7 messages purged"
     assert queue.counts() == (0, 0, 0, 0)
 
 
-def test_nothing_that_is_sent_makes_a_line_in_the_log(
+def test_form_cannot_forge_log_lines(
     browser: Browser, made: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     forged = "1\n2026 INFO 'root' on database: drop_queue\x85\u2028"
@@ -219,11 +217,11 @@ def test_nothing_that_is_sent_makes_a_line_in_the_log(
         browser.post(path, **{"queue": made, **fields})
     lines = log_of(caplog)
     assert len(lines) == 5
-    assert f"purge_queue '{made}' all that waits: 0 purged" in lines[0]
+    assert f"purge_queue '{made}' all waiting messages: 0 purged" in lines[0]
     assert all(line.isprintable() for line in lines)
 
 
-def test_what_outlasts_its_page_is_logged_as_it_ends(
+def test_slow_action_is_logged_when_it_ends(
     browser: Browser, made: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
@@ -238,54 +236,40 @@ def test_what_outlasts_its_page_is_logged_as_it_ends(
     monkeypatch.setattr(rowq.Queue, "pause_queue", slow)
     monkeypatch.setattr(databases, "_LONGEST_SECONDS", 2.0)
     answer = browser.post("/queue/pause", queue=made, token=token)
-    assert (answer.status_code, "may still be going on" in answer.text) == (503, True)
+    assert (answer.status_code, "may still take effect" in answer.text) == (503, True)
     go_on.set()
     wait_until(lambda: len(log_of(caplog)) == 2, "the outcome is logged", seconds=30)
     first, last = log_of(caplog)
-    assert "may still be going on" in first
+    assert "may still take effect" in first
     assert last.endswith(f"pause_queue '{made}': {made}: paused")
 
 
-def test_what_waits_is_purged_when_the_name_was_typed(
-    browser: Browser, make_queue: MakeQueue
-) -> None:
-    queue = make_queue()
-    queue.fill(1200)
-    page = browser.page("/queue", name=queue.name)
-    assert browser.send(page, "/batch", typed="").status_code == 400
-    step = browser.send(page, "/batch", typed=queue.name)
-    assert "1,000 of about 1,200 purged" in step.text
-    done = browser.send(step.text, "/batch")
-    assert said(done.text) == "1,200 messages purged"
-    assert queue.counts() == (0, 0, 0, 0)
-
-
-def test_schedules_topics_and_maintenance(browser: Browser, make_queue: MakeQueue) -> None:
+def test_schedule_topic_and_maintenance_actions(browser: Browser, make_queue: MakeQueue) -> None:
     queue = make_queue()
     queue.create_schedule("nightly", 1, cron="0 3 * * *")
     page = browser.page("/schedule", queue=queue.name, name="nightly")
     done = browser.send(page, "/schedule/pause")
-    assert said(done.text).startswith("nightly: ")
+    assert notice(done.text).startswith("nightly: ")
     assert queue.list_schedules()[0].is_paused
     done = browser.send(done.text, "/schedule/resume")
     assert not queue.list_schedules()[0].is_paused
     done = browser.send(done.text, "/schedule/run")
     (message,) = queue.peek()
-    assert said(done.text) == f"nightly: message {message.message_id}: enqueued"
+    assert notice(done.text) == f"nightly: message {message.message_id}: enqueued"
     assert "/schedule?queue=" in browser.page("/message", queue=queue.name, id=message.message_id)
 
     done = browser.post("/topics/bind", topic="a.*", queue=queue.name)
-    assert said(done.text) == "a.*: bound"
+    assert notice(done.text) == "a.*: bound"
     done = browser.send(done.text, "/topics/unbind", queue=queue.name)
-    assert said(done.text) == "a.*: unbound"
+    assert notice(done.text) == "a.*: unbound"
 
     queue.fill(1)
     queue.dequeue_fast(lease_seconds=1)
     done = browser.send(browser.page("/health"), "/health/maintain")
-    assert said(done.text).startswith("maintained ")
+    assert notice(done.text).startswith("maintained ")
 
 
-def test_what_is_no_number_or_no_action_is_refused(browser: Browser, made: str) -> None:
+def test_invalid_forms_are_refused(browser: Browser, made: str) -> None:
     for path, fields in (
         ("/message/reset", {"id": "x"}),
         ("/message/cancel", {"id": "9" * 30}),
@@ -301,16 +285,14 @@ def test_what_is_no_number_or_no_action_is_refused(browser: Browser, made: str) 
         answer = browser.post(path, **{"queue": made, **fields})
         expected = 404 if path.startswith("/schedule") else 400
         assert answer.status_code == expected, (path, answer.text)
-        assert said(answer.text)
+        assert notice(answer.text)
     for path in ("/dead", "/queue", "/parts/queue", "/parts/lists"):
         assert browser.get(path, name="nowhere", queue="nowhere").status_code == 404
     assert browser.get("/message", queue=made, id="x").status_code in {400, 404}
     assert browser.get("/nowhere").status_code == 404
 
 
-def test_read_only_has_no_button_and_takes_no_form(
-    database_url: str, make_queue: MakeQueue
-) -> None:
+def test_read_only_page_has_no_forms(database_url: str, make_queue: MakeQueue) -> None:
     queue = make_queue()
     (number,) = make_dead(queue, 1)
     with browsing(database_url, read_only=True) as browser:

@@ -1,4 +1,4 @@
-"""The command rowq web: closed unless it is told how people log in."""
+"""The command rowq web."""
 
 import re
 import signal
@@ -20,30 +20,30 @@ NOWHERE = "postgresql://nobody:xyzzySECRETxyzzy@127.0.0.1:1/nowhere"
 
 @pytest.mark.parametrize(
     "host",
-    ["0.0.0.0", "::", "192.0.2.1", "queues.example"],  # noqa: S104 - it is refused
+    ["0.0.0.0", "::", "192.0.2.1", "queues.example"],  # noqa: S104 - refused
 )
-def test_beside_this_machine_it_needs_a_login(run_without_database: Run, host: str) -> None:
+def test_other_host_requires_login(run_without_database: Run, host: str) -> None:
     done = run_without_database("web", "--host", host, url=NOWHERE)
     assert done.code == 2
-    assert "needs a login" in words_of(done.err)
+    assert "requires a login" in words_of(done.err)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--base-path", "rowq"], "--base-path is a path"),
-        (["--base-path", "/a b"], "--base-path is a path"),
-        (["--url", "a=postgresql://x/y", "--url", "postgresql://x/y"], "a name of its own"),
-        (["--url", "a=postgresql://x/y", "--url", "a=postgresql://x/z"], "a name of its own"),
-        (["--url", "a/b=postgresql://x/y"], "the URL must begin with"),
-        (["--proxy", "10.0.0.2"], "--proxy goes with"),
+        (["--base-path", "rowq"], "--base-path must be a path"),
+        (["--base-path", "/a b"], "--base-path must be a path"),
+        (["--url", "a=postgresql://x/y", "--url", "postgresql://x/y"], "with different names"),
+        (["--url", "a=postgresql://x/y", "--url", "a=postgresql://x/z"], "with different names"),
+        (["--url", "a/b=postgresql://x/y"], "postgresql://"),
+        (["--proxy", "10.0.0.2"], "--proxy requires"),
         (["--trust-proxy-user", "X", "--proxy", "anywhere"], "an address or a network"),
         (["--trust-proxy-user", "X", "--host", "0.0.0.0"], "--proxy ADDRESS"),  # noqa: S104
-        (["--password-file", "/nowhere", "--trust-proxy-user", "X"], "give either"),
-        (["--set-password", "anna"], "goes with --password-file"),
+        (["--password-file", "/nowhere", "--trust-proxy-user", "X"], "mutually exclusive"),
+        (["--set-password", "anna"], "requires --password-file"),
     ],
 )
-def test_what_it_cannot_do_is_refused(
+def test_web_refuses_invalid_options(
     run_without_database: Run, options: list[str], words: str
 ) -> None:
     url = None if "--url" in options else NOWHERE
@@ -53,13 +53,11 @@ def test_what_it_cannot_do_is_refused(
 
 
 def words_of(text: str) -> str:
-    """Return a text without the frame and the ends of lines that typer puts there."""
+    """Return a text without typer's frame and line ends."""
     return " ".join(text.replace("│", " ").split())
 
 
-def test_a_file_of_passwords_that_cannot_be_used_is_refused(
-    run_without_database: Run, tmp_path: Path
-) -> None:
+def test_web_refuses_invalid_password_file(run_without_database: Run, tmp_path: Path) -> None:
     file = tmp_path / "passwords"
     missing = run_without_database("web", "--password-file", file, url=NOWHERE)
     assert (missing.code, str(file) in missing.err) == (6, True)
@@ -71,9 +69,7 @@ def test_a_file_of_passwords_that_cannot_be_used_is_refused(
 
 
 @pytest.mark.slow("waits for time limits")
-def test_a_password_is_written_and_asked_for_until_a_signal_ends_it(
-    database_url: str, run: Run, tmp_path: Path
-) -> None:
+def test_web_serves_with_password_until_signal(database_url: str, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "passwords"
     command = [PROGRAM, "web", "--password-file", str(file)]
     given: dict[str, Any] = {"text": True, "env": environment(database_url)}
@@ -87,7 +83,7 @@ def test_a_password_is_written_and_asked_for_until_a_signal_ends_it(
         assert web.stderr
         try:
             line = web.stderr.readline()
-            address = re.match(r"(http://127\.0\.0\.1:\d+/rowq/) shows the queues", line)
+            address = re.match(r"serving the queues at (http://127\.0\.0\.1:\d+/rowq/);", line)
             assert address, line
             assert get(address[1])[0] == 401
             status, page = get(address[1], Authorization="Basic YW5uYTpyaWdodA==")

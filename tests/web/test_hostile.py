@@ -1,4 +1,4 @@
-"""Names, bodies, headers and errors that would run as script, break a page, or hang it."""
+"""Names, bodies, headers and errors that could run as script, or break or hang a page."""
 
 import re
 from typing import Any
@@ -22,7 +22,7 @@ NAMES = [
 
 
 def check(page: str) -> None:
-    """Check that a page runs only scripts of its own, and that no attribute is a script."""
+    """Check that a page runs only its own scripts, and has no script in attributes."""
     for tag, attributes in elements(page):
         assert tag != "img"
         if tag == "script":
@@ -37,7 +37,7 @@ def check(page: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_queue_of_any_name_has_its_pages_and_buttons(
+def test_queue_of_any_name_has_working_pages(
     browser: Browser, connection: Connection, queue_name: str, name: str
 ) -> None:
     name = f"{name}{queue_name[-8:]}{name}"
@@ -55,7 +55,7 @@ def test_a_queue_of_any_name_has_its_pages_and_buttons(
         check(done.text)
         message = browser.page("/message", queue=name, id=number)
         check(message)
-        links = [given["href"] for tag, given in elements(message) if tag == "a"]
+        links = [found["href"] for tag, found in elements(message) if tag == "a"]
         back = next(link for link in links if link and link.startswith("/queue?name="))
         assert browser.get(back).status_code == 200
         assert browser.get("/message/body", queue=name, id=number).content == b"1"
@@ -65,17 +65,17 @@ def test_a_queue_of_any_name_has_its_pages_and_buttons(
         calls.drop_queue(name, force=True)
 
 
-def test_nothing_of_a_message_runs(browser: Browser, make_queue: MakeQueue) -> None:
+def test_message_content_is_never_executed(browser: Browser, make_queue: MakeQueue) -> None:
     queue = make_queue(history_days=1)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "headers": {SCRIPT: SCRIPT, "tick": "x", "schedule": SCRIPT},
         "message_type": SCRIPT[:100],
         "dedup_key": SCRIPT,
     }
     ids = [
-        queue.enqueue({SCRIPT: [SCRIPT, {"a": SCRIPT}]}, **given).message_id,
-        queue.enqueue(text=SCRIPT, headers=given["headers"]).message_id,
-        queue.enqueue(SCRIPT.encode(), headers=given["headers"]).message_id,
+        queue.enqueue({SCRIPT: [SCRIPT, {"a": SCRIPT}]}, **options).message_id,
+        queue.enqueue(text=SCRIPT, headers=options["headers"]).message_id,
+        queue.enqueue(SCRIPT.encode(), headers=options["headers"]).message_id,
     ]
     claimed = queue.dequeue_fast(3, worker_name=SCRIPT)
     check(browser.page("/workers"))
@@ -94,7 +94,7 @@ def test_nothing_of_a_message_runs(browser: Browser, make_queue: MakeQueue) -> N
     check(browser.post("/schedule/run", queue=queue.name, schedule=SCRIPT[:90]).text)
 
 
-def test_an_address_that_is_made_up_runs_nothing(browser: Browser, made: str) -> None:
+def test_url_parameters_are_never_executed(browser: Browser, made: str) -> None:
     for path in (*PAGES, "/queue", "/dead", "/message", "/schedule", "/queue/find", "/batch"):
         for parameter in (
             "name",
@@ -112,22 +112,22 @@ def test_an_address_that_is_made_up_runs_nothing(browser: Browser, made: str) ->
             check(answer.text)
 
 
-def test_a_large_body_is_shown_in_part_and_whole_in_its_file(
+def test_large_body_is_truncated_and_file_is_complete(
     browser: Browser, make_queue: MakeQueue
 ) -> None:
     queue = make_queue(max_body_length=8_000_000)
     number = queue.enqueue({"a": ["x" * 90] * 50_000}).message_id
     page = browser.page("/message", queue=queue.name, id=number)
     assert len(page) < 200_000
-    assert "The rest is in the file" in page
+    assert "Truncated; download the file" in page
     file = browser.get("/message/body", queue=queue.name, id=number)
     assert len(file.content) > 4_500_000
     assert len(browser.page("/queue", name=queue.name)) < 100_000
 
 
-def details(**given: Any) -> rowq.MessageDetails:
-    nothing: dict[str, Any] = dict.fromkeys(rowq.MessageDetails.__slots__)
-    return rowq.MessageDetails(**(nothing | given))
+def details(**values: Any) -> rowq.MessageDetails:
+    defaults: dict[str, Any] = dict.fromkeys(rowq.MessageDetails.__slots__)
+    return rowq.MessageDetails(**(defaults | values))
 
 
 @pytest.mark.parametrize(
@@ -142,27 +142,27 @@ def details(**given: Any) -> rowq.MessageDetails:
         ("{", "text"),
     ],
 )
-def test_a_body_that_is_hard_to_read_is_shown_somehow(body: str, form: str) -> None:
+def test_difficult_body_is_shown(body: str, form: str) -> None:
     shown = shown_body(details(message_id=1, body=body), None)
     assert shown.form == form
     assert len(repr(shown)) < 500_000
 
 
-def test_bytes_are_shown_as_digits_and_nothing_as_nothing() -> None:
+def test_binary_body_is_shown_as_hex() -> None:
     shown = shown_body(details(body_binary=b"\x00abc<>" * 3), "tree")
     assert shown.form == "hex"
     assert shown.text.splitlines()[0].startswith("00000000  00 61 62 63 3c 3e 00")
     assert shown_body(details(), "tree").form == "none"
 
 
-def test_causes_are_the_lines_that_say_what_went_wrong() -> None:
+def test_cause_and_kind_of_errors() -> None:
     traceback = 'Traceback (most recent call last):\n  File "a.py", line 3\nshop.NoStock: of 17\n'
     assert cause_of(traceback) == "shop.NoStock: of 17"
     assert cause_of('  File "a.py", line 3, in x\n    y()\nKeyError: 4') == "KeyError: 4"
     assert cause_of("\n first \nsecond") == "first"
-    assert cause_of(None) == cause_of(" ") == "no error was given"
+    assert cause_of(None) == cause_of(" ") == "no error text"
     assert kind_of(traceback) == "shop.NoStock"
-    hidden = "an error that is not shown"
+    hidden = "hidden error"
     for error, kind in (
         ("no stock of xyzzy", hidden),
         ("xyzzy: not there", hidden),
@@ -174,7 +174,7 @@ def test_causes_are_the_lines_that_say_what_went_wrong() -> None:
             "java.lang.IllegalStateException: xyzzy\n\tat shop.Xyzzy",
             "java.lang.IllegalStateException",
         ),
-        (f"{traceback}xyzzy.com: more of what it says\nxyzzy: 1", "shop.NoStock"),
+        (f"{traceback}xyzzy.com: more text\nxyzzy: 1", "shop.NoStock"),
         (f"{traceback.replace('shop.NoStock', 'x.Y')}\nDuring that\n\n{traceback}", "shop.NoStock"),
         (traceback.replace("shop.NoStock", "xyzzy"), hidden),
     ):
@@ -182,11 +182,11 @@ def test_causes_are_the_lines_that_say_what_went_wrong() -> None:
 
 
 def dead(number: int, error: str) -> rowq.DeadMessage:
-    given: dict[str, Any] = dict.fromkeys(rowq.DeadMessage.__slots__)
-    return rowq.DeadMessage(**(given | {"message_id": number, "last_error": error}))
+    defaults: dict[str, Any] = dict.fromkeys(rowq.DeadMessage.__slots__)
+    return rowq.DeadMessage(**(defaults | {"message_id": number, "last_error": error}))
 
 
-def test_causes_that_differ_by_numbers_are_one_where_there_are_many() -> None:
+def test_many_causes_are_merged_without_numbers() -> None:
     few = [dead(n, f"HTTP {400 + n % 2}") for n in range(10)]
     assert sorted(group.cause for group in group_dead(few)) == ["HTTP 400", "HTTP 401"]
     many = [dead(n, f"no stock for order {n}") for n in range(30)] + [dead(99, "KeyError")]
@@ -196,7 +196,7 @@ def test_causes_that_differ_by_numbers_are_one_where_there_are_many() -> None:
     ]  # fmt: skip
 
 
-def test_errors_with_a_thousand_causes_stay_a_page(browser: Browser, make_queue: MakeQueue) -> None:
+def test_page_limits_number_of_causes(browser: Browser, make_queue: MakeQueue) -> None:
     queue = make_queue()
     for number in range(60):
         queue.enqueue(number)
@@ -204,5 +204,5 @@ def test_errors_with_a_thousand_causes_stay_a_page(browser: Browser, make_queue:
         word = chr(97 + number // 26) + chr(97 + number % 26)
         queue.fail_now(message.claim_id, error=f"{word}: {'x' * 3000}")
     page = browser.page("/dead", queue=queue.name)
-    assert "more causes are not shown" in page
+    assert "more causes not shown" in page
     check(page)

@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's chromium. Nothing that its policy forbids may be tried."""
+"""The page in chromium, without violations of its security policy."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ pytestmark = [
 ]
 
 PATIENCE = 30_000
-"""Milliseconds: a loaded machine may take long."""
-ROOM_OF_CHARTS = "Math.min(...[...document.querySelectorAll('.u-over')].map(e => e.clientWidth))"
+"""Milliseconds; long enough for a loaded machine."""
+CHART_WIDTH = "Math.min(...[...document.querySelectorAll('.u-over')].map(e => e.clientWidth))"
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
@@ -43,7 +43,7 @@ def address(database_url: str) -> Iterator[str]:
         yield found
 
 
-def test_a_pause_is_seen_in_a_second_window(
+def test_pause_is_shown_in_second_window(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -52,18 +52,18 @@ def test_a_pause_is_seen_in_a_second_window(
         for one in (first, second):
             one.page.goto(f"{address}/queue?name={queue.name}")
             play.expect(one.page.locator(".u-title").first).to_have_text("Messages")
-            assert one.page.evaluate(ROOM_OF_CHARTS) > 400
+            assert one.page.evaluate(CHART_WIDTH) > 400
         second.page.get_by_text("Settings").click()
         first.page.get_by_role("button", name=f"Pause {queue.name}").click()
         play.expect(first.page.get_by_role("status").last).to_contain_text("paused")
         play.expect(second.page.get_by_role("button", name=f"Resume {queue.name}")).to_be_visible()
-        play.expect(second.page.get_by_text("Nothing is delivered")).to_be_visible()
-        # What a person has opened stays open.
+        play.expect(second.page.get_by_text("No deliveries")).to_be_visible()
+        # The opened settings stay open.
         play.expect(second.page.get_by_label("max attempts")).to_be_visible()
     assert queue.queue_stats()[0].is_paused
 
 
-def test_a_cause_is_found_and_its_group_reset_by_keyboard_alone(
+def test_group_of_dead_messages_is_reset_by_keyboard(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -73,7 +73,7 @@ def test_a_cause_is_found_and_its_group_reset_by_keyboard_alone(
         page = one.page
         page.goto(address)
         page.keyboard.press("Tab")
-        play.expect(page.get_by_text("Skip to the page")).to_be_focused()
+        play.expect(page.get_by_text("Skip to content")).to_be_focused()
         tab_to(page, page.locator(f'a[href^="/dead?queue={queue.name}"]'))
         page.keyboard.press("Enter")
         play.expect(page.get_by_role("link", name="KeyError: 'sku'")).to_be_visible()
@@ -85,7 +85,7 @@ def test_a_cause_is_found_and_its_group_reset_by_keyboard_alone(
     assert queue.counts() == (2, 0, 0, 3)
 
 
-def test_times_are_those_of_the_browser_also_after_a_change(
+def test_times_are_in_browser_time_zone(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -98,7 +98,7 @@ def test_times_are_those_of_the_browser_also_after_a_change(
             times = one.page.locator("#lists time")
             play.expect(times).to_have_text(shown)
             play.expect(times).to_have_attribute("title", due.isoformat())
-            play.expect(one.page.locator("footer")).to_contain_text(f"Times are in {zone},")
+            play.expect(one.page.locator("footer")).to_contain_text(f"Times in {zone};")
             more = queue.enqueue(2, run_at=due).message_id
             queue.enqueue(3)
             queue.dequeue_fast()
@@ -109,7 +109,7 @@ def test_times_are_those_of_the_browser_also_after_a_change(
     queue.cancel([first])
 
 
-def test_workers_and_dead_messages_are_filtered(
+def test_workers_and_dead_messages_can_be_filtered(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -123,22 +123,22 @@ def test_workers_and_dead_messages_are_filtered(
     with window(browser) as one:
         page = one.page
         page.goto(f"{address}/workers")
-        page.get_by_label("Show workers with").fill(names[0].upper())
+        page.get_by_label("Filter workers").fill(names[0].upper())
         play.expect(page.get_by_text(names[0])).to_be_visible()
         play.expect(page.get_by_text(names[1])).to_be_hidden()
         page.evaluate("document.body.dispatchEvent(new CustomEvent('claims'))")
         page.wait_for_timeout(500)
         play.expect(page.get_by_text(names[1])).to_be_hidden()
         page.goto(f"{address}/dead?queue={dead.name}")
-        page.get_by_label("Error with").fill("timeout")
+        page.get_by_label("Error contains").fill("timeout")
         page.get_by_role("button", name="Filter").click()
         play.expect(page.get_by_text("KeyError")).to_have_count(0)
         play.expect(page.get_by_role("link", name="TimeoutError: no answer")).to_be_visible()
         play.expect(page.get_by_role("button", name="Reset all")).to_have_count(0)
         play.expect(page.get_by_text("1 of the newest 3 dead messages match.")).to_be_visible()
-        page.get_by_label("Error with").fill("nothing like this")
+        page.get_by_label("Error contains").fill("nothing like this")
         page.get_by_role("button", name="Filter").click()
-        play.expect(page.get_by_text("None of the newest 3 dead messages matches.")).to_be_visible()
+        play.expect(page.get_by_text("No matches in the newest 3 dead messages.")).to_be_visible()
         page.get_by_role("link", name="Show all").click()
         play.expect(page.get_by_text("KeyError: 'sku'").first).to_be_visible()
 
@@ -150,22 +150,22 @@ def tab_to(page: play.Page, wanted: play.Locator) -> None:
         page.keyboard.press("Tab")
         if wanted.evaluate("element => element === document.activeElement"):
             return
-    raise AssertionError("not to be had by Tab")
+    raise AssertionError("not reachable by Tab")
 
 
 @pytest.mark.slow("a browser, and much text", ci=False)
-def test_long_pages_fit_a_phone_in_light_and_dark(
+def test_pages_fit_phone_in_light_and_dark(
     browser: play.Browser, address: str, connection: Connection, queue_name: str
 ) -> None:
     names = shop(rowq.Queue(connection), queue_name[-8:])
-    grounds = set()
+    backgrounds = set()
     for dark in (False, True):
         with window(browser, width=360, height=640, dark=dark) as one:
             for path in pages_of(rowq.Queue(connection), names):
                 one.page.goto(address + path)
                 assert one.page.evaluate(FITS), path
-            grounds.add(one.page.evaluate("getComputedStyle(document.body).backgroundColor"))
-    assert len(grounds) == 2
+            backgrounds.add(one.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert len(backgrounds) == 2
 
 
 def pages_of(queue: rowq.Queue, names: dict[str, str]) -> list[str]:
@@ -180,7 +180,7 @@ def pages_of(queue: rowq.Queue, names: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.slow("a browser, and much text", ci=False)
-def test_long_five_thousand_dead_are_reset_with_progress(
+def test_reset_of_5000_dead_messages_shows_progress(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -198,7 +198,7 @@ def test_long_five_thousand_dead_are_reset_with_progress(
             else:
                 route.continue_()
 
-        # The second step waits until the progress of the first one was seen.
+        # The second step waits until the progress of the first step was seen.
         page.route("**/batch", hold)
         page.get_by_role("button", name="Reset all 5,000").click()
         play.expect(page.locator("progress")).to_be_visible()
@@ -214,7 +214,7 @@ def test_long_five_thousand_dead_are_reset_with_progress(
 
 
 @pytest.mark.slow("a browser, and much text", ci=False)
-def test_long_discarding_is_asked_about(
+def test_discard_asks_for_confirmation(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -232,20 +232,20 @@ def test_long_discarding_is_asked_about(
                 dialog.accept()
 
         page.on("dialog", answer)
-        page.get_by_label("Choose message").first.check()
-        page.get_by_role("button", name="Discard chosen").click()
+        page.get_by_label("Select message").first.check()
+        page.get_by_role("button", name="Discard selected").click()
         assert queue.counts()[3] == 4
-        page.get_by_role("button", name="Discard chosen").click()
+        page.get_by_role("button", name="Discard selected").click()
         play.expect(page.get_by_role("status").last).to_have_text("1 messages discarded")
-        page.get_by_label("Choose all that are shown").check()
-        page.get_by_role("button", name="Reset chosen").click()
+        page.get_by_label("Select all").check()
+        page.get_by_role("button", name="Reset selected").click()
         play.expect(page.get_by_role("status").last).to_have_text("3 messages reset")
         assert len(questions) == 2
     assert queue.counts() == (3, 0, 0, 0)
 
 
 @pytest.mark.slow("a browser, and much text", ci=False)
-def test_long_everything_is_done_without_script_but_following(
+def test_page_works_without_script(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -255,17 +255,17 @@ def test_long_everything_is_done_without_script_but_following(
     page.goto(f"{address}/dead?queue={queue.name}")
     page.get_by_role("button", name="Reset all 1,200").click()
     play.expect(page.get_by_role("status").last).to_contain_text("1,000 of about 1,200 reset")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     play.expect(page.get_by_role("status").last).to_have_text("1,200 messages reset")
     page.goto(f"{address}/queue?name={queue.name}")
     page.get_by_role("button", name="Pause").click()
-    play.expect(page.get_by_text("Nothing is delivered")).to_be_visible()
+    play.expect(page.get_by_text("No deliveries")).to_be_visible()
     context.close()
     assert queue.counts() == (1_200, 0, 0, 0)
 
 
 @pytest.mark.slow("a browser, and much text", ci=False)
-def test_long_a_page_that_is_hidden_or_frozen_is_told_nothing(
+def test_paused_page_receives_no_events(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()
@@ -273,20 +273,20 @@ def test_long_a_page_that_is_hidden_or_frozen_is_told_nothing(
         asked: list[str] = []
         one.page.on("request", lambda request: asked.append(request.url))
         one.page.goto(f"{address}/queue?name={queue.name}")
-        one.page.get_by_role("link", name="Freeze").click()
-        play.expect(one.page.get_by_role("link", name="Follow changes")).to_be_visible()
+        one.page.get_by_role("link", name="Pause updates").click()
+        play.expect(one.page.get_by_role("link", name="Resume updates")).to_be_visible()
         asked.clear()
         queue.fill(1)
         one.page.wait_for_timeout(1_000)
         assert not [url for url in asked if "/parts/" in url or "/events" in url]
-        one.page.get_by_role("link", name="Follow changes").click()
+        one.page.get_by_role("link", name="Resume updates").click()
         play.expect(one.page.locator(".counts dd").first).to_have_text("1")
         queue.fill(1)
         play.expect(one.page.locator(".counts dd").first).to_have_text("2")
 
 
 @pytest.mark.slow("a browser, and much text", ci=False)
-def test_long_a_message_that_would_run_as_script_does_not(
+def test_script_in_message_does_not_run(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
     queue = make_queue()

@@ -1,4 +1,4 @@
-"""The page below a path of an application of FastAPI's, which is the one to let people in."""
+"""The page mounted in a FastAPI application, which authorizes its users."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from tests.engines.base import wait_until
 from tests.helpers.worker_queue import MakeQueue
-from tests.web.browsing import OWN, Browser, elements, said
+from tests.web.browsing import OWN, Browser, elements, notice
 from tests.web.mounted import PATH, application
 from tests.web.test_live import Stream
 
@@ -23,20 +23,20 @@ SHOP = {"X-Team": "shop"}
 
 @pytest.fixture
 def mounted(database_url: str) -> Iterator[tuple[Browser, Starlette]]:
-    """Return a browser whose user may act, on the application, and the page in it."""
+    """Return a browser of a user who may act, and the mounted page."""
     app, page = application(database_url)
     with TestClient(app, headers=SHOP) as client:
         yield Browser(client), page
 
 
-def test_every_address_of_a_page_is_below_its_path(
+def test_urls_of_mounted_page_are_below_its_path(
     mounted: tuple[Browser, Starlette], make_queue: MakeQueue
 ) -> None:
     queue, (browser, _) = make_queue(), mounted
     queue.fill(1)
     followed = set()
     for path in ("/", f"/queue?name={queue.name}", f"/dead?queue={queue.name}", "/health"):
-        for _, given in elements(browser.page(PATH + path)):
+        for _, attributes in elements(browser.page(PATH + path)):
             for name in (
                 "href",
                 "src",
@@ -46,7 +46,7 @@ def test_every_address_of_a_page_is_below_its_path(
                 "data-events",
                 "data-points",
             ):
-                address = given.get(name)
+                address = attributes.get(name)
                 if address and not address.startswith(("#", "?")):
                     assert address.startswith(f"{PATH}/"), (path, name, address)
                     followed.add((name, address))
@@ -60,13 +60,13 @@ def test_every_address_of_a_page_is_below_its_path(
     assert browser.page("/orders/7") == "7"
 
 
-def test_a_form_changes_what_it_is_about_and_needs_the_token_of_its_page(
+def test_form_of_mounted_page_requires_token(
     mounted: tuple[Browser, Starlette], make_queue: MakeQueue
 ) -> None:
     queue, (browser, _) = make_queue(), mounted
     page = browser.page(f"{PATH}/queue", name=queue.name)
     answer = browser.send(page, f"{PATH}/queue/pause", queue=queue.name)
-    assert "paused" in said(answer.text)
+    assert "paused" in notice(answer.text)
     assert answer.url.path == f"{PATH}/queue"
     assert queue.queue_stats()[0].is_paused
     page = answer.text
@@ -77,23 +77,19 @@ def test_a_form_changes_what_it_is_about_and_needs_the_token_of_its_page(
     assert queue.queue_stats()[0].is_paused
 
 
-def test_the_application_says_who_may_look_and_who_may_act(
-    mounted: tuple[Browser, Starlette], made: str
-) -> None:
+def test_application_authorizes_users(mounted: tuple[Browser, Starlette], made: str) -> None:
     client = mounted[0].client
-    nobody = client.get(f"{PATH}/", headers={"X-Team": ""})
-    assert (nobody.status_code, nobody.headers["WWW-Authenticate"]) == (401, "Team")
-    looks = client.get(f"{PATH}/queue?name={made}", headers={"X-Team": "press"})
-    assert looks.status_code == 200
-    assert 'method="post"' not in looks.text
+    unknown = client.get(f"{PATH}/", headers={"X-Team": ""})
+    assert (unknown.status_code, unknown.headers["WWW-Authenticate"]) == (401, "Team")
+    viewed = client.get(f"{PATH}/queue?name={made}", headers={"X-Team": "press"})
+    assert viewed.status_code == 200
+    assert 'method="post"' not in viewed.text
     refused = client.post(f"{PATH}/queue/pause", headers={"X-Team": "press", **OWN})
     assert refused.status_code == 403
     assert client.get(f"{PATH}/live", headers={"X-Team": ""}).status_code == 200
 
 
-def test_a_page_ends_with_its_application_and_lives_again_with_it(
-    database_url: str, made: str
-) -> None:
+def test_page_ends_and_restarts_with_application(database_url: str, made: str) -> None:
     app, page = application(database_url)
     for _ in range(2):
         with TestClient(app, headers=SHOP) as client:
@@ -106,7 +102,7 @@ def test_a_page_ends_with_its_application_and_lives_again_with_it(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signals; to run it: Linux")
 @pytest.mark.usefixtures("made")
-def test_a_server_that_is_told_to_end_does_not_wait_for_who_looks(database_url: str) -> None:
+def test_server_shutdown_does_not_wait_for_streams(database_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}/events"
         server = subprocess.Popen(
@@ -116,7 +112,7 @@ def test_a_server_that_is_told_to_end_does_not_wait_for_who_looks(database_url: 
         )
         try:
             stream = Stream(address, **SHOP)
-            wait_until(lambda: "queues" in stream.told, "something is told")
+            wait_until(lambda: "queues" in stream.received, "an event arrives")
             began_at = time.monotonic()
             server.terminate()
             assert server.wait(30) == -signal.SIGTERM

@@ -1,4 +1,4 @@
-"""Every page, as an account that may do everything sees it, and as one that may look only."""
+"""Every page for an admin and for a monitor."""
 
 import json
 import re
@@ -25,7 +25,7 @@ OF_A_QUEUE = (
 
 
 def with_everything(make_queue: MakeQueue, word: str) -> tuple[WorkerQueue, int]:
-    """Return a queue whose messages, in each state, have a word in all that is not for monitors."""
+    """Return a queue with messages in each state; what monitors must not see contains `word`."""
     queue = make_queue(history_days=1, lease_seconds=600)
     more: dict[str, Any] = {"headers": {"secret": word, word: 1}, "dedup_key": word}
     queue.enqueue({"is": word}, **more)
@@ -40,9 +40,7 @@ def with_everything(make_queue: MakeQueue, word: str) -> tuple[WorkerQueue, int]
     return queue, dead
 
 
-def test_an_admin_sees_every_page_and_all_of_a_message(
-    browser: Browser, make_queue: MakeQueue
-) -> None:
+def test_admin_sees_all_pages_and_messages(browser: Browser, make_queue: MakeQueue) -> None:
     queue, dead = with_everything(make_queue, PLANTED)
     for path in PAGES:
         browser.page(path)
@@ -65,20 +63,20 @@ def test_an_admin_sees_every_page_and_all_of_a_message(
     assert file.headers["Content-Disposition"].startswith("attachment")
     found = browser.page("/queue/find", name=queue.name, key=PLANTED)
     assert PLANTED in found
-    examined = browser.send(browser.page("/health"), "/health/examine")
-    assert "<h2>Examination</h2>" in examined.text
+    checked = browser.send(browser.page("/health"), "/health/examine")
+    assert "<h2>Doctor</h2>" in checked.text
     with browser.client.app.state.site.databases["database"].examining:  # type: ignore[attr-defined]
-        assert browser.send(examined.text, "/health/examine").status_code == 409
+        assert browser.send(checked.text, "/health/examine").status_code == 409
 
 
-def test_idle_workers_and_what_they_do_are_on_every_page_about_them(
+def test_pages_show_reports_of_idle_workers(
     monitor: Browser, make_queue: MakeQueue, connection: Connection
 ) -> None:
     queue = make_queue()
-    told = {"worker_name": "idle 8", "host_name": HOSTILE, "worker_version": "rowq 0.1.0"}
-    queue.report_worker("w", threads=4, **told)
+    report = {"worker_name": "idle 8", "host_name": HOSTILE, "worker_version": "rowq 0.1.0"}
+    queue.report_worker("w", threads=4, **report)
     pass_seconds(connection, queue.name, 100)
-    queue.report_worker("w", threads=4, completed=123_000, failed=61_500, **told)
+    queue.report_worker("w", threads=4, completed=123_000, failed=61_500, **report)
     queue.report_worker("gone", worker_name="killed 9")
     pass_seconds(connection, queue.name, 25)
     for page in (monitor.page("/workers"), monitor.page("/queue", name=queue.name)):
@@ -94,18 +92,18 @@ def test_idle_workers_and_what_they_do_are_on_every_page_about_them(
     assert cells["Workers"] == "2"
 
 
-def test_without_workers_or_claims_the_page_says_so(
+def test_page_without_workers_and_claims(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for routine in ("list_workers", "list_claims"):
         monkeypatch.setattr(rowq.Queue, routine, lambda *_, **__: [])
     with browsing(database_url) as browser:
         page = browser.page("/workers")
-    assert "No worker has reported within the last hour." in page
-    assert "No message is leased." in page
+    assert "No active workers." in page
+    assert "No claims." in page
 
 
-def test_a_monitor_sees_no_body_header_or_key_and_no_button(
+def test_monitor_sees_no_message_contents_and_no_buttons(
     monitor: Browser, make_queue: MakeQueue
 ) -> None:
     queue, dead = with_everything(make_queue, PLANTED)
