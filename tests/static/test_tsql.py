@@ -59,7 +59,9 @@ def test_planted_fault_is_found_near_its_line(place: int, found: list[list[gate.
 def product_and_migrations() -> list[gate.Script]:
     """Return every file, and the statements of migrations, which use their names."""
     first = release_for("sqlserver").get(1)
-    records = [text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.records(first, what)]
+    records = [
+        text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.records(first, what)
+    ]
     scripts = [gate.script(path) for path in migration_scripts("sqlserver")]
     assert scripts
     assert len(records) == 4
