@@ -16,7 +16,7 @@ begin
         from rowq.migration m
         where m.migration_id not in ('pg-0001-first-release')
     ) then
-        raise exception 'RQ804 schema_newer: this database was upgraded by a newer rowq'
+        raise exception 'RQ804 schema_newer: the database has a newer rowq'
             using errcode = 'RQ804';
     end if;
 end;

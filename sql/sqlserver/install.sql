@@ -20,7 +20,7 @@ if exists (
     where m.migration_id not in (N'ms-0001-first-release')
 )
 begin
-    throw 52804, N'RQ804 schema_newer: this database was upgraded by a newer rowq', 1;
+    throw 52804, N'RQ804 schema_newer: the database has a newer rowq', 1;
 end;
 go
 -- end of checks
