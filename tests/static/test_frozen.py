@@ -257,5 +257,5 @@ def test_migration_is_released_after_its_predecessor(migrations: Path) -> None:
 
 @pytest.mark.parametrize("text", ["select 1;", "select 1;\n-- [file a.sql]\nselect 2;\n"])
 def test_script_refuses_unreadable_sections(text: str) -> None:
-    with pytest.raises(ValueError, match=r"file x\.sql cannot be a part of a script"):
+    with pytest.raises(ValueError, match=r"file x\.sql cannot be a section of a script"):
         joined("-- head\n", [Section("file", "x.sql", text)])

@@ -11,7 +11,7 @@ from sql.generate.markers import fresh
 from tests.static.each import for_each
 from tests.static.sources import ROOT, files
 
-NOTE = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
+NOTE = re.compile(r"(Generated|Assembled) from .+ by (make generate|python -m [\w.]+)\b")
 # JSON and sums have no comments, and a release's script begins with client commands.
 WITHOUT_NOTE = re.compile(r".*\.json|migrations/.*|.*/SHA256SUMS")
 

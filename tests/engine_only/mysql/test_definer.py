@@ -120,7 +120,7 @@ def test_account_that_cannot_create_owner_gets_a_notice(installer: Install) -> N
             " create routine, alter routine on *.*"
         )
     )
-    assert [line for line in done.notices if "run as this account, with all that it may do" in line]
+    assert [line for line in done.notices if "run as this account, with all its privileges" in line]
 
 
 @pytest.mark.parametrize("owned", [True, False], ids=["rowq's own", "an admin"])
@@ -194,7 +194,7 @@ def test_next_migrate_changes_definer_to_rowq_owner(
     admin.execute("revoke all privileges on rowq.* from rowq_test_leaver@'%'")
     done = migrate.migrate(empty_database)
     assert done.notices == (
-        f"all routines were made anew, to run as {OWNER}: they ran as rowq_test_leaver@%",
+        f"all routines were recreated, to run as {OWNER}: they ran as rowq_test_leaver@%",
     )
     assert migrate.status(empty_database).owner == OWNER
     assert migrate.migrate(empty_database).notices == ()

@@ -121,7 +121,7 @@ def test_doctor_as_dba_calls_no_code_of_the_owner(
         url = in_its_schema(other, owner_in(empty_database))
         assert {check.check_name for check in examine(url)} >= {"installed", "rights"}
         grant(server, other, "select any table")
-        with pytest.raises(rowq.RowqError, match="ask as the owner"):
+        with pytest.raises(rowq.RowqError, match="connect as the owner"):
             list(examine(url))
     finally:
         server.drop_database(other)
