@@ -131,7 +131,7 @@ def test_compose_commands_work_with_the_wheel(
 
 
 @pytest.mark.requires("psql")
-def test_script_installs_and_removes_as_its_first_line_says(
+def test_script_installs_and_removes_by_its_first_line(
     server: Server, dist: Path, installed: Path, empty_database: str
 ) -> None:
     programs = Path(psql_program(server)).parent

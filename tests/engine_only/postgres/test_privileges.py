@@ -373,7 +373,7 @@ def test_producer_sees_no_body_and_only_a_duplicates_id(
 
 
 @pytest.mark.promise("P16")
-def test_producer_reads_what_the_rights_page_lists(
+def test_producer_can_read_the_rights_pages_values(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
     [sent] = own_queue.enqueue("secret", headers={"tenant": "a"}, dedup_key="key")

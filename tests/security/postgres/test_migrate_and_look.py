@@ -196,7 +196,7 @@ def test_former_members_object_is_named_and_not_run(
 
 
 @pytest.mark.parametrize("victim", ["postgres", "mate"])
-def test_migrate_refuses_what_another_role_owns(
+def test_migrate_refuses_objects_of_another_role(
     server: Server, url: str, tenant_url: str, trap: Trap, login: Login, victim: str
 ) -> None:
     migrate.migrate(tenant_url)

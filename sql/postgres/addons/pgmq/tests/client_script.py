@@ -145,19 +145,19 @@ def _sending(c: Recorded) -> Iterator[Step]:
     }
     for name, more in ways.items():
         yield f"send_batch{name}", partial(_send_batch, c, batch, more)
-    yield "send to nobody", lambda: c.send("nobody", {})
+    yield "send, no queue", lambda: c.send("missing", {})
     yield (
         "send_batch, bad headers",
         lambda: c.sql(
             "select pgmq.send_batch('sent', array['1', '2']::jsonb[], array['{}']::jsonb[])"
         ),
     )
-    yield "send_batch of nothing", lambda: c.sql("select pgmq.send_batch('sent', '{}'::jsonb[])")
+    yield "send_batch, empty", lambda: c.sql("select pgmq.send_batch('sent', '{}'::jsonb[])")
     yield "metrics", lambda: c.metrics("sent")
     yield "what was sent", lambda: c.read_batch("sent", vt=600, batch_size=100)
     yield "metrics, read", lambda: c.metrics("sent")
     yield "send, later", lambda: c.sent(c.send("sent", {"n": 8}, delay=3600))
-    yield "read what is later", lambda: c.read("sent")
+    yield "read delayed", lambda: c.read("sent")
     yield "metrics, later", lambda: c.metrics("sent")
 
 
@@ -175,19 +175,19 @@ def _reading(c: Recorded) -> Iterator[Step]:
     yield "poll", lambda: c.read_with_poll("read", vt=600, qty=2, max_poll_seconds=PATIENCE)
     yield "read none left", lambda: c.read("read", vt=600, qty=5)
     yield "send three more", lambda: c.sent(*c.send_batch("read", [{"n": n} for n in range(3)]))
-    yield "read a moment", lambda: c.read("read", vt=1, qty=1)
+    yield "read with vt 1", lambda: c.read("read", vt=1, qty=1)
     yield "pop", lambda: c.pop("read", qty=2)
     yield (
-        "read when vt has passed",
+        "read after vt",
         lambda: c.read_with_poll("read", vt=600, qty=2, max_poll_seconds=PATIENCE),
     )
-    yield "send to be shown", lambda: c.sent(c.send("read", {"n": 9}))
+    yield "send for read", lambda: c.sent(c.send("read", {"n": 9}))
     shown = "select read_ct, message from pgmq.read('read', 0, 5)"
     yield "read without vt", lambda: c.sql(shown)
     yield "read without vt again", lambda: c.sql(shown)
     long = "select round(extract(epoch from vt - now()) / 86400) from pgmq.read('read', 864000, 1)"
     yield "read for ten days", lambda: c.sql(long)
-    yield "read what is hidden for ten days", lambda: c.read("read")
+    yield "read with vt of ten days", lambda: c.read("read")
 
 
 def _hiding(c: Recorded) -> Iterator[Step]:
@@ -209,7 +209,7 @@ def _hiding(c: Recorded) -> Iterator[Step]:
     yield "set_vt, batch, time", lambda: c.set_vt("hidden", [c.id_at(2), c.id_at(3)], soon)
     yield "set_vt, shorter", lambda: c.set_vt("hidden", c.id_at(4), 50)
     yield "set_vt of none", lambda: c.set_vt("hidden", NO_ID, 50)
-    yield "set_vt once more", lambda: c.set_vt("hidden", c.id_at(4), 90)
+    yield "set_vt again", lambda: c.set_vt("hidden", c.id_at(4), 90)
     yield "delete what is hidden", lambda: c.delete("hidden", c.id_at(4))
 
 
@@ -250,11 +250,11 @@ def _queues(c: Recorded) -> Iterator[Step]:
     yield "create unlogged", lambda: c.create_queue("unlogged", unlogged=True)
     yield "list", lambda: sorted(c.list_queues(), key=str)
     yield "metrics of all", lambda: sorted(one.queue_name for one in c.metrics_all())
-    yield "metrics of nobody", lambda: c.metrics("nobody")
+    yield "metrics, no queue", lambda: c.metrics("missing")
     yield "drop", lambda: c.drop_queue("sent")
     yield "drop again", lambda: c.drop_queue("sent")
-    yield "read what was dropped", lambda: c.read("sent")
-    yield "list after the drop", lambda: sorted(map(str, c.list_queues()))
+    yield "read after drop", lambda: c.read("sent")
+    yield "list after drop", lambda: sorted(map(str, c.list_queues()))
 
 
 def _not_there(c: Recorded) -> Iterator[Step]:

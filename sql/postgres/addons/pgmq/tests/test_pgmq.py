@@ -27,13 +27,13 @@ from tests.static.sources import code_of, routines_of
 SHIM = Path(__file__).resolve().parents[1] / "pgmq.sql"
 
 LISTED: dict[str, Any] = {
-    "send to nobody": "error RQ701",
-    "metrics of nobody": "error RQ701",
-    "read what was dropped": "error RQ701",
+    "send, no queue": "error RQ701",
+    "metrics, no queue": "error RQ701",
+    "read after drop": "error RQ701",
     "send_batch, bad headers": "error RQ711",
-    "send_batch of nothing": "error RQ711",
+    "send_batch, empty": "error RQ711",
     "archive without": "error RQ711",
-    "set_vt once more": "error RQ711",
+    "set_vt again": "error RQ711",
 }
 """Steps that the shim refuses differently, or alone."""
 
@@ -432,7 +432,7 @@ def test_shim_functions_are_static_and_have_a_purpose() -> None:
 
 
 @pytest.mark.requires("psql")
-def test_commands_of_the_page_print_what_it_shows(
+def test_commands_of_the_page_print_its_output(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:
     migrate(empty_database)
