@@ -4,16 +4,9 @@ import pytest
 
 from rowq.tools import migrate
 from tests.engines.base import Connection
+from tests.helpers.one_message import leave_message
 from tests.helpers.releases import BACK
 from tests.migrations.catalog import QUERIES, snapshot
-
-FILL = {
-    "ready": "select rowq.enqueue('orders', 'a')",
-    "delayed": "select rowq.enqueue('orders', 'a', p_delay_seconds => 3600)",
-    "leased": "select rowq.enqueue('orders', 'a'); select rowq.dequeue_fast('orders')",
-    "dead": "select rowq.enqueue('orders', 'a');"
-    " select rowq.fail_now('orders', d.claim_id) from rowq.dequeue_fast('orders') d",
-}
 
 
 def test_rollback_to_0_and_migrate_restore_everything(
@@ -35,13 +28,12 @@ def test_rollback_of_empty_database_does_nothing(empty_database: str) -> None:
     assert migrate.rollback(empty_database).rolled_back == ()
 
 
-@pytest.mark.parametrize("state", FILL)
+@pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])
 def test_rollback_refuses_to_delete_unfinished_messages(
     state: str, empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database, to=1)
-    session.execute("select rowq.create_queue('orders')")
-    session.execute(FILL[state])
+    leave_message(empty_database, state)
     before = snapshot(session)
 
     with pytest.raises(migrate.MessagesLeft, match="RQ805") as refusal:
