@@ -28,5 +28,5 @@ def check_consumer(url: str, queue_name: str) -> None:
 def refuses_another(connection: kombu.Connection, queue_name: str) -> None:
     """Declare an unknown queue, which is refused."""
     name = f"{queue_name} other"
-    with pytest.raises(rowq.QueueNotFound, match=f"let an admin run rowq queue create {name}"):
+    with pytest.raises(rowq.QueueNotFound, match=f"ask an admin to run rowq queue create {name}"):
         kombu.Queue(name, channel=connection).declare()

@@ -42,7 +42,7 @@ def test_drop_with_an_old_snapshot_is_refused(
     strict = connect()
     strict.execute(f"set default_transaction_isolation = '{level}'")
     for force in (False, True):
-        with pytest.raises(rowq.WrongTransactionState, match="read committed"):
+        with pytest.raises(rowq.WrongTransactionState, match="requires READ COMMITTED"):
             rowq.Queue(strict).drop_queue(queue_name, force=force)
     strict.execute("begin transaction isolation level read committed")
     assert rowq.Queue(strict).drop_queue(queue_name).outcome == "dropped"

@@ -206,7 +206,7 @@ def test_a_batch_is_removed_in_the_transaction_that_adds_it(
     done = imported(empty_database, *options)
     assert done.code == ExitCode.REFUSED
     assert "RQ711" in done.err
-    assert "(message 11 of Mail to message 20 of Mail). 10 messages of Mail are in" in done.err
+    assert "(message 11 of Mail to message 20 of Mail). 10 messages of Mail were imported" in done.err
     assert (len(bodies_in_rowq(pgmq, "mail")), len(bodies_in_pgmq(pgmq))) == (10, 15)
     assert digest(bodies_in_rowq(pgmq, "mail") + bodies_in_pgmq(pgmq)) == digest(changed)
 
@@ -236,7 +236,7 @@ def test_an_interrupted_batch_is_on_one_side_only(
         patched.setattr(rowq.Queue, "enqueue_batch", interrupted)
         done = imported(empty_database, *options)
     assert done.code == ExitCode.INTERRUPTED
-    assert "interrupted. 20 messages of Mail are in" in done.err
+    assert "interrupted. 20 messages of Mail were imported" in done.err
     assert (len(bodies_in_rowq(pgmq, "Mail")), len(bodies_in_pgmq(pgmq))) == (20, 5)
     done = imported(empty_database, *options)
     assert (done.row["enqueued"], done.row["removed"]) == (5, 5)

@@ -112,7 +112,7 @@ def test_nul_is_refused_before_the_transaction_is_aborted(
 ) -> None:
     queue = rowq.Queue(own)
     with own.transaction():
-        with pytest.raises(rowq.InvalidArgument, match="NUL character; send such a body as bytes"):
+        with pytest.raises(rowq.InvalidArgument, match="NUL characters; send such a body as bytes"):
             queue.enqueue(queue_name, **arguments)
         queue.enqueue(queue_name, "kept")
     assert [message.data for message in queue.peek(queue_name, max_messages=10)] == ["kept"]
