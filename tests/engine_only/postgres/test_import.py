@@ -206,7 +206,9 @@ def test_a_batch_is_removed_in_the_transaction_that_adds_it(
     done = imported(empty_database, *options)
     assert done.code == ExitCode.REFUSED
     assert "RQ711" in done.err
-    assert "(message 11 of Mail to message 20 of Mail). 10 messages of Mail were imported" in done.err
+    assert (
+        "(message 11 of Mail to message 20 of Mail). 10 messages of Mail were imported" in done.err
+    )
     assert (len(bodies_in_rowq(pgmq, "mail")), len(bodies_in_pgmq(pgmq))) == (10, 15)
     assert digest(bodies_in_rowq(pgmq, "mail") + bodies_in_pgmq(pgmq)) == digest(changed)
 
