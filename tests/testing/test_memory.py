@@ -25,7 +25,7 @@ REFUSED: dict[str, Callable[[rowq.Queue, str], object]] = {
     "type": lambda queue, name: queue.enqueue(name, 1, message_type="x" * 201),
     "length": lambda queue, name: queue.enqueue(name, text="x" * 101),
     "predecessor": lambda queue, name: queue.enqueue(name, 1, predecessor_ids=[1 << 40]),
-    "dead": lambda queue, name: queue.enqueue(name, 1, on_predecessor_dead="perhaps"),
+    "dead": lambda queue, name: queue.enqueue(name, 1, on_predecessor_dead="unknown"),
     "expiry": lambda queue, name: queue.enqueue(name, 1, expire_seconds=0),
     "headers": lambda queue, name: queue.enqueue(name, 1, headers=[1]),  # type: ignore[arg-type]
     "one of a batch": lambda queue, name: queue.enqueue_batch(name, [1, NewMessage(priority=-1)]),
@@ -118,7 +118,7 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
 def test_memory_queue_returns_the_same(
     rowq_queue: rowq.Queue, memory: MemoryQueue, queue_name: str
 ) -> None:
-    # Numbers of messages and claims begin elsewhere in the database, and its clock goes on.
+    # In the database, ids start at other numbers, and the clock advances.
     expected, found = ([*map(Plain(), life(queue, queue_name))] for queue in (rowq_queue, memory))
     for number, (one, other) in enumerate(zip(expected, found, strict=True)):
         assert other == one, f"answer {number}"
@@ -142,7 +142,7 @@ class Plain:
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, datetime):
-            return "a moment"
+            return "a time"
         if name.endswith("_seconds") and name.startswith("oldest"):
             return value is None
         if name in {"message_id", "claim_id", "waits_for"} and value is not None:

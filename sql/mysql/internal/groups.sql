@@ -68,7 +68,6 @@ modifies sql data
 begin
 -- purpose   Let messages that were dead join their groups; return the ids of those that wait.
 -- locks     as internal_join_groups; new expiry rows
--- differs   part of reset on PostgreSQL
 -- p_messages: [message_id, lane, attempt, holds_slot]; a message that holds its slot does not join.
     declare v_rest, v_slice, v_joining, v_some longtext;
     set p_waiting = null;
@@ -455,7 +454,6 @@ modifies sql data
 begin
 -- purpose   Remove unlocked messages from their groups, by their ids; return them and their ids.
 -- locks     group_waiting rows, skipping locked ones
--- differs   no such helper elsewhere: part of purge_queue and internal_pop_waiting
     declare v_rest, v_slice, v_keys longtext;
 
     -- Read each key where it is used: no text holds the keys of many messages.

@@ -93,7 +93,6 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Add the predecessors that a message names by their positions in the batch.
--- differs   part of internal_block_batch on PostgreSQL
 -- p_stored has, for each message before it, 1 if it is new and has not failed, then its message_id:
 -- 20 digits together. p_own_id is the newest such predecessor.
     declare v_is_good boolean;
@@ -527,7 +526,6 @@ modifies sql data
 begin
 -- purpose   Resume successors of a dead message that continue; add those that fail to p_failed.
 -- locks     successor rows; as internal_unblock; new deferred rows
--- differs   part of internal_propagate_deaths on PostgreSQL
 -- p_failed is as internal_unblock returns it, p_most and p_max_checks as for
 -- internal_resume_successors.
     declare v_ids, v_again, v_some longtext;
@@ -724,7 +722,6 @@ begin
 -- purpose   Check what a blocked message waits for; the caller has locked its row.
 -- locks     as internal_await_predecessor and internal_try_take_group_slot; the message row,
 --           skipped if locked
--- differs   part of internal_unblock on PostgreSQL
 -- p_state: again, waiting, moved, ready or failed. p_next: [message_id, lane, attempt] if ready;
 -- with the dead predecessor appended if failed. p_share: predecessors to check, of the call's
 -- p_max_checks.
@@ -918,7 +915,6 @@ modifies sql data
 begin
 -- purpose   Remove unlocked messages that wait for predecessors, by their ids; return them and their ids.
 -- locks     blocked rows, skipping locked ones
--- differs   no such helper elsewhere: part of purge_queue and internal_pop_waiting
     select json_arrayagg(json_array(h.message_id, h.lane, 0)), json_arrayagg(h.message_id)
     into p_messages, p_ids
     from (

@@ -231,7 +231,6 @@ procedure internal_delete_delayed(p_locked in t_locked_rows, p_messages in out n
 is
 -- purpose   Delete delayed rows that are locked, and append their messages.
 -- locks     delayed rows, which the caller has locked
--- differs   no such helper elsewhere: part of promote and pop_waiting
     v_next   pls_integer := p_messages.count;
     v_hit    pls_integer := 0;
     v_groups t_texts;
@@ -291,7 +290,6 @@ function internal_rest_of_ids(
 return t_messages
 is
 -- purpose   Return the messages with these ids that exist and are not in p_messages, with their group_key.
--- differs   no such helper elsewhere: part of internal_pop_waiting
     v_ids    t_numbers;
     v_groups t_texts;
     v_found  t_positions;
@@ -716,7 +714,6 @@ procedure internal_lock_expiring(
 is
 -- purpose   Lock the row of an expiring message where it was found; p_row is empty if that fails.
 -- locks     a ready, delayed, blocked or group_waiting row, skipped if locked
--- differs   no such helper elsewhere: part of internal_pop_expired
     v_key constant raw(800) := utl_raw.cast_to_raw(p_expiring.group_key);
     cursor ready_row is
         select r.rowid, r.message_id, r.lane, r.attempt, r.seq

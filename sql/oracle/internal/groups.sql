@@ -61,7 +61,6 @@ procedure internal_push_deferred(
 is
 -- purpose   Defer a group's work by p_seconds, to maintain and to a dequeue that finds nothing.
 -- locks     the new deferred row; the first time its lane, skipped if locked
--- differs   no such helper elsewhere: part of release_group_slots and defer_group_checks
 begin
     internal_open_lanes(p_queue_id, -4 /* deferred */);
     insert into rowq_deferred (queue_id, due_at, deferred_id, group_key, is_hint)
@@ -188,7 +187,6 @@ procedure internal_read_group(
 )
 is
 -- purpose   Read a group's slots, its first waiting message and the queue's settings.
--- differs   no such helper elsewhere: part of internal_take_group_slot and internal_pass_group_slot
     v_found t_group_rows;
 begin
     select /*+ leading(q t) use_nl(t) index(t rowq_group_slot_pk) */
@@ -224,7 +222,6 @@ return t_numbers
 is
 -- purpose   Lock the unlocked slots of a group; return their numbers.
 -- locks     group_slot rows, skipping locked ones
--- differs   no such helper elsewhere: part of internal_take_group_slot, which locks them shared
     -- ORA-08177: the transaction is serializable, and a message has joined the group since it
     -- began.
     e_not_serial exception;
@@ -289,7 +286,6 @@ return boolean
 is
 -- purpose   Add the first missing slot of a group; return false if another session was first.
 -- locks     the new group_slot row; waits for a session that adds the same one
--- differs   no such helper elsewhere: part of internal_take_group_slot
     v_slot_no pls_integer := 1;
     v_newest  rowq_queue.group_limit%type;
 begin
@@ -411,7 +407,6 @@ return number
 is
 -- purpose   Lock the highest unlocked slot of a group from p_from to p_to; return its number, or null.
 -- locks     a group_slot row, skipping locked ones
--- differs   no such helper elsewhere: part of internal_pass_group_slot
     -- ORA-08177: the transaction is serializable, and a message has joined the group since it
     -- began.
     e_not_serial exception;
@@ -449,7 +444,6 @@ return t_messages
 is
 -- purpose   Remove the next unlocked message that waits in a group, and return it.
 -- locks     a group_waiting row, skipping locked ones
--- differs   no such helper elsewhere: part of internal_pass_group_slot
     -- ORA-08177: the transaction is serializable, and another session has locked the row since it
     -- began.
     e_not_serial exception;
@@ -508,7 +502,6 @@ procedure internal_pop_group_waiting(
 is
 -- purpose   Remove the unlocked ones of the wanted messages from their groups, and append them.
 -- locks     group_waiting rows, skipping locked ones
--- differs   no such helper on PostgreSQL: part of internal_pop_waiting
     v_key  raw(800);
     v_id   rowq_group_waiting.message_id%type;
     v_lane rowq_group_waiting.lane%type;

@@ -30,7 +30,6 @@ function internal_find_awaited(p_queue_id in number, p_ids in rowq_ids)
 return rowq_ids
 is
 -- purpose   Return the messages that may have successors. The caller has locked their rows.
--- differs   no such helper elsewhere: part of internal_archive and internal_propagate_deaths
     v_awaited rowq_ids;
 begin
     -- A new statement sees the successors added before the rows were locked.
@@ -144,7 +143,6 @@ procedure internal_refuse_unknown(
 is
 -- purpose   Refuse a message whose newest predecessor has an id that is not assigned yet.
 -- errors    RQ711
--- differs   no such helper elsewhere: part of internal_block
     v_assigned pls_integer;
 begin
     -- Another instance may have assigned an id above the message's own. Ids in the sequence's cache
@@ -252,7 +250,6 @@ function internal_next_shown(p_queue_id in number, p_ids in rowq_ids, p_from in 
 return number
 is
 -- purpose   Return the position of the first of these messages, from p_from on, that has a body, or null.
--- differs   no such helper elsewhere: part of internal_await_predecessor
     -- Read 100 at a time, because the first one nearly always exists.
     c_step   constant pls_integer := 100;
     v_from   pls_integer := p_from;
@@ -291,7 +288,6 @@ function internal_read_end(p_queue_id in number, p_message_id in number)
 return varchar2
 is
 -- purpose   Return whether a message that still has a body is finished or dead; null if neither.
--- differs   no such helper elsewhere: part of internal_await_predecessor
     v_state varchar2(20 char);
     cursor ends is
         select 'dead' as state
@@ -320,7 +316,6 @@ function internal_rest_unfinished(p_queue_id in number, p_ids in rowq_ids, p_fro
 return rowq_ids
 is
 -- purpose   Return those of these messages, from p_from on, that do not wait for the archiver.
--- differs   no such helper elsewhere: part of internal_await_predecessor
     v_rest rowq_ids := rowq_ids();
     v_kept rowq_ids;
 begin
@@ -355,7 +350,6 @@ procedure internal_fail_with(
 is
 -- purpose   Make a message dead because its predecessor is dead, and release its dedup key.
 -- locks     a new dead row; the message row, which the caller has locked; a dedup row; a result row
--- differs   no such helper elsewhere: part of internal_block and internal_propagate_deaths
     v_error     constant varchar2(100 char) :=
         'predecessor ' || internal_number_text(p_predecessor_id) || ' is dead';
     v_dedup_key rowq_message.dedup_key%type;
@@ -459,7 +453,6 @@ procedure internal_propagate_death(
 is
 -- purpose   Resume successors of a dead message that continue; add those that died with it to p_failed.
 -- locks     successor rows, skipping locked ones; as internal_unblock; new deferred rows
--- differs   part of internal_propagate_deaths on PostgreSQL
     c_most  constant pls_integer := 1000;
     v_ids   rowq_ids;
     v_again rowq_ids;
@@ -565,7 +558,6 @@ is
 -- purpose   Check what a blocked message waits for: again, gone, waiting, moved, failed or ready.
 -- locks     the blocked and the message row, skipped if locked; as internal_await_predecessor and
 --           internal_take_group_slot
--- differs   part of internal_unblock on PostgreSQL
     v_is_listed      boolean;
     v_predecessor_id rowq_blocked.predecessor_id%type;
     v_due_at         rowq_blocked.due_at%type;
@@ -661,7 +653,6 @@ procedure internal_lock_blocked(p_queue_id in number, p_message_id in number, p_
 is
 -- purpose   Lock the row of a blocked message: locked, again if another session holds it, or gone.
 -- locks     a blocked row, skipped if locked
--- differs   no such helper elsewhere: part of internal_unblock
     -- ORA-08177: the transaction is serializable, and another session has changed the row since it
     -- began.
     e_not_serial exception;
@@ -758,7 +749,6 @@ procedure internal_pop_blocked(
 is
 -- purpose   Delete blocked rows that are locked, and append their messages.
 -- locks     blocked rows, which the caller has locked
--- differs   no such helper on PostgreSQL: part of purge_queue and internal_pop_waiting
     v_next pls_integer := p_messages.count;
 begin
     forall i in 1 .. p_ids.count
@@ -865,7 +855,6 @@ return boolean
 is
 -- purpose   Run a deferred item; return whether it succeeded.
 -- locks     as the helpers that it calls
--- differs   no such helper elsewhere: part of internal_run_deferred
     v_again         rowq_ids;
     v_locked        rowq_ids;
     v_held          rowq_ids;

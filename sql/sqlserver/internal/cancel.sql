@@ -113,9 +113,7 @@ begin
 -- locks     blocked, delayed, dead and ready rows, skipping locked ones; message rows; then a slot
 --           of each group and group_waiting rows, skipped if locked; then as InternalFinish
     set nocount on;
-    declare @may_close bit;
-    declare @count int = 0;
-    declare @locked int;
+    declare @may_close bit, @count int = 0, @locked int;
     declare @ids table (message_id bigint not null primary key);
     declare @held table (message_id bigint not null primary key);
     declare @waiting table (
@@ -368,8 +366,7 @@ begin
 -- locks     new expiry rows
 -- With @is_ready they are ready at their lane and place.
     set nocount on;
-    declare @now datetime2(6) = sysutcdatetime();
-    declare @has_expiry bit = 0;
+    declare @now datetime2(6) = sysutcdatetime(), @has_expiry bit = 0;
 
     -- maintain opens lane -6 before it deletes the first expiry row of a queue. So if there is no
     -- row, and the lane is closed after that check, no message of the queue expires.
@@ -434,8 +431,8 @@ begin
 -- locks     rows, shared while they are read, skipping locked ones
 -- @due_at is passed in as the message's due_at, its key in delayed.
     set nocount on;
-    declare @was_due_at datetime2(6) = @due_at;
-    declare @group_bytes varbinary(802) = convert(varbinary(802), @group_key + N'.');
+    declare @was_due_at datetime2(6) = @due_at,
+        @group_bytes varbinary(802) = convert(varbinary(802), @group_key + N'.');
     set @due_at = null;
     set @state = null;
 
@@ -534,18 +531,10 @@ begin
 -- Call it in rowq's own transaction.
     set nocount on;
     -- In milliseconds, as in InternalRescanFloors.
-    declare @slow_scan int = 20;
-    declare @step_size int = iif(@limit < 1000, @limit, 1000);
-    declare @most_seen int = 10 * @limit;
-    declare @started datetime2(6) = sysutcdatetime();
-    declare @now datetime2(6) = @started;
-    declare @floor bigint;
-    declare @since datetime2(6);
-    declare @after bigint = 0;
-    declare @count int;
-    declare @seen int = 0;
-    declare @popped_ids nvarchar(max);
-    declare @unlocated_ids nvarchar(max);
+    declare @slow_scan int = 20, @step_size int = iif(@limit < 1000, @limit, 1000),
+        @most_seen int = 10 * @limit, @started datetime2(6) = sysutcdatetime();
+    declare @now datetime2(6) = @started, @floor bigint, @since datetime2(6), @after bigint = 0,
+        @count int, @seen int = 0, @popped_ids nvarchar(max), @unlocated_ids nvarchar(max);
     declare @items table (
         expires_at datetime2(6) not null,
         expiry_id  bigint not null,
@@ -914,13 +903,9 @@ begin
     set nocount on;
     -- Each locked message costs an error. Stop after this many, and leave the rest to the next
     -- call.
-    declare @most_locked int = 20;
-    declare @most_at_once int = 10000;
-    declare @size int = @most_at_once;
-    declare @last_id bigint = 0;
-    declare @next_id bigint;
-    declare @count int;
-    declare @locked int = 0;
+    declare @most_locked int = 20, @most_at_once int = 10000;
+    declare @size int = @most_at_once, @last_id bigint = 0, @next_id bigint, @count int,
+        @locked int = 0;
     declare @some table (
         message_id bigint not null primary key,
         lane       smallint not null,

@@ -62,10 +62,7 @@ begin
 -- locks     a new group_slot row, or the group's rows, shared; waits for sessions that add or
 --           delete them
     set nocount on;
-    declare @newest_limit int;
-    declare @slots int;
-    declare @slot_no int;
-    declare @is_full bit;
+    declare @newest_limit int, @slots int, @slot_no int, @is_full bit;
 
     while 1 = 1
     begin
@@ -136,10 +133,7 @@ begin
 -- differs   elsewhere the caller makes messages ready
 -- A message that has a slot, or no group, becomes ready with its place as seq.
     set nocount on;
-    declare @turn int = 0;
-    declare @group_key varbinary(802);
-    declare @full_key varbinary(802) = 0x;
-    declare @has_slot bit;
+    declare @turn int = 0, @group_key varbinary(802), @full_key varbinary(802) = 0x, @has_slot bit;
     declare @joining table (
         turn       int not null primary key,
         message_id bigint not null,
@@ -196,13 +190,8 @@ begin
 -- purpose   Pass on the slots of ended messages; defer those that cannot be passed now.
 -- locks     as InternalPassGroupSlot; new ready and deferred rows
     set nocount on;
-    declare @group_limit int;
-    declare @pause float;
-    declare @position int = 0;
-    declare @group_key varbinary(802);
-    declare @message_id bigint;
-    declare @lane smallint;
-    declare @is_left bit;
+    declare @group_limit int, @pause float, @position int = 0, @group_key varbinary(802),
+        @message_id bigint, @lane smallint, @is_left bit;
     declare @turns table (
         position  int not null primary key,
         group_key varbinary(802) not null
@@ -272,9 +261,7 @@ begin
 -- purpose   Pass one slot of a group to its next message, which the caller makes ready, or delete it.
 -- locks     group_slot and group_waiting rows, skipping locked ones
     set nocount on;
-    declare @slot_no smallint;
-    declare @locked int = 0;
-    declare @shown int;
+    declare @slot_no smallint, @locked int = 0, @shown int;
     set @message_id = null;
     set @is_left = 0;
 
@@ -402,8 +389,7 @@ begin
 -- differs   no such helper elsewhere: there a session that finds a group full holds its slots
 -- With a slot, the caller makes it ready. Call it in rowq's own transaction.
     set nocount on;
-    declare @group_limit int;
-    declare @slot_no smallint;
+    declare @group_limit int, @slot_no smallint;
 
     select @group_limit = q.group_limit
     from rowq.queue q with (forceseek)
@@ -443,9 +429,7 @@ begin
     -- The insert below waits for a session that deletes the slot, and for a producer that has added
     -- it since the count. After 100 ms error 1222 ends this transaction, and the call retries.
     set lock_timeout 100;
-    declare @slots int;
-    declare @slot_no int;
-    declare @shown int;
+    declare @slots int, @slot_no int, @shown int;
     set @has_slot = null;
 
     select @slots = count(*), @slot_no = min(iif(t.slot_no = t.position, 32767, t.position))

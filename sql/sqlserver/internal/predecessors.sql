@@ -44,11 +44,8 @@ begin
 -- locks     the predecessor's message row, shared, never waiting
 -- differs   elsewhere it also inserts the successor row
     set nocount on;
-    declare @before bigint = 9223372036854775807;
-    declare @floor bigint;
-    declare @since datetime2(6);
-    declare @dead_id bigint;
-    declare @has_ended bit;
+    declare @before bigint = 9223372036854775807, @floor bigint, @since datetime2(6),
+        @dead_id bigint, @has_ended bit;
     declare @ids table (message_id bigint not null primary key);
     declare @ended table (message_id bigint not null primary key);
     set @state = null;
@@ -208,8 +205,7 @@ begin
 -- locks     message rows, shared while they are read, never waiting
 -- differs   elsewhere a snapshot shows a message that an open transaction has finished
     set nocount on;
-    declare @size int = 10000;
-    declare @last_id bigint;
+    declare @size int = 10000, @last_id bigint;
     declare @ids table (message_id bigint not null primary key);
     declare @unseen table (message_id bigint not null primary key);
     declare @unknown table (message_id bigint not null primary key);
@@ -292,16 +288,9 @@ begin
 -- purpose   Let new messages of a batch wait for their predecessors, or fail with them.
 -- locks     as InternalAwaitPredecessor and InternalBlock
     set nocount on;
-    declare @may_fail bit = 0;
-    declare @message_id bigint = 0;
-    declare @lane smallint;
-    declare @due_at datetime2(6);
-    declare @group_key varbinary(802);
-    declare @on_dead nvarchar(20);
-    declare @predecessor_ids nvarchar(max);
-    declare @state nvarchar(20);
-    declare @predecessor_id bigint;
-    declare @remaining_ids nvarchar(max);
+    declare @may_fail bit = 0, @message_id bigint = 0, @lane smallint, @due_at datetime2(6),
+        @group_key varbinary(802), @on_dead nvarchar(20), @predecessor_ids nvarchar(max),
+        @state nvarchar(20), @predecessor_id bigint, @remaining_ids nvarchar(max);
     declare @edges table (
         message_id     bigint not null,
         predecessor_id bigint not null,
@@ -410,10 +399,7 @@ begin
 --           InternalPropagateDeath; new deferred rows
 -- @failed: messages to make dead first, as InternalUnblock returns them.
     set nocount on;
-    declare @most int = 1000;
-    declare @count int = 0;
-    declare @next nvarchar(max) = @failed;
-    declare @dead_id bigint;
+    declare @most int = 1000, @count int = 0, @next nvarchar(max) = @failed, @dead_id bigint;
     declare @dead table (message_id bigint not null primary key);
     declare @lost table (
         message_id bigint not null primary key,
@@ -540,13 +526,9 @@ as
 begin
 -- purpose   Resume successors of a dead message that continue; add those that fail to @failed.
 -- locks     successor rows; as InternalUnblock; new deferred rows
--- differs   part of internal_propagate_deaths on PostgreSQL
     set nocount on;
-    declare @most int = 1000;
-    declare @count int;
-    declare @ids nvarchar(max);
-    declare @again nvarchar(max);
-    declare @some nvarchar(max);
+    declare @most int = 1000, @count int, @ids nvarchar(max), @again nvarchar(max),
+        @some nvarchar(max);
     declare @asking table (
         message_id bigint not null primary key
     );
@@ -600,11 +582,8 @@ begin
 -- locks     blocked rows, skipped if locked; as InternalTryUnblock; new ready rows
 -- @again: ids to retry. @failed: messages that fail, [message_id, lane, dead predecessor].
     set nocount on;
-    declare @now datetime2(6) = sysutcdatetime();
-    declare @message_id bigint;
-    declare @state nvarchar(20);
-    declare @lane smallint;
-    declare @dead_id bigint;
+    declare @now datetime2(6) = sysutcdatetime(), @message_id bigint, @state nvarchar(20),
+        @lane smallint, @dead_id bigint;
     declare @asked table (message_id bigint not null primary key);
     declare @left table (
         message_id bigint not null primary key,
@@ -686,19 +665,12 @@ begin
 -- purpose   Check what a blocked message waits for.
 -- locks     the blocked row and the message row, skipped if locked; as InternalAwaitPredecessor and
 --           InternalTryJoinGroup; new successor and delayed rows
--- differs   part of internal_unblock on PostgreSQL
 -- @state: again, waiting, moved, gone, ready (in @lane), or failed with @dead_id. The caller moves
 -- ready and failed ones.
     set nocount on;
-    declare @locked_id bigint;
-    declare @predecessor_id bigint;
-    declare @due_at datetime2(6);
-    declare @on_dead nvarchar(20);
-    declare @group_key varbinary(802);
-    declare @remaining_ids nvarchar(max);
-    declare @ids nvarchar(max);
-    declare @is_blocked bit;
-    declare @has_slot bit;
+    declare @locked_id bigint, @predecessor_id bigint, @due_at datetime2(6), @on_dead nvarchar(20),
+        @group_key varbinary(802), @remaining_ids nvarchar(max), @ids nvarchar(max),
+        @is_blocked bit, @has_slot bit;
     set @state = N'free';
     set @dead_id = null;
 
@@ -828,10 +800,7 @@ begin
 -- purpose   Resume the messages that waited for this ended one; defer those that cannot resume now.
 -- locks     successor rows; as InternalResumeBlocked; new deferred rows
     set nocount on;
-    declare @most int = 1000;
-    declare @count int;
-    declare @ids nvarchar(max);
-    declare @again nvarchar(max);
+    declare @most int = 1000, @count int, @ids nvarchar(max), @again nvarchar(max);
     declare @freed table (message_id bigint not null primary key);
 
     -- A skipped row is not committed, which happens only while the predecessor waits for the
@@ -896,21 +865,10 @@ begin
 -- locks     deferred rows, skipping locked ones; as the helpers that it calls
 -- differs   in the caller's transaction it only passes slots on
     set nocount on;
-    declare @floor bigint;
-    declare @due_at datetime2(6);
-    declare @now datetime2(6) = sysutcdatetime();
-    declare @deferred_id bigint;
-    declare @waiting_id bigint;
-    declare @predecessor_id bigint;
-    declare @group_key varbinary(802);
-    declare @is_hint bit;
-    declare @group_limit int;
-    declare @ids nvarchar(max);
-    declare @again nvarchar(max);
-    declare @message_id bigint;
-    declare @lane smallint;
-    declare @is_left bit;
-    declare @is_done bit;
+    declare @floor bigint, @due_at datetime2(6), @now datetime2(6) = sysutcdatetime(),
+        @deferred_id bigint, @waiting_id bigint, @predecessor_id bigint, @group_key varbinary(802),
+        @is_hint bit, @group_limit int, @ids nvarchar(max), @again nvarchar(max),
+        @message_id bigint, @lane smallint, @is_left bit, @is_done bit;
     declare @items table (
         due_at         datetime2(6) not null,
         deferred_id    bigint not null,
@@ -1017,11 +975,8 @@ begin
 -- purpose   Propagate a death again; @is_done is 0 if another session has locked the message.
 -- locks     the message row, skipped if locked; as InternalPropagateDeaths
     set nocount on;
-    declare @locked_id bigint;
-    declare @ids nvarchar(max) = concat(N'[', @message_id, N']');
-    declare @state nvarchar(20);
-    declare @predecessor_id bigint;
-    declare @remaining_ids nvarchar(max);
+    declare @locked_id bigint, @ids nvarchar(max) = concat(N'[', @message_id, N']'),
+        @state nvarchar(20), @predecessor_id bigint, @remaining_ids nvarchar(max);
 
     select @locked_id = m.message_id
     from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)

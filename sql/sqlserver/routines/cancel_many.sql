@@ -26,15 +26,9 @@ begin
     set concat_null_yields_null on;
     set xact_abort on;
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
-    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
-    declare @archive_days int;
-    declare @last_id bigint;
-    declare @message_ids nvarchar(max);
-    declare @cancelled_ids nvarchar(max);
-    declare @cancelled int;
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0),
+        @tries_left int = 5, @begun int, @queue_id int, @archive_days int, @last_id bigint,
+        @message_ids nvarchar(max), @cancelled_ids nvarchar(max), @cancelled int;
     declare @seen table (
         message_id bigint not null primary key,
         is_wanted  bit not null

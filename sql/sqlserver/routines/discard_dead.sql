@@ -22,11 +22,8 @@ begin
     set concat_null_yields_null on;
     set xact_abort on;
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
-    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
-    declare @removed int;
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0),
+        @tries_left int = 5, @begun int, @queue_id int, @removed int;
     declare @wanted table (message_id bigint not null primary key);
     declare @dead rowq.message_list;
 

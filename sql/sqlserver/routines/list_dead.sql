@@ -22,8 +22,7 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
-    declare @begun int;
-    declare @queue_id int;
+    declare @begun int, @queue_id int;
 
     begin try
         exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;

@@ -21,12 +21,8 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
-    declare @begun int;
-    declare @queue_id int;
-    declare @floor bigint;
-    declare @from datetime2(6);
-    declare @after bigint = coalesce(@after_message_id, 0);
-    declare @rest int;
+    declare @begun int, @queue_id int, @floor bigint, @from datetime2(6),
+        @after bigint = coalesce(@after_message_id, 0), @rest int;
     declare @page table (
         due_at     datetime2(6) not null,
         message_id bigint not null,

@@ -1,4 +1,4 @@
-"""What groups cost on SQL Server, and what a call in the caller's transaction leaves to others."""
+"""Groups on SQL Server: plans, cost and the caller's transaction."""
 
 import pytest
 
