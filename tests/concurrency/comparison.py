@@ -31,7 +31,7 @@ class NewEntry(NamedTuple):
 class Comparison:
     """One queue, twice. All times are multiples of 300 s, and a comparison takes less.
 
-    queue: of an engine, or in memory. engine: its name, or the engine that the memory queue imitates.
+    queue: of an engine, or in memory. engine: its name, or the imitated engine's.
     pass_seconds: lets time pass for the queue. seen: counts what happened, as "call: outcome".
     topic: an unbound topic by which every second message is published; None without topics.
     result_seconds: None if the engine has no results.
