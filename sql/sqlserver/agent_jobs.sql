@@ -56,8 +56,7 @@ begin try
     exec msdb.dbo.sp_add_jobstep
         @job_name = @maintain, @step_name = N'maintain', @subsystem = N'TSQL',
         @database_name = N'master', @command = @maintain_step;
-    -- Every day (freq_type 4), every minute (freq_subday_type 4). The Agent starts no second run
-    -- meanwhile.
+    -- Every day (freq_type 4), every minute (freq_subday_type 4), one run at a time.
     exec msdb.dbo.sp_add_jobschedule
         @job_name = @maintain, @name = N'rowq: every minute', @freq_type = 4, @freq_interval = 1,
         @freq_subday_type = 4, @freq_subday_interval = 1;

@@ -1,13 +1,12 @@
 """drop_queue."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import rolled_back, transaction
-from tests.helpers.queues import CheckedQueue, SecondSession
+from tests.helpers.queues import CheckedQueue
 
 
 def leave_ready(queue: CheckedQueue) -> None:
@@ -112,28 +111,6 @@ def test_drop_queue_is_refused_during_an_open_enqueue(
         queue.refused("RQ705", "drop_queue", force=True)
     queue.refused("RQ704", "drop_queue")
     assert queue.dequeue_one().body == "in flight"
-
-
-@pytest.mark.promise("P01")
-@pytest.mark.requires("genuine")
-@pytest.mark.parametrize(
-    ("routine", "given"),
-    [("enqueue", {"body": "late"}), ("enqueue_batch", {"messages": [{"body": "late"}]})],
-    ids=["enqueue", "enqueue_batch"],
-)
-def test_enqueue_that_waited_for_a_drop_is_refused(
-    connection: Connection,
-    second: SecondSession,
-    queue: CheckedQueue,
-    routine: str,
-    given: dict[str, Any],
-) -> None:
-    with transaction(connection):
-        queue.call("drop_queue")
-        waiting = second.start_blocked(
-            lambda own: queue.via(own).refused("RQ701", routine, **given)
-        )
-    waiting.result()
 
 
 @pytest.mark.promise("P17")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.calls import Row, rolled_back, transaction
+from tests.helpers.calls import Row, transaction
 from tests.helpers.history import DAY, KEPT_DAYS, history_of, keeping, past
 from tests.helpers.queues import CheckedQueue
 
@@ -111,16 +111,6 @@ def test_get_history_returns_the_current_lease_last(keeping: CheckedQueue) -> No
 
 
 @pytest.mark.promise("P10")
-def test_last_attempt_ends_dead(keeping: CheckedQueue) -> None:
-    keeping.call("alter_queue", max_attempts=1)
-    claim, ids = leased(keeping, "a", "b")
-    keeping.call("retry_later", claim_id=claim, error="no")
-    for message in ids:
-        assert keeping.state_of(message) == "dead"
-        assert past(keeping, message) == [(1, "w1", "dead", "no")]
-
-
-@pytest.mark.promise("P10")
 def test_one_call_may_end_attempts_with_two_outcomes(keeping: CheckedQueue) -> None:
     (first,) = keeping.enqueue("a", max_attempts=1)
     (second,) = keeping.enqueue("b", max_attempts=2)
@@ -187,31 +177,6 @@ def test_attempt_has_the_times_of_dequeue_and_end(keeping: CheckedQueue) -> None
     (attempt,) = history_of(keeping, message)
     lasted = attempt.ended_at - attempt.leased_at
     assert timedelta(seconds=100) <= lasted < timedelta(seconds=130)
-
-
-@pytest.mark.promise("P07")
-def test_rolled_back_dequeue_adds_no_attempt(
-    keeping: CheckedQueue, elsewhere: CheckedQueue
-) -> None:
-    (message,) = keeping.enqueue("a")
-    with rolled_back(keeping.connection):
-        claim = keeping.dequeue_one(worker_name="w1").claim_id
-        assert past(keeping, message) == [(1, "w1", None, None)]
-        assert past(elsewhere, message) == []
-        keeping.call("complete", claim_id=claim)
-        assert past(keeping, message) == [(1, "w1", "completed", None)]
-    assert past(keeping, message) == []
-    assert keeping.stored()["history"] == 0
-
-
-@pytest.mark.promise("P07")
-@pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
-def test_rolled_back_end_adds_no_outcome(keeping: CheckedQueue, routine: str) -> None:
-    claim, (message,) = leased(keeping, "a")
-    with rolled_back(keeping.connection):
-        end(keeping, routine, claim)
-        assert past(keeping, message) == [(1, "w1", OUTCOMES[routine], error_of(routine))]
-    assert past(keeping, message) == [(1, "w1", None, None)]
 
 
 def test_dequeue_and_complete_in_one_transaction_are_recorded(keeping: CheckedQueue) -> None:
@@ -387,15 +352,12 @@ def test_drop_queue_removes_history(keeping: CheckedQueue) -> None:
     other.call("drop_queue")
 
 
-def test_get_history_returns_nothing_for_another_queue(keeping: CheckedQueue) -> None:
+def test_get_history_of_an_unknown_message_is_empty(keeping: CheckedQueue) -> None:
     other = keeping.another(history_days=1)
     claim, (message,) = leased(keeping, "a")
     assert past(other, message) == []
     keeping.call("complete", claim_id=claim)
-    assert past(other, message) == []
+    for unknown in (message, 0, 2**62):
+        assert past(other, unknown) == []
+    other.refused("RQ711", "get_history", message_id=None)
     other.call("drop_queue")
-
-
-def test_history_of_an_unknown_message_is_empty(queue: CheckedQueue) -> None:
-    assert past(queue, 0) == past(queue, 2**62) == []
-    queue.refused("RQ711", "get_history", message_id=None)

@@ -126,42 +126,22 @@ def test_result_of_a_message_failed_by_its_predecessor_is_dead(keeping: CheckedQ
     assert end_of(keeping, third) == ("dead", None, f"predecessor {first} is dead")
 
 
-@pytest.mark.parametrize("state", ["ready", "delayed", "blocked", "group_waiting"])
-def test_result_of_a_cancelled_message_is_cancelled(keeping: CheckedQueue, state: str) -> None:
-    (first,) = keeping.enqueue("a", group_key="g")
-    given: dict[str, dict[str, Any]] = {
-        "ready": {},
-        "delayed": {"delay_seconds": 60},
-        "blocked": {"predecessor_ids": [first]},
-        "group_waiting": {"group_key": "g"},
-    }
-    (message,) = keeping.enqueue("b", **given[state])
-    keeping.call("cancel", message_ids=[message])
-    assert end_of(keeping, message) == ("cancelled", None, None)
-    assert end_of(keeping, first) == ("ready", None, None)
-
-
 @pytest.mark.parametrize("routine", ["cancel", "purge_queue"])
-def test_cancelled_dead_message_keeps_its_error(keeping: CheckedQueue, routine: str) -> None:
-    (message,) = keeping.make_dead("a")
-    given = {"message_ids": [message]} if routine == "cancel" else {"include_dead": True}
-    keeping.call(routine, **given)
-    assert end_of(keeping, message) == ("cancelled", None, "broken")
-    assert keeping.stored()["result"] == 1
-
-
-def test_results_of_purged_messages_are_cancelled(keeping: CheckedQueue) -> None:
-    claim, (held,) = leased(keeping, "a", group_key="g")
+def test_result_of_a_cancelled_message_is_cancelled(keeping: CheckedQueue, routine: str) -> None:
+    (dead,) = keeping.make_dead("dead")
+    _, (held,) = leased(keeping, "held", group_key="g")
     ids = [
         *keeping.enqueue("ready"),
         *keeping.enqueue("delayed", delay_seconds=60),
         *keeping.enqueue("group_waiting", group_key="g"),
         *keeping.enqueue("blocked", predecessor_ids=[held]),
     ]
-    keeping.call("purge_queue")
+    given = {"message_ids": [*ids, dead]} if routine == "cancel" else {"include_dead": True}
+    keeping.call(routine, **given)
     assert {end_of(keeping, message) for message in ids} == {("cancelled", None, None)}
+    assert end_of(keeping, dead) == ("cancelled", None, "broken")
     assert end_of(keeping, held) == ("leased", None, None)
-    keeping.call("complete", claim_id=claim)
+    assert keeping.stored()["result"] == 5
 
 
 def test_reset_message_has_no_result_until_it_ends(keeping: CheckedQueue) -> None:
@@ -255,19 +235,6 @@ def test_result_has_a_maximum_length(keeping: CheckedQueue) -> None:
     assert end_of(keeping, ids[1]) == ("completed", longest, None)
 
 
-@pytest.mark.promise("P07")
-def test_rolled_back_completion_leaves_no_result(
-    keeping: CheckedQueue, elsewhere: CheckedQueue
-) -> None:
-    claim, (message,) = leased(keeping, "a")
-    with rolled_back(keeping.connection):
-        keeping.call("complete", claim_id=claim, results=["a"])
-        assert end_of(keeping, message) == ("completed", "a", None)
-        assert end_of(elsewhere, message) == ("leased", None, None)
-    assert end_of(keeping, message) == ("leased", None, None)
-    assert keeping.stored()["result"] == 0
-
-
 def test_results_are_kept_for_result_seconds(keeping: CheckedQueue) -> None:
     old = keeping.enqueue("a")[0]
     keeping.finish_one(results=["old"])
@@ -330,18 +297,14 @@ def test_drop_queue_removes_results(keeping: CheckedQueue) -> None:
     other.call("drop_queue")
 
 
-def test_get_result_returns_nothing_for_another_queue(keeping: CheckedQueue) -> None:
+def test_get_result_of_an_unknown_message_is_empty(keeping: CheckedQueue) -> None:
     other = keeping.another(result_seconds=60)
     (message,) = keeping.enqueue("a")
     keeping.finish_one(results=["a"])
-    assert end_of(other, message) is None
+    for unknown in (message, 0, 2**62):
+        assert end_of(other, unknown) is None
+    other.refused("RQ711", "get_result", message_id=None)
     other.call("drop_queue")
-
-
-def test_result_of_an_unknown_message_is_empty(queue: CheckedQueue) -> None:
-    assert end_of(queue, 0) is None
-    assert end_of(queue, 2**62) is None
-    queue.refused("RQ711", "get_result", message_id=None)
 
 
 def test_complete_after_a_rolled_back_one_sets_its_result(

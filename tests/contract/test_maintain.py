@@ -6,7 +6,7 @@ import pytest
 
 from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import Row, bodies, call, refused, rolled_back, transaction
+from tests.helpers.calls import Row, bodies, call, refused, transaction
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
@@ -89,20 +89,6 @@ def test_each_queue_has_its_own_election(queue: CheckedQueue, elsewhere: Checked
 def test_elected_session_may_call_maintain_again(queue: CheckedQueue) -> None:
     with transaction(queue.connection):
         assert [maintain(queue).elected for _ in range(2)] == [True, True]
-
-
-@pytest.mark.promise("P17")
-def test_rolled_back_maintain_is_repeated(queue: CheckedQueue) -> None:
-    queue.enqueue("leased")
-    queue.dequeue_one()
-    queue.enqueue("delayed", delay_seconds=10)
-    queue.pass_seconds(100)
-    with rolled_back(queue.connection):
-        row = maintain(queue)
-        assert (row.reaped, row.promoted) == (1, 1)
-    row = maintain(queue)
-    assert (row.reaped, row.promoted) == (1, 1)
-    assert bodies(queue.dequeue(10)) == ["leased", "delayed"]
 
 
 def test_maintain_promotes_at_most_batch_size_messages(queue: CheckedQueue) -> None:

@@ -48,23 +48,6 @@ def test_wait_for_result_returns_the_result(keeping: CheckedQueue, elsewhere: Ch
     assert waiter.end() == ("completed", {"a": [1]}, None)
 
 
-@pytest.mark.parametrize("end", ["dead", "cancelled", "purged"])
-def test_wait_for_result_returns_any_end(
-    keeping: CheckedQueue, elsewhere: CheckedQueue, end: str
-) -> None:
-    (message,) = keeping.enqueue("a")
-    waiter = Waiter(elsewhere, message)
-    time.sleep(0.1)
-    if end == "dead":
-        keeping.finish_one("fail_now", error="broken")
-    elif end == "cancelled":
-        keeping.call("cancel", message_ids=[message])
-    else:
-        keeping.call("purge_queue")
-    expected = ("dead", None, "broken") if end == "dead" else ("cancelled", None, None)
-    assert waiter.end() == expected
-
-
 def test_wait_for_result_returns_at_once_after_the_end(keeping: CheckedQueue) -> None:
     (message,) = keeping.enqueue("a")
     keeping.finish_one(results=[7])

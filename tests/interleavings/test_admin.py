@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rowq import QueueBusy, QueueNotFound
+from rowq import NewMessage, Queue, QueueBusy, QueueNotFound
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Running, Session
 from tests.interleavings.work import each_ending, everything
@@ -65,19 +65,25 @@ def test_drop_queue_fails_beside_an_open_pause(sessions: Open, queue: str, *, fo
 
 @pytest.mark.promise("P01", "P15")
 @each_ending
+@pytest.mark.parametrize("size", [None, 1])
 def test_enqueue_waits_for_an_open_drop_of_its_queue(
-    sessions: Open, queue: str, ending: str
+    sessions: Open, queue: str, ending: str, size: int | None
 ) -> None:
+    def send(own: Queue) -> int:
+        if size is None:
+            return own.enqueue(queue, 0).message_id
+        return own.enqueue_batch(queue, [NewMessage(data=0)] * size)[0].message_id
+
     admin, producer = sessions(2)
     admin.begin().queue.drop_queue(queue)
-    sending = producer.start(lambda own: own.enqueue(queue, 0))
+    sending = producer.start(send)
     sending.waits_for(admin)
     admin.end(ending)
     if ending == "commit":
         with pytest.raises(QueueNotFound):
             sending.result()
     else:
-        sent = sending.result().message_id
+        sent = sending.result()
         assert everything(admin, queue) == [sent]
 
 

@@ -34,7 +34,7 @@ begin
     declare v_tries_left int default 5;
     declare v_archive_days int;
     declare v_lane smallint;
-    declare v_kept, v_finished bigint;
+    declare v_archived_id, v_finished bigint;
 
     attempt: loop
         begin
@@ -59,7 +59,7 @@ begin
                 end if;
             end;
             set p_archived = 0, p_purged = 0, p_partitions_dropped = 0, p_is_done = false;
-            set v_archive_days = 0, v_lane = null, v_kept = null, v_finished = null;
+            set v_archive_days = 0, v_lane = null, v_archived_id = null, v_finished = null;
 
             call rowq.internal_begin_work(v_owns_transaction);
             select q.archive_days into v_archive_days
@@ -68,14 +68,14 @@ begin
             call rowq.internal_first_key(p_queue_id, -3 /* finished */, 0, v_finished);
             if v_archive_days = 0 then
                 -- The queue may have rows from when it had an archive.
-                select a.message_id into v_kept
+                select a.message_id into v_archived_id
                 from rowq.archive a
                 where a.queue_id = p_queue_id
                 limit 1;
             end if;
             call rowq.internal_commit_work(v_owns_transaction);
 
-            if v_archive_days > 0 or v_kept is not null or v_finished is not null then
+            if v_archive_days > 0 or v_archived_id is not null or v_finished is not null then
                 if v_owns_transaction then
                     call rowq.internal_open_days(p_queue_id, p_limit);
                 end if;

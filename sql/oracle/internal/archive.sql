@@ -30,8 +30,8 @@ is
     v_today constant timestamp(6) := cast(
         trunc(sys_extract_utc(systimestamp), 'dd') as timestamp
     );
-    v_error rowq_meta.value%type;
-    v_kept  rowq_archive.message_id%type;
+    v_error       rowq_meta.value%type;
+    v_archived_id rowq_archive.message_id%type;
     cursor kept is
         select a.message_id
         from rowq_archive a
@@ -44,9 +44,9 @@ begin
     if p_queue.archive_days = 0 then
         -- The queue may have rows from when it had an archive.
         open kept;
-        fetch kept into v_kept;
+        fetch kept into v_archived_id;
         close kept;
-        if v_kept is null
+        if v_archived_id is null
            and internal_first_key(p_queue.queue_id, -3 /* finished */, 0) is null
         then
             internal_record_maintain_error(p_queue.queue_id, null);
@@ -168,7 +168,7 @@ is
     type t_finished_list is table of t_finished index by pls_integer;
     v_floor   rowq_lane.floor_seq%type := internal_read_floor(p_queue_id, -3 /* finished */);
     v_found   t_finished_list;
-    v_some    t_finished_list;
+    v_free    t_finished_list;
     v_ids     rowq_ids := rowq_ids();
     v_locked  rowq_ids;
     v_held    rowq_ids;
@@ -202,35 +202,35 @@ begin
     end loop;
     for i in 1 .. v_found.count loop
         if not v_places.exists(internal_number_text(v_found(i).message_id)) then
-            v_some(v_some.count + 1) := v_found(i);
+            v_free(v_free.count + 1) := v_found(i);
         end if;
     end loop;
 
-    forall i in 1 .. v_some.count
+    forall i in 1 .. v_free.count
         insert into rowq_archive (
             queue_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
             dedup_key, group_key, headers, body, body_binary
         )
-        select m.queue_id, v_some(i).finished_at, m.message_id, v_some(i).lane,
-               v_some(i).attempt, m.enqueued_at, v_some(i).state, m.message_type,
+        select m.queue_id, v_free(i).finished_at, m.message_id, v_free(i).lane,
+               v_free(i).attempt, m.enqueued_at, v_free(i).state, m.message_type,
                m.dedup_key, m.group_key, m.headers, m.body, m.body_binary
         from rowq_message m
         where m.queue_id = p_queue_id
-          and m.message_id = v_some(i).message_id;
-    forall i in 1 .. v_some.count
+          and m.message_id = v_free(i).message_id;
+    forall i in 1 .. v_free.count
         delete from rowq_message m
         where m.queue_id = p_queue_id
-          and m.message_id = v_some(i).message_id;
-    forall i in 1 .. v_some.count
+          and m.message_id = v_free(i).message_id;
+    forall i in 1 .. v_free.count
         delete from rowq_finished f
         where f.queue_id = p_queue_id
-          and f.finish_id = v_some(i).finish_id
-          and f.message_id = v_some(i).message_id;
+          and f.finish_id = v_free(i).finish_id
+          and f.message_id = v_free(i).message_id;
     -- When the message ended, an uncommitted successor was not visible.
     for i in 1 .. v_awaited.count loop
         internal_resume_successors(p_queue_id, v_awaited(i));
     end loop;
-    return v_some.count;
+    return v_free.count;
 end internal_archive;
 
 function internal_purge_archive(
