@@ -51,8 +51,9 @@ html_copy_source = False
 html_show_sphinx = False
 html_extra_path = ["front"]
 html_static_path = ["static"]
+html_logo = html_favicon = "../python_client/rowq/web/static/icon.svg"
 html_css_files = ["site.css"]
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#0b6e5f", "color-brand-content": "#0b6e5f"},
-    "dark_css_variables": {"color-brand-primary": "#4fc3ae", "color-brand-content": "#4fc3ae"},
+    "light_css_variables": {"color-brand-primary": "#2457c5", "color-brand-content": "#2457c5"},
+    "dark_css_variables": {"color-brand-primary": "#8db4ff", "color-brand-content": "#8db4ff"},
 }
