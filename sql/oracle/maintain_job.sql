@@ -1,7 +1,7 @@
 -- Optional: creates a Scheduler job that calls maintain every second, needed only if no rowq worker
 -- runs. Run it as the owner, with "create job", in SQL*Plus or SQLcl. A second run recreates the
--- job, for instance with other seconds below. To remove it: exec
--- dbms_scheduler.drop_job('ROWQ_MAINTAIN', force => true)
+-- job, for instance with other seconds below. To remove it:
+-- exec dbms_scheduler.drop_job('ROWQ_MAINTAIN', force => true)
 --
 -- Starting a job every second means 86,400 runs a day. This job runs for most of a minute and
 -- starts every minute, so replacing the packages waits at most that long. Each queue is maintained

@@ -1,9 +1,9 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
 -- Any session may call maintain at any time. For each queue one caller is elected by a lock that is
--- tried and never waited for, many callers cost no more than one. One statement skips all idle
--- queues. Delivery comes first; purges get the rest of 100 ms. If a queue fails, its error is kept
--- for health and the other queues are maintained; a call for that queue alone raises the error.
+-- tried, never waited for: many callers cost no more than one. One statement skips all idle queues.
+-- Delivery comes first; purges get the rest of 100 ms. If a queue fails, its error is kept for
+-- health and the other queues are maintained; a call for that queue alone raises the error.
 --
 --   maintain -> idle_queues -> find_idle
 --   maintain -> maintain_queue -> maintain_delivery, maintain_retention

@@ -1,10 +1,10 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
 -- Any session may call maintain at any time. For each queue one caller is elected by a row lock
--- that is tried and never waited for, many callers cost no more than one. An idle queue costs
--- about 16 small statements. Delivery comes first; purges get the rest of 100 ms. If a queue fails,
--- its error is kept in meta for health and the other queues are maintained; a call for that queue
--- alone raises the error.
+-- that is tried, never waited for: many callers cost no more than one. An idle queue costs about 16
+-- small statements. Delivery comes first; purges get the rest of 100 ms. If a queue fails, its
+-- error is kept in meta for health and the other queues are maintained; a call for that queue alone
+-- raises the error.
 --
 --   maintain -> maintain_queue -> maintain_retention
 --   maintain_retention -> record_maintain_error

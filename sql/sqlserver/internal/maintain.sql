@@ -1,10 +1,9 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
 -- Any session may call maintain at any time. For each queue one caller is elected by a row lock
--- that is tried and never waited for, many callers cost no more than one. An idle queue costs
--- about 30 small statements. Delivery comes first; purges get the rest of 100 ms. If a queue fails,
--- the others are maintained, further errors are printed, and the call raises the first one at its
--- end.
+-- that is tried, never waited for: many callers cost no more than one. An idle queue costs about 30
+-- small statements. Delivery comes first; purges get the rest of 100 ms. If a queue fails, the
+-- others are maintained, further errors are printed, and the call raises the first one at its end.
 --
 --   maintain -> maintain_queue
 --   maintain_queue -> maintain_delivery, maintain_retention
