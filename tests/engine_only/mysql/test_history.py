@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.engine_only.mysql.costs import cost_of_purge, queue_id_of
-from tests.engine_only.mysql.statements import Access, accesses, run_by
+from tests.engine_only.mysql.statements import Access, run_by
+from tests.engine_only.mysql.test_results import accesses_of, count_rows
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.helpers.dialects import dialect_of
@@ -94,27 +96,12 @@ def check(access: Access) -> None:
 def test_history_is_never_scanned_or_sorted(
     connection: Connection, connect: Connect, kept: str, level: str | None
 ) -> None:
-    session = connect()
-
-    def work() -> None:
-        if level is not None:
-            session.execute(f"set transaction isolation level {level}")
-            session.execute("begin")
-        cycle(session, kept)
-        session.commit()
-
     cycle(connection, kept)
     connection.execute(
         "update rowq.history set ended_at = ended_at - interval 4 day where message_id > 0"
     )
-    connection.execute("use rowq")
-    statements = [text for text in run_by(connection, session, work) if "rowq.history" in text]
-    found = [
-        access
-        for statement in statements
-        for access in accesses(connection, statement)
-        if access.table == "history"
-    ]
+    work = partial(cycle, queue=kept)
+    found = accesses_of(connection, connect(), work, "history", level)
     assert {(access.key, access.type) for access in found} >= {
         ("PRIMARY", "range"),
         ("history_message_ix", "ref"),
@@ -231,15 +218,6 @@ def test_leased_at_is_the_start_of_the_lease(
     assert [microseconds for (microseconds,) in found] == [100_000_000] * 5
 
 
-def kept_rows(connection: Connection, queue: str) -> int:
-    """Count the ended attempts."""
-    ((count,),) = connection.execute(
-        "select count(*) from rowq.history where message_id > 0 and queue_id = %s",
-        [queue_id_of(connection, queue)],
-    ).fetchall()
-    return int(count)
-
-
 def fill(connection: Connection, queue: str, count: int) -> None:
     """End attempts."""
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * count)
@@ -255,7 +233,7 @@ def cost(connection: Connection, queue: str) -> int:
         connection,
         lambda: fill(connection, queue, 1),
         lambda: connection.execute(purge, [queue_id]),
-        lambda: kept_rows(connection, queue) == 0,
+        lambda: count_rows(connection, queue, "history") == 0,
     )
 
 
@@ -271,7 +249,7 @@ def test_old_read_view_does_not_slow_down_a_purge(connection: Connection, queue:
             # Without history_days everything is purged.
             call(connection, "alter_queue", queue_name=queue, history_days=0)
             call(connection, "maintain", queue_name=queue)
-        assert kept_rows(connection, queue) == 0
+        assert count_rows(connection, queue, "history") == 0
         call(connection, "alter_queue", queue_name=queue, history_days=1)
         costs.append(cost(connection, queue))
     first, last = costs
@@ -289,10 +267,10 @@ def test_maintain_skips_history_until_a_day_expires(connection: Connection, kept
     ).fetchall()
     dialect_of(connection).pass_seconds(connection, kept, 86400)
     call(connection, "maintain", queue_name=kept)
-    assert kept_rows(connection, kept) == 3
+    assert count_rows(connection, kept, "history") == 3
     dialect_of(connection).pass_seconds(connection, kept, 3 * 86400)
     call(connection, "maintain", queue_name=kept)
-    assert kept_rows(connection, kept) == 0
+    assert count_rows(connection, kept, "history") == 0
     assert before is not None
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -76,33 +77,45 @@ def check(access: Access) -> None:
         assert access.type == "range" or (finds_idle and access.type == "ref"), access
 
 
+def accesses_of(
+    connection: Connection,
+    session: Connection,
+    work: Callable[[Connection], object],
+    table: str,
+    level: str | None,
+) -> list[Access]:
+    """Run `work` in a session, in a transaction if it has a level; return accesses to a table."""
+
+    def run() -> None:
+        if level is not None:
+            session.execute(f"set transaction isolation level {level}")
+            session.execute("begin")
+        work(session)
+        session.commit()
+
+    connection.execute("use rowq")
+    statements = [text for text in run_by(connection, session, run) if f"rowq.{table}" in text]
+    found = [access for statement in statements for access in accesses(connection, statement)]
+    return [access for access in found if access.table == table]
+
+
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("level", [None, "repeatable read"])
 def test_results_are_never_scanned_or_sorted(
     connection: Connection, connect: Connect, kept: str, level: str | None
 ) -> None:
-    session = connect()
-
-    def work() -> None:
-        if level is not None:
-            session.execute(f"set transaction isolation level {level}")
-            session.execute("begin")
-        cycle(session, kept, is_open=level is not None)
-        session.commit()
-
     enqueue(connection, kept, *"x" * 20)
     complete(connection, kept, 20)
     connection.execute(
         "update rowq.result set finished_at = finished_at - interval 1 day where message_id > 0"
     )
-    connection.execute("use rowq")
-    statements = [text for text in run_by(connection, session, work) if "rowq.result" in text]
-    found = [
-        access
-        for statement in statements
-        for access in accesses(connection, statement)
-        if access.table == "result"
-    ]
+    found = accesses_of(
+        connection,
+        connect(),
+        lambda session: cycle(session, kept, is_open=level is not None),
+        "result",
+        level,
+    )
     keys = {access.key for access in found}
     assert "result_finished_ix" in keys
     # MySQL logs statements without values, and a key without a row has no plan.
@@ -178,14 +191,14 @@ def cost(connection: Connection, queue: str) -> int:
         connection,
         lambda: fill(connection, queue, 1),
         lambda: connection.execute(purge, [queue_id]),
-        lambda: results(connection, queue) == 0,
+        lambda: count_rows(connection, queue) == 0,
     )
 
 
-def results(connection: Connection, queue: str) -> int:
-    """Count the results."""
+def count_rows(connection: Connection, queue: str, table: str = "result") -> int:
+    """Count a queue's rows of result or history, without sentinel rows."""
     ((count,),) = connection.execute(
-        "select count(*) from rowq.result where message_id > 0 and queue_id = %s",
+        f"select count(*) from rowq.{table} where message_id > 0 and queue_id = %s",
         [queue_id_of(connection, queue)],
     ).fetchall()
     return int(count)
@@ -201,7 +214,7 @@ def test_old_read_view_does_not_slow_down_a_purge(connection: Connection, queue:
         for _ in range(rounds):
             fill(connection, queue, 1000)
             call(connection, "maintain", queue_name=queue)
-        assert results(connection, queue) == 0
+        assert count_rows(connection, queue) == 0
         costs.append(cost(connection, queue))
     first, last = costs
     assert last <= 1.2 * first + 10, f"{first} pages beside 5,000 dead rows, {last} beside 20,000"
