@@ -527,8 +527,8 @@ organization index initrans 32
 
 -- One row per ended message of a queue with result_seconds. The transaction that ends the message
 -- inserts it; maintain deletes it when it is too old, and reset that of a dead message. A result is
--- the JSON text passed to complete; Oracle 19c does not accept a text or number as JSON, so there
--- is no check here.
+-- the JSON text passed to complete, without a check: Oracle 19c does not accept a text or number as
+-- JSON.
 create table rowq_result (
     queue_id    number(10) not null,
     message_id  number(19) not null,

@@ -528,7 +528,6 @@ go
 -- inserts it; maintain deletes it when it is too old, and reset that of a dead message. Writers
 -- lock the row by the clustered key first; only maintain and health read the other index, alone and
 -- with short locks, so no session locks the two in the opposite order.
--- locks that last, so nobody locks the two in the opposite order. result is JSON of any kind.
 if object_id(N'rowq.result') is null
 create table rowq.result (
     queue_id    int not null,

@@ -210,7 +210,6 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return a range of ids as an array of [message_id, lane, attempt].
--- differs   no such helper elsewhere: other engines keep arrays
     -- An array of zeros counts to the end of the range: a recursive query would stop at a limit
     -- that a session may set. In JSON, MariaDB quotes a parameter, but not a sum.
     select json_arrayagg(json_array(p_first_id + j.place - 1, p_lane + 0, p_attempt + 0))
@@ -439,7 +438,6 @@ sql security definer
 reads sql data
 begin
 -- purpose   Return the result of a finishing routine: the outcome of each message.
--- differs   no such helper elsewhere: other engines return a query
     if p_cancel_ids is not null then
         if p_message_ids is null then
             select json_arrayagg(j.message_id) into p_message_ids
@@ -627,7 +625,6 @@ begin
 -- purpose   Prepare to lock a claim that may be gone without blocking new claims.
 -- locks     a new claim row, deleted at once
 -- commits   never; moves the savepoint of internal_begin_work
--- differs   only engines that lock gaps need it
     declare v_claim_id bigint;
     -- A claim that the snapshot shows stays in the index even if it is gone by now, so a lock on it
     -- covers no gap where new claims go.
@@ -871,7 +868,6 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return messages for the front of their priority, with p_spent attempts fewer.
--- differs   no such helper elsewhere: other engines change arrays in place
     select json_arrayagg(json_array(j.message_id, j.lane div 2 * 2, j.attempt - p_spent))
     into p_front
     from json_table(
@@ -898,7 +894,6 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return the claims that hold any of these messages, and those messages.
--- differs   PostgreSQL compares arrays
     -- A range is an array with as many entries.
     select json_arrayagg(h.claim_id), json_arrayagg(h.message_id) into p_claim_ids, p_held_ids
     from (

@@ -172,7 +172,6 @@ begin
 -- purpose   Move the safe floor up to the first claim that exists or may yet be committed.
 -- locks     the limit lock, skipped if locked; as internal_has_late_claim
 -- commits   its own transaction if the caller has none; never the caller's
--- differs   PostgreSQL has such a floor for each lane
     declare c_min_step int default 400;
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
@@ -244,7 +243,6 @@ begin
 -- purpose   Return whether claims from p_from to below p_before exist or may yet be committed.
 -- locks     claim rows of that range, no wait; a timeout may roll back the transaction, so call it
 --           before any write
--- differs   PostgreSQL can list open transactions
     declare v_patience bigint default @@session.innodb_lock_wait_timeout;
     declare v_claim_id bigint;
     declare v_is_range boolean;

@@ -26,7 +26,6 @@ is
 -- purpose   Wake the sessions that wait for a queue's messages, if wakeup.sql was run.
 -- locks     none that block other sessions
 -- commits   never; waiters wake when the caller's transaction commits
--- differs   this engine's own
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
@@ -132,7 +131,6 @@ procedure internal_require_lanes(
 is
 -- purpose   Read a queue's settings and open lanes, best first; raise an error if it is unknown.
 -- errors    RQ701 RQ711
--- differs   no such helper elsewhere: one statement in place of two
     v_key   raw(400);
     v_found t_open_lanes;
     v_next  pls_integer;
@@ -235,7 +233,6 @@ function internal_open_lanes_of(p_queue_id in number)
 return t_lanes
 is
 -- purpose   Return the open lanes, best first, with their floors.
--- differs   no such helper elsewhere: other engines read them one by one
     v_lanes t_lanes;
 begin
     select l.lane, l.floor_seq
@@ -252,7 +249,6 @@ function internal_has_wakeup_queue
 return boolean
 is
 -- purpose   Return whether wakeup.sql was run.
--- differs   this engine's own
     v_count pls_integer;
 begin
     select count(*) into v_count
@@ -334,7 +330,6 @@ procedure internal_record_waiter(p_queue_id in number, p_waiting_until in timest
 is
 -- purpose   Record until when a session waits for a queue's messages; null if none does.
 -- locks     the queue row, skipped if locked
--- differs   this engine's own
     v_row_id rowid;
     cursor queue_row is
         select q.rowid
@@ -423,7 +418,6 @@ procedure internal_stop_polling(p_lock in number)
 is
 -- purpose   Stop polling, so that another waiter can.
 -- locks     releases the session's lock p_lock
--- differs   this engine's own
     v_result number;
 begin
     execute immediate
@@ -436,7 +430,6 @@ return boolean
 is
 -- purpose   Wait up to a second to become the queue's poller.
 -- locks     the lock p_lock, kept until internal_stop_polling or the session's end
--- differs   this engine's own
     v_result number;
 begin
     -- Dynamic SQL, so that the package compiles without a right to dbms_lock.
@@ -461,7 +454,6 @@ is
 -- purpose   Record that a session waits; once recorded, wait up to a second to be woken.
 -- locks     the queue row, skipped if locked; none while waiting
 -- commits   never; the caller commits at once, and polls before it waits again
--- differs   this engine's own
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
@@ -513,7 +505,6 @@ function internal_peek_ready(p_queue_id in number, p_limit in number)
 return rowq_lines
 is
 -- purpose   Return the next p_limit ready messages, best lane first.
--- differs   no such helper elsewhere: part of peek
     v_lanes t_lanes := internal_open_lanes_of(p_queue_id);
     v_left  pls_integer;
     v_some  t_messages;

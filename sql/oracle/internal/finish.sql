@@ -123,7 +123,6 @@ procedure internal_lock_messages(
 is
 -- purpose   Lock message rows that are free (p_locked); return existing rows locked by others (p_held).
 -- locks     message rows, skipping locked ones
--- differs   no such helper elsewhere: part of the statements that need it
     -- ORA-08177: this transaction is serializable, and the row was changed after it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
@@ -260,7 +259,6 @@ function internal_outcomes(
 return rowq_lines
 is
 -- purpose   Return the outcome of each message: p_outcome for p_messages, p_other for the rest of p_ids.
--- differs   no such helper elsewhere: other engines return a query
     v_lines rowq_lines := rowq_lines();
     v_done  t_positions;
 begin
@@ -376,7 +374,6 @@ function internal_claimed_messages(p_queue_id in number, p_claim_id in number)
 return t_messages
 is
 -- purpose   Return the messages of a claim in delivery order.
--- differs   no such helper elsewhere: other engines read them from the claim
     v_held t_messages;
 begin
     select l.message_id, l.lane, l.attempt, l.place, null as group_key, 0 as is_without_slot,
@@ -420,7 +417,6 @@ procedure internal_set_outcomes(
 )
 is
 -- purpose   Change the outcome of these messages.
--- differs   no such helper elsewhere: other engines return a query
     v_places t_positions;
 begin
     for i in 1 .. p_ids.count loop
@@ -548,7 +544,6 @@ function internal_retry_outcomes(
 return rowq_lines
 is
 -- purpose   Return the outcomes of retry_later: retrying with due_at, dead, or stale.
--- differs   no such helper elsewhere: part of retry_later
     v_lines rowq_lines := internal_outcomes(p_ids, p_messages, 'retrying');
     v_alive t_positions;
     v_text  varchar2(50 char);
@@ -618,7 +613,6 @@ procedure internal_split_by_cancel(
 )
 is
 -- purpose   Split messages of a claim into cancelled ones and the rest.
--- differs   no such helper elsewhere: other engines keep a claim's cancelled messages as a list
 begin
     p_rest.delete;
     p_cancelled.delete;
@@ -644,7 +638,6 @@ end internal_as_front;
 procedure internal_set_leased(p_queue_id in number, p_lines in out nocopy rowq_lines)
 is
 -- purpose   Set the outcome leased for messages that were not found but still have a body.
--- differs   no such helper elsewhere: part of cancel
     v_asked  rowq_ids := rowq_ids();
     v_leased rowq_ids;
 begin
@@ -677,7 +670,6 @@ function internal_waiting_of(p_queue_id in number, p_ids in rowq_ids)
 return rowq_ids
 is
 -- purpose   Return the messages that are neither leased nor finished and waiting for the archive.
--- differs   no such helper elsewhere: part of cancel_many
     v_ids rowq_ids;
 begin
     select a.column_value
@@ -771,7 +763,6 @@ procedure internal_pop_dead(
 is
 -- purpose   Take locked dead messages out of dead, except those whose dedup key is taken.
 -- locks     dead rows, held by the caller; new dedup rows, in key order
--- differs   no such helper elsewhere: part of reset
     v_found  t_messages;
     v_wanted rowq_ids;
     v_ids    t_numbers;
@@ -841,7 +832,6 @@ procedure internal_delete_dead(p_locked in t_locked_rows, p_messages in out noco
 is
 -- purpose   Delete locked dead rows, and append their messages.
 -- locks     dead rows, held by the caller
--- differs   no such helper elsewhere: part of reset and pop_waiting
     v_next  pls_integer := p_messages.count;
     v_hit   pls_integer := 0;
     v_holds t_numbers;

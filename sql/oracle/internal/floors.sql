@@ -174,7 +174,6 @@ procedure internal_open_lanes_for(p_queue_id in number, p_new in t_new_messages)
 is
 -- purpose   Open the lanes of new messages for dequeue.
 -- locks     as internal_open_lanes, if a lane was never used
--- differs   no such helper elsewhere: part of store
     -- The lane of the default priority is open from the start.
     c_default_lane constant pls_integer := 11;
     v_lanes t_lanes;
@@ -423,7 +422,6 @@ procedure internal_back_off_lane(p_queue_id in number, p_lane in number, p_took 
 is
 -- purpose   Do not rescan a lane for 50 times the duration of its last scan (p_took microseconds).
 -- locks     the row of the lane, skipped if locked
--- differs   no such helper elsewhere: part of rescan_floors
     c_factor        constant number := 50;
     c_longest_pause constant number := 3600000000;
     v_row_id rowid;

@@ -24,7 +24,6 @@ language plpgsql
 as $$
 -- purpose   Notify the sessions that listen to a queue, at commit.
 -- locks     as internal_is_listened
--- differs   this engine's own
 declare
     v_channel text;
 begin
@@ -43,7 +42,6 @@ language sql
 as $$
 -- purpose   Return whether a session that listens to the queue can be notified.
 -- locks     none: the advisory lock is tried and released
--- differs   this engine's own
     -- A listening session holds this lock shared. One expression tries and releases it, so that an
     -- error in between cannot leave it locked. Two producers that try at the same time each see a
     -- listener, which costs one needless notification. A transaction that has notified cannot be
@@ -62,7 +60,6 @@ returns text
 language plpgsql
 as $$
 -- purpose   Return the channel of a queue's notifications; accounts without a role cannot guess it.
--- differs   this engine's own
 begin
     return (
         select m.value || '_' || p_queue_id

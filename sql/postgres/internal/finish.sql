@@ -272,7 +272,6 @@ as $$
 -- purpose   Take messages out of a claim: those asked for that it still holds, or all.
 -- locks     the claim row, before any other row
 -- errors    RQ711 RQ721
--- differs   elsewhere a claim's messages are rows of a table
 declare
     v_kept_ids      bigint[];
     v_kept_lanes    smallint[];

@@ -25,7 +25,6 @@ language plpgsql
 as $$
 -- purpose   Make lanes known to dequeue before the first row is inserted.
 -- locks     none that block other producers
--- differs   only engines whose readers scan dead rows need it
 begin
     -- Each producer that does not see the lane inserts its own row, with its transaction id as
     -- generation. So no producer waits for another's open transaction, and a rollback removes only
@@ -65,7 +64,6 @@ language plpgsql
 as $$
 -- purpose   Insert a new floor row for a lane if its floor has moved far enough.
 -- locks     new floor rows; the previous row, skipped if locked
--- differs   only engines whose readers scan dead rows need it
 #variable_conflict use_column
 declare
     -- Do not insert a row for a shorter step. The unit is numbers for messages, claims and finished
@@ -230,7 +228,6 @@ returns boolean
 language plpgsql
 as $$
 -- purpose   Return whether a time has come, or is so far ahead that the clock must have been wrong.
--- differs   only engines whose readers scan dead rows need it
 begin
     return p_time <= clock_timestamp() or p_time > clock_timestamp() + interval '2 hours';
 end;
@@ -245,7 +242,6 @@ returns bigint
 language plpgsql
 as $$
 -- purpose   Return the first live key of a lane from p_from on; null if there is none.
--- differs   only engines whose readers scan dead rows need it
 declare
     v_key bigint;
 begin
@@ -324,7 +320,6 @@ language plpgsql
 stable
 as $$
 -- purpose   Return the safe start of a lane; no row appears below it any more.
--- differs   only engines whose readers scan dead rows need it
 declare
     v_safe bigint;
 begin
@@ -347,7 +342,6 @@ returns boolean
 language plpgsql
 as $$
 -- purpose   Return whether a rescan or sweep of a lane is due, as it is if the lane has no floor.
--- differs   only engines whose readers scan dead rows need it
 declare
     v_at timestamp with time zone;
 begin
@@ -367,7 +361,6 @@ language plpgsql
 stable
 as $$
 -- purpose   Return where readers of a lane start.
--- differs   only engines whose readers scan dead rows need it
 declare
     v_seq bigint;
 begin

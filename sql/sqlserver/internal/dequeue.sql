@@ -36,20 +36,9 @@ begin
     set xact_abort on;
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_key varbinary(402);
-    declare @default_seconds int;
-    declare @is_paused bit;
-    declare @has_deferred bit;
-    declare @max_leased int;
-    declare @rate_limit int;
-    declare @rate_seconds float;
-    declare @capacity int;
-    declare @taken int;
-    declare @leased_at datetime2(6);
-    declare @promoted int;
-    declare @solved int;
+    declare @tries_left int = 5, @begun int, @queue_key varbinary(402), @default_seconds int,
+        @is_paused bit, @has_deferred bit, @max_leased int, @rate_limit int, @rate_seconds float,
+        @capacity int, @taken int, @leased_at datetime2(6), @promoted int, @solved int;
 
     -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
@@ -188,12 +177,8 @@ begin
 -- locks     ready rows, skipping locked ones; in the caller's transaction lane -22, shared
     set nocount on;
     declare @left int = @limit;
-    declare @lane smallint = -1;
-    declare @next smallint;
-    declare @callers_lane smallint;
-    declare @floor bigint;
-    declare @first bigint;
-    declare @recent bigint;
+    declare @lane smallint = -1, @next smallint, @callers_lane smallint, @floor bigint,
+        @first bigint, @recent bigint;
 
     -- In the caller's transaction, hold lane -22 shared until it ends, so that no floor passes rows
     -- a rollback restores. @callers_lane only keeps the value out of the results.
@@ -287,9 +272,7 @@ begin
 -- purpose   Return the messages of a new claim that exceed @most_bytes, except the first.
 -- locks     rows of leased
     set nocount on;
-    declare @lane smallint;
-    declare @seq bigint;
-    declare @message_id bigint;
+    declare @lane smallint, @seq bigint, @message_id bigint;
     declare @rest rowq.message_list;
 
     -- 3 bytes of a binary body become 4 base64 characters, which take 8 bytes here: count 3 for

@@ -35,7 +35,6 @@ begin
 -- purpose   Delete a claim that all messages leave; raise an error if it is gone.
 -- locks     the claim row
 -- errors    RQ721
--- differs   elsewhere a claim holds its messages in its own row
     set nocount on;
     declare @text nvarchar(2048) = concat(
         N'RQ721 stale_claim: claim ', @claim_id, N' no longer holds any messages'
@@ -58,7 +57,6 @@ as
 begin
 -- purpose   Delete a claim that holds no messages.
 -- locks     the claim row
--- differs   elsewhere a claim holds its messages in its own row
     set nocount on;
     delete c
     from rowq.claim c with (rowlock, forceseek)
@@ -296,11 +294,7 @@ begin
 -- locks     new dead and result rows; message rows; as InternalReleaseLinks and
 --           InternalPropagateDeaths
     set nocount on;
-    declare @recorded int;
-    declare @is_awaited bit = 0;
-    declare @ids nvarchar(max);
-    declare @has_links bit;
-    declare @holds bit = 0;
+    declare @recorded int, @is_awaited bit = 0, @ids nvarchar(max), @has_links bit, @holds bit = 0;
     declare @links rowq.link_list;
 
     -- A row whose error is stored is locked: no producer can name it as a predecessor any more. If
@@ -411,18 +405,12 @@ begin
 --           locked ones; new history rows
 -- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
--- differs   no such helper elsewhere: only here both routines need their own transaction
     set nocount on;
     set rowcount 0;
     set xact_abort on;
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
-    declare @has_cancels bit;
-    declare @history_days int;
-    declare @worker_name nvarchar(400);
-    declare @leased_at datetime2(6);
+    declare @tries_left int = 5, @begun int, @queue_id int, @has_cancels bit, @history_days int,
+        @worker_name nvarchar(400), @leased_at datetime2(6);
     declare @asked table (
         message_id bigint not null,
         place      int not null,
@@ -559,9 +547,7 @@ begin
 --           InternalAwaitPredecessor
     set nocount on;
     declare @ids nvarchar(max) = concat(N'[', @message_id, N']');
-    declare @state nvarchar(20);
-    declare @predecessor_id bigint;
-    declare @remaining_ids nvarchar(max);
+    declare @state nvarchar(20), @predecessor_id bigint, @remaining_ids nvarchar(max);
     set @is_done = 1;
 
     delete m
@@ -596,13 +582,8 @@ begin
 --           cancelled messages as InternalFinish; new history rows
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
-    declare @claim_id bigint;
-    declare @worker_name nvarchar(400);
-    declare @leased_at datetime2(6);
-    declare @error nvarchar(500);
-    declare @has_cancels bit;
-    declare @locked int;
-    declare @count int = 0;
+    declare @claim_id bigint, @worker_name nvarchar(400), @leased_at datetime2(6),
+        @error nvarchar(500), @has_cancels bit, @locked int, @count int = 0;
     declare @expired table (claim_id bigint not null primary key);
     declare @taken rowq.message_list;
     declare @ended rowq.message_list;

@@ -83,22 +83,10 @@ begin
     -- Times are in microseconds. The clock moves in steps of up to 16 milliseconds, so only 2 steps
     -- are significant. A scan longer than @fast_scan has read ghosts. After one longer than
     -- @slow_scan the lane backs off @factor times as long, at most @longest_pause.
-    declare @fast_scan bigint = 35000;
-    declare @slow_scan bigint = 50000;
-    declare @factor int = 50;
-    declare @longest_pause bigint = 3600000000;
-    declare @fast_scan_of_all bigint = 35000;
-    declare @last smallint = -1;
-    declare @lane smallint = -9;
-    declare @next smallint;
-    declare @is_open bit;
-    declare @floor bigint;
-    declare @first bigint;
-    declare @latest bigint;
-    declare @min_step bigint;
-    declare @took bigint;
-    declare @pause int;
-    declare @started datetime2(6);
+    declare @fast_scan bigint = 35000, @slow_scan bigint = 50000, @factor int = 50,
+        @longest_pause bigint = 3600000000, @fast_scan_of_all bigint = 35000, @last smallint = -1,
+        @lane smallint = -9, @next smallint, @is_open bit, @floor bigint, @first bigint,
+        @latest bigint, @min_step bigint, @took bigint, @pause int, @started datetime2(6);
 
     -- One scan of all lanes of ready, which usually finds nothing to do. Scan lanes one by one
     -- below only if it does, or if it was slow.

@@ -29,8 +29,7 @@ begin
 -- differs   PostgreSQL refuses an old snapshot; here routines read committed rows at any isolation
 --           level
     set nocount on;
-    declare @is_locked bit;
-    declare @is_paused bit;
+    declare @is_locked bit, @is_paused bit;
 
     -- Count without the lock first: polling a full queue must not wait or take the lock.
     exec rowq.InternalAvailableCapacity
@@ -69,9 +68,7 @@ begin
     -- Without row versions these reads wait for a session that is ending a lease. After 100 ms
     -- error 1222 ends the dequeue, which then returns nothing.
     set lock_timeout 100;
-    declare @first bigint;
-    declare @count int = 0;
-    declare @since datetime2(6);
+    declare @first bigint, @count int = 0, @since datetime2(6);
     set @capacity = @wanted;
 
     if @max_leased > 0
@@ -121,9 +118,7 @@ begin
 -- purpose   Lock the limit lock of a queue; return whether it was free within 100 ms.
 -- locks     the limit lock: waits up to 100 ms
     set nocount on;
-    declare @tries_left int = 10;
-    declare @pause char(12) = '00:00:00.010';
-    declare @limit_lock int;
+    declare @tries_left int = 10, @pause char(12) = '00:00:00.010', @limit_lock int;
 
     while 1 = 1
     begin
@@ -150,9 +145,7 @@ begin
 -- purpose   Delete up to @limit rows of started that are older than @seconds.
 -- locks     the deleted rows, skipping locked ones; lane -5, skipped if locked
     set nocount on;
-    declare @floor bigint;
-    declare @is_open bit;
-    declare @since datetime2(6);
+    declare @floor bigint, @is_open bit, @since datetime2(6);
     declare @before datetime2(6) = dateadd(
         microsecond, -cast(round((@seconds - floor(@seconds)) * 1e6, 0) as int),
         dateadd(second, -cast(floor(@seconds) as int), sysutcdatetime())

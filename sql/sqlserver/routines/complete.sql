@@ -23,15 +23,9 @@ begin
     set xact_abort on;
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
-    declare @archive_days int;
-    declare @result_seconds float;
-    declare @history_days int;
-    declare @worker_name nvarchar(400);
-    declare @leased_at datetime2(6);
-    declare @count int;
+    declare @tries_left int = 5, @begun int, @queue_id int, @archive_days int,
+        @result_seconds float, @history_days int, @worker_name nvarchar(400),
+        @leased_at datetime2(6), @count int;
     declare @asked table (
         message_id bigint not null,
         place      int not null,

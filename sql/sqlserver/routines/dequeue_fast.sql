@@ -22,9 +22,7 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
-    declare @queue_id int;
-    declare @claim_id bigint;
-    declare @lease_until datetime2(6);
+    declare @queue_id int, @claim_id bigint, @lease_until datetime2(6);
 
     exec rowq.InternalDequeue
         @queue_name, @batch_size, @worker_name, @lease_seconds,

@@ -26,15 +26,8 @@ begin
         N'RQ713 wrong_transaction_state: ',
         N'dequeue_wait commits while it waits; call it outside a transaction'
     );
-    declare @until datetime2(6);
-    declare @left_ms int;
-    declare @pause_ms int = 20;
-    declare @pause char(12);
-    declare @queue_id int;
-    declare @claim_id bigint;
-    declare @lease_until datetime2(6);
-    declare @lock nvarchar(255);
-    declare @turn int = -1;
+    declare @until datetime2(6), @left_ms int, @pause_ms int = 20, @pause char(12), @queue_id int,
+        @claim_id bigint, @lease_until datetime2(6), @lock nvarchar(255), @turn int = -1;
 
     exec rowq.InternalCheckRange N'wait_seconds', @wait_seconds, 0, 3600, @is_required = 1;
     -- Under implicit_transactions (bit 2) the first poll would begin a transaction of the caller.

@@ -23,14 +23,9 @@ begin
     set xact_abort on;
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
-    declare @default_seconds int;
-    declare @held_until datetime2(6);
-    declare @lease_until datetime2(6);
-    declare @has_cancels bit;
-    declare @cancel_ids nvarchar(max);
+    declare @tries_left int = 5, @begun int, @queue_id int, @default_seconds int,
+        @held_until datetime2(6), @lease_until datetime2(6), @has_cancels bit,
+        @cancel_ids nvarchar(max);
     -- This collation counts an emoji as 1 character.
     declare @text nvarchar(4000) = left(@progress collate Latin1_General_100_CI_AS_SC, 2000);
 

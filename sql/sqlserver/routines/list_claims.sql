@@ -20,8 +20,7 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
-    declare @begun int;
-    declare @queue_id int;
+    declare @begun int, @queue_id int;
 
     begin try
         exec rowq.InternalCheckRange N'max_claims', @max_claims, 1, 10000, @is_required = 1;

@@ -19,12 +19,9 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
-    declare @begun int;
-    declare @queue_id int;
+    declare @begun int, @queue_id int;
     declare @left int = @max_messages;
-    declare @lane smallint = -1;
-    declare @next smallint;
-    declare @floor bigint;
+    declare @lane smallint = -1, @next smallint, @floor bigint;
     declare @found table (
         lane       smallint not null,
         seq        bigint not null,

@@ -21,13 +21,8 @@ begin
     set xact_abort on;
     -- Open a transaction unless the caller has one, or implicit_transactions (bit 2) opens one.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @tries_left int = 5;
-    declare @begun int;
-    declare @queue_id int;
-    declare @max_attempts int;
-    declare @history_days int;
-    declare @reaped int;
-    declare @died int;
+    declare @tries_left int = 5, @begun int, @queue_id int, @max_attempts int, @history_days int,
+        @reaped int, @died int;
 
     -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
