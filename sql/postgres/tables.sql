@@ -251,9 +251,6 @@ create table if not exists rowq.deferred (
 -- inserts it, extend_lease updates lease_until in place (no index, fillfactor), and the finishing
 -- routines and reap shrink or delete it. errors is null if no message of the batch has failed
 -- before, cancel_ids if none was cancelled while leased.
--- errors is null when no message of the batch has failed before. A heartbeat updates lease_until in
--- place, because lease_until is in no index and fillfactor leaves it room. cancel_ids is null but
--- where messages were cancelled while the worker had them.
 create table if not exists rowq.claim (
     queue_id    integer not null,
     claim_id    bigint not null default nextval('rowq.claim_seq'),
