@@ -54,7 +54,7 @@ def tables(server: Server, url: str) -> set[str]:
         return {f"{schema}.{name}" for schema, name in cursor.fetchall()}
 
 
-def test_the_data_are_all_the_orders_of_the_source() -> None:
+def test_data_has_all_orders_of_source() -> None:
     rows = list(ledger.rows())
     assert len(rows) == 69_659
     assert rows[0] == {
@@ -72,28 +72,28 @@ def test_the_data_are_all_the_orders_of_the_source() -> None:
     )
 
 
-def test_the_file_adds_up_to_the_known_total_in_18_months() -> None:
+def test_data_has_known_total_in_18_months() -> None:
     months = ledger.cents_per_month()
     assert len(months) == 18
     assert sum(months.values()) == 250_031_563
 
 
 @pytest.mark.parametrize(("text", "expected"), [("11.77", 1177), ("0.00", 0), ("1286.01", 128_601)])
-def test_money_is_read_exactly(text: str, expected: int) -> None:
+def test_cents_are_exact(text: str, expected: int) -> None:
     assert ledger.cents(text) == expected
 
 
 @pytest.mark.parametrize("text", ["11", "11.7", "11.777", "", "x.yz"])
-def test_money_in_another_form_is_refused(text: str) -> None:
+def test_cents_refuse_other_forms(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the type is the promise
         ledger.cents(text)
 
 
-def test_money_is_shown_with_both_decimals() -> None:
+def test_dollars_have_two_decimals() -> None:
     assert [dollars(cents) for cents in (0, 5, 250_031_563)] == ["0.00", "0.05", "2,500,315.63"]
 
 
-def test_a_run_in_which_everything_agrees_has_no_fault() -> None:
+def test_correct_run_has_no_faults() -> None:
     assert GOOD.faults() == []
 
 
@@ -110,12 +110,12 @@ def test_a_run_in_which_everything_agrees_has_no_fault() -> None:
         (replace(GOOD, orders_redelivered=0), "no order was redelivered"),
     ],
 )
-def test_whatever_disagrees_is_a_fault(wrong: Report, said: str) -> None:
+def test_discrepancies_are_faults(wrong: Report, said: str) -> None:
     assert any(said in fault for fault in wrong.faults())
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_a_fault_makes_the_exit_status_4_after_the_report(
+def test_fault_sets_exit_status_4_after_report(
     as_json: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_result(GOOD, Console(), as_json)
@@ -125,7 +125,7 @@ def test_a_fault_makes_the_exit_status_4_after_the_report(
     assert ("DIFFERENT" in capsys.readouterr().out) is not as_json
 
 
-def test_the_demo_on_a_private_server_agrees_with_the_file_and_leaves_nothing(
+def test_demo_on_private_server_is_correct_and_leaves_nothing(
     tmp_path: Path,
 ) -> None:
     tmp_path.chmod(0o711)
@@ -140,7 +140,7 @@ def test_the_demo_on_a_private_server_agrees_with_the_file_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_demo_on_a_given_database_takes_its_queue_and_table_away(
+def test_demo_on_database_drops_its_queue_and_table(
     empty_database: str, server: Server
 ) -> None:
     refused = demo("--url", empty_database)

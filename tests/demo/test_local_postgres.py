@@ -12,7 +12,7 @@ from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.demo.clients import after_name, answer, client, eventually, pid_from, runs
 
 
-def test_stops_with_its_user_and_keeps_the_data_for_the_next_one(home: Path) -> None:
+def test_server_stops_with_its_user_and_keeps_data(home: Path) -> None:
     with LocalPostgres(home) as server:
         answer(server.url, "select 1", after="create table kept as select 42 as value")
         first = server.pid
@@ -22,13 +22,13 @@ def test_stops_with_its_user_and_keeps_the_data_for_the_next_one(home: Path) -> 
         assert server.pid != first
 
 
-def test_listens_on_no_port(home: Path) -> None:
+def test_server_listens_on_no_port(home: Path) -> None:
     with LocalPostgres(home) as server:
         assert answer(server.url, "show listen_addresses") == ""
         assert Path(server.url.partition("host=")[2].replace("%2F", "/")).stat().st_mode & 0o77 == 0
 
 
-def test_psql_takes_the_url(home: Path) -> None:
+def test_psql_accepts_url(home: Path) -> None:
     with LocalPostgres(home) as server:
         said = subprocess.check_output([server.bin_dir / "psql", server.url, "-Atc", "select 7"])
     assert said == b"7\n"
@@ -40,7 +40,7 @@ def test_any_directory_name_works(home: Path, name: str) -> None:
         assert answer(server.url, "select 7") == 7
 
 
-def test_a_path_too_long_for_a_socket_works_and_leaves_nothing_elsewhere(home: Path) -> None:
+def test_long_path_works_and_leaves_nothing_elsewhere(home: Path) -> None:
     with LocalPostgres(home / ("long" * 40)) as server:
         url = server.url
         assert answer(url, "select 7") == 7
@@ -52,7 +52,7 @@ def test_a_path_too_long_for_a_socket_works_and_leaves_nothing_elsewhere(home: P
     assert not short.exists()
 
 
-def test_settings_reach_the_server_and_others_are_refused_while_it_runs(home: Path) -> None:
+def test_running_server_refuses_other_settings(home: Path) -> None:
     with LocalPostgres(home, settings={"work_mem": "7MB"}) as server:
         assert answer(server.url, "show work_mem") == "7MB"
         with pytest.raises(LocalPostgresError, match="other settings"), LocalPostgres(home):
@@ -60,7 +60,7 @@ def test_settings_reach_the_server_and_others_are_refused_while_it_runs(home: Pa
         assert answer(server.url, "select 7") == 7
 
 
-def test_variables_of_libpq_do_not_reach_the_server(
+def test_libpq_variables_do_not_reach_server(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"PGPORT": "1", "PGDATA": "/nowhere", "PGHOST": "nowhere"}.items():
@@ -70,7 +70,7 @@ def test_variables_of_libpq_do_not_reach_the_server(
         assert answer(server.url, "select 7") == 7
 
 
-def test_another_version_than_that_of_the_data_is_refused(home: Path) -> None:
+def test_other_version_than_data_is_refused(home: Path) -> None:
     with LocalPostgres(home):
         pass
     (home / "data" / "PG_VERSION").write_text("9\n")
@@ -78,18 +78,18 @@ def test_another_version_than_that_of_the_data_is_refused(home: Path) -> None:
         pass
 
 
-def test_missing_programs_are_an_error_that_says_what_to_install(home: Path) -> None:
+def test_missing_programs_suggest_installation(home: Path) -> None:
     with pytest.raises(LocalPostgresError, match="pip install"), LocalPostgres(home, major=9):
         pass
 
 
-def test_a_server_that_does_not_start_says_why(home: Path) -> None:
+def test_failed_start_reports_log(home: Path) -> None:
     wrong = LocalPostgres(home, settings={"work_mem": "a lot"})
     with pytest.raises(LocalPostgresError, match='invalid value for parameter "work_mem"'), wrong:
         pass
 
 
-def test_four_processes_at_once_share_one_server(home: Path) -> None:
+def test_four_processes_share_a_server(home: Path) -> None:
     with client(home) as a, client(home) as b, client(home) as c, client(home) as d:
         pids = [pid_from(process) for process in (a, b, c, d)]
         assert len(set(pids)) == 1
@@ -99,7 +99,7 @@ def test_four_processes_at_once_share_one_server(home: Path) -> None:
         assert not runs(pids[0])
 
 
-def test_a_killed_client_does_not_take_the_server_from_the_others(home: Path) -> None:
+def test_killed_client_does_not_stop_shared_server(home: Path) -> None:
     with LocalPostgres(home) as server, client(home) as other:
         assert pid_from(other) == server.pid
         other.kill()
@@ -108,7 +108,7 @@ def test_a_killed_client_does_not_take_the_server_from_the_others(home: Path) ->
     assert not runs(server.pid)
 
 
-def test_the_server_stops_when_its_only_client_is_killed(home: Path) -> None:
+def test_server_stops_if_its_only_client_is_killed(home: Path) -> None:
     with client(home) as only:
         pid = pid_from(only)
         only.kill()
@@ -117,7 +117,7 @@ def test_the_server_stops_when_its_only_client_is_killed(home: Path) -> None:
         assert answer(server.url, "select 7") == 7
 
 
-def test_a_client_killed_while_the_cluster_is_made_leaves_no_half_of_it(home: Path) -> None:
+def test_client_killed_during_initdb_leaves_no_partial_cluster(home: Path) -> None:
     with client(home) as impatient:
         assert eventually((home / "data.new").exists)
         impatient.kill()
@@ -125,7 +125,7 @@ def test_a_client_killed_while_the_cluster_is_made_leaves_no_half_of_it(home: Pa
         assert answer(server.url, "select 7") == 7
 
 
-def test_a_server_without_its_watchdog_still_stops_with_its_last_user(home: Path) -> None:
+def test_server_without_watchdog_stops_with_last_user(home: Path) -> None:
     with LocalPostgres(home) as server:
         watchdog = int(after_name(server.pid)[1])
         os.kill(watchdog, signal.SIGKILL)
@@ -135,7 +135,7 @@ def test_a_server_without_its_watchdog_still_stops_with_its_last_user(home: Path
     assert not runs(server.pid)
 
 
-def test_a_crashed_server_comes_back_with_what_was_committed(home: Path) -> None:
+def test_crashed_server_restarts_with_committed_data(home: Path) -> None:
     with LocalPostgres(home) as server:
         answer(server.url, "select 1", after="create table kept as select 42 as value")
         with psycopg.connect(server.url) as open_session:
@@ -148,7 +148,7 @@ def test_a_crashed_server_comes_back_with_what_was_committed(home: Path) -> None
             assert same.pid == server.pid
 
 
-def test_a_pid_file_left_by_a_crash_is_not_believed(home: Path) -> None:
+def test_stale_pid_file_is_ignored(home: Path) -> None:
     with LocalPostgres(home):
         pass
     left = ["", str(home / "data"), "0", "5432", "", "", "", "ready", ""]

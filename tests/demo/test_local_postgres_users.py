@@ -22,7 +22,7 @@ as_root = pytest.mark.skipif(
 
 @as_root
 @pytest.mark.parametrize("namespaces", [True, False], ids=["with unshare", "without unshare"])
-def test_root_can_run_it_below_a_directory_closed_to_others(
+def test_root_can_run_server_below_private_directory(
     home: Path, monkeypatch: pytest.MonkeyPatch, namespaces: bool
 ) -> None:
     home.parent.chmod(0o700)
@@ -41,7 +41,7 @@ def test_root_can_run_it_below_a_directory_closed_to_others(
 
 
 @as_root
-def test_the_cluster_follows_when_root_has_to_run_it_in_another_way(home: Path) -> None:
+def test_cluster_changes_owner_with_way_of_running(home: Path) -> None:
     for mode, value in ((0o711, 1), (0o700, 2), (0o711, 3)):
         home.parent.chmod(mode)
         with LocalPostgres(home) as server:
@@ -51,7 +51,7 @@ def test_the_cluster_follows_when_root_has_to_run_it_in_another_way(home: Path) 
 
 
 @as_root
-def test_an_ordinary_user_can_run_it(home: Path) -> None:
+def test_ordinary_user_can_run_server(home: Path) -> None:
     nobody = pwd.getpwnam("nobody")
     python = _python_for_everybody()
     shutil.copytree(PACKAGES / "rowq", home.parent / "rowq")
@@ -94,7 +94,7 @@ def _python_for_everybody() -> str:
     pytest.skip("the user nobody can run no Python >= 3.11 here; to run it: install python3")
 
 
-def test_nothing_outside_its_directory_changes(home: Path) -> None:
+def test_nothing_outside_directory_changes(home: Path) -> None:
     def look(path: Path) -> tuple[int, int, int]:
         found = path.lstat()
         return found.st_mode, found.st_uid, found.st_gid

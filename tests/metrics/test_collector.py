@@ -21,30 +21,30 @@ from tests.helpers.worker_queue import MakeQueue
 from tests.metrics.reading import scraped
 
 
-def test_counts_age_settings_and_health_are_told(make_queue: MakeQueue) -> None:
+def test_collector_exports_counts_age_settings_and_health(make_queue: MakeQueue) -> None:
     queue = make_queue(max_attempts=3, lease_seconds=17)
     queue.fill(4)
     queue.enqueue(5, delay_seconds=900)
     (message,) = queue.dequeue_fast()
     queue.fail_now(message.claim_id)
     queue.dequeue_fast()
-    told = scraped(Collector(queue.url))
+    metrics = scraped(Collector(queue.url))
     expected = {"ready": 2, "delayed": 1, "leased": 1, "dead": 1}
     for state, count in expected.items():
-        assert told.value("rowq_messages", queue=queue.name, state=state) == count
-        assert told.value("rowq_messages_capped", queue=queue.name, state=state) == 0
-    assert told.value("rowq_queue_setting", queue=queue.name, name="lease_seconds") == 17
-    assert told.value("rowq_queue_setting", queue=queue.name, name="max_attempts") == 3
-    assert told.value("rowq_queue_paused", queue=queue.name) == 0
-    oldest = told.value("rowq_oldest_ready_seconds", queue=queue.name)
+        assert metrics.value("rowq_messages", queue=queue.name, state=state) == count
+        assert metrics.value("rowq_messages_capped", queue=queue.name, state=state) == 0
+    assert metrics.value("rowq_queue_setting", queue=queue.name, name="lease_seconds") == 17
+    assert metrics.value("rowq_queue_setting", queue=queue.name, name="max_attempts") == 3
+    assert metrics.value("rowq_queue_paused", queue=queue.name) == 0
+    oldest = metrics.value("rowq_oldest_ready_seconds", queue=queue.name)
     assert oldest is not None
     assert 0 < oldest < 600
-    assert told.value("rowq_health", queue=queue.name, check="dead_messages") == 1
-    assert told.value("rowq_health_value", queue=queue.name, check="dead_messages") == 1
-    assert told.value("rowq_up") == 1
-    took = told.value("rowq_scrape_seconds")
+    assert metrics.value("rowq_health", queue=queue.name, check="dead_messages") == 1
+    assert metrics.value("rowq_health_value", queue=queue.name, check="dead_messages") == 1
+    assert metrics.value("rowq_up") == 1
+    took = metrics.value("rowq_scrape_seconds")
     assert took
-    (info,) = told.named("rowq_info")
+    (info,) = metrics.named("rowq_info")
     version = queue.client.version()
     assert info == {
         "version": version.rowq_version,
@@ -53,46 +53,46 @@ def test_counts_age_settings_and_health_are_told(make_queue: MakeQueue) -> None:
     }
 
 
-def test_claims_are_counted_with_the_shortest_lease_that_is_left(make_queue: MakeQueue) -> None:
+def test_collector_exports_claims_and_shortest_lease(make_queue: MakeQueue) -> None:
     queue = make_queue(lease_seconds=900)
     queue.fill(3)
-    told = scraped(Collector(queue.url))
-    assert told.value("rowq_claims", queue=queue.name) == 0
-    assert told.value("rowq_lease_left_seconds_min", queue=queue.name) is None
+    metrics = scraped(Collector(queue.url))
+    assert metrics.value("rowq_claims", queue=queue.name) == 0
+    assert metrics.value("rowq_lease_left_seconds_min", queue=queue.name) is None
     queue.client.dequeue_fast(queue.name, 2)
     queue.client.dequeue_fast(queue.name, 1, lease_seconds=300)
-    told = scraped(Collector(queue.url))
-    assert told.value("rowq_claims", queue=queue.name) == 2
-    left = told.value("rowq_lease_left_seconds_min", queue=queue.name)
+    metrics = scraped(Collector(queue.url))
+    assert metrics.value("rowq_claims", queue=queue.name) == 2
+    left = metrics.value("rowq_lease_left_seconds_min", queue=queue.name)
     assert left is not None
     assert 200 < left <= 300
 
 
-def test_an_empty_queue_has_an_age_and_a_paused_one_says_so(make_queue: MakeQueue) -> None:
+def test_collector_exports_empty_and_paused_queue(make_queue: MakeQueue) -> None:
     queue = make_queue()
     queue.pause_queue()
-    told = scraped(Collector(queue.url))
-    assert told.value("rowq_oldest_ready_seconds", queue=queue.name) == 0
-    assert told.value("rowq_queue_paused", queue=queue.name) == 1
+    metrics = scraped(Collector(queue.url))
+    assert metrics.value("rowq_oldest_ready_seconds", queue=queue.name) == 0
+    assert metrics.value("rowq_queue_paused", queue=queue.name) == 1
 
 
-def test_a_count_that_was_cut_off_says_so(make_queue: MakeQueue) -> None:
+def test_collector_marks_capped_counts(make_queue: MakeQueue) -> None:
     queue = make_queue()
     queue.fill(5)
-    told = scraped(Collector(queue.url, max_count=4))
-    assert told.value("rowq_messages", queue=queue.name, state="ready") == 4
-    assert told.value("rowq_messages_capped", queue=queue.name, state="ready") == 1
-    assert told.value("rowq_messages_capped", queue=queue.name, state="dead") == 0
+    metrics = scraped(Collector(queue.url, max_count=4))
+    assert metrics.value("rowq_messages", queue=queue.name, state="ready") == 4
+    assert metrics.value("rowq_messages_capped", queue=queue.name, state="ready") == 1
+    assert metrics.value("rowq_messages_capped", queue=queue.name, state="dead") == 0
 
 
-def test_a_name_that_is_hard_to_write_is_a_label_all_the_same(
+def test_label_escapes_any_queue_name(
     connection: Connection, database_url: str, queue_name: str
 ) -> None:
     name = queue_name[:60] + '"} 1 # \\ é 😀'
     rowq.Queue(connection).create_queue(name)
     try:
-        told = scraped(Collector(database_url))
-        assert told.value("rowq_messages", queue=name, state="ready") == 0
+        metrics = scraped(Collector(database_url))
+        assert metrics.value("rowq_messages", queue=name, state="ready") == 0
     finally:
         rowq.Queue(connection).drop_queue(name)
 
@@ -103,7 +103,7 @@ def closing(connection: Connection, closed: list[Connection]) -> Iterator[Connec
     closed.append(connection)
 
 
-def test_a_connection_in_autocommit_is_a_source_and_another_one_is_refused(
+def test_collector_requires_autocommit_connection(
     made: str, connect: Connect
 ) -> None:
     assert scraped(Collector(connect())).value("rowq_queue_paused", queue=made) == 0
@@ -111,7 +111,7 @@ def test_a_connection_in_autocommit_is_a_source_and_another_one_is_refused(
         Collector(connect(autocommit=False))
 
 
-def test_a_connection_of_a_factory_is_made_for_each_look_and_ended_as_it_wants(
+def test_factory_connection_is_created_and_ended_per_sample(
     made: str, connect: Connect
 ) -> None:
     closed: list[Connection] = []
@@ -135,13 +135,13 @@ def test_a_connection_of_a_factory_is_made_for_each_look_and_ended_as_it_wants(
     assert closed == [pooled, pooled]
 
 
-def test_a_queue_object_is_a_source(make_queue: MakeQueue) -> None:
+def test_queue_object_is_a_source(make_queue: MakeQueue) -> None:
     queue = make_queue()
     with rowq.connect(queue.url) as client:
         assert scraped(Collector(client)).value("rowq_queue_paused", queue=queue.name) == 0
 
 
-def test_what_is_no_source_is_refused_at_once() -> None:
+def test_invalid_source_is_refused_at_once() -> None:
     with pytest.raises(rowq.EngineUnknown):
         Collector("nothing://here")
     with pytest.raises(rowq.EngineUnknown):
@@ -166,7 +166,7 @@ class Counting:
         return self._connect()
 
 
-def test_many_scrapes_are_one_look(made: str, connect: Connect) -> None:
+def test_parallel_scrapes_share_a_sample(made: str, connect: Connect) -> None:
     source = Counting(connect)
     collector = Collector(source, cache_seconds=60)
     source.may_go.clear()
@@ -187,7 +187,7 @@ def test_many_scrapes_are_one_look(made: str, connect: Connect) -> None:
     assert source.made == 1
 
 
-def test_a_look_that_hangs_is_not_waited_for_and_no_other_one_begins(
+def test_hanging_sample_times_out_and_is_not_repeated(
     made: str, connect: Connect
 ) -> None:
     source = Counting(connect)
@@ -195,10 +195,10 @@ def test_a_look_that_hangs_is_not_waited_for_and_no_other_one_begins(
     collector = Collector(source, cache_seconds=0, timeout_seconds=0.2)
     for _ in range(3):
         began_at = time.monotonic()
-        told = scraped(collector)
+        metrics = scraped(collector)
         assert time.monotonic() - began_at < 5
-        assert told.value("rowq_up") == 0
-        assert list(told.named("rowq_messages")) == []
+        assert metrics.value("rowq_up") == 0
+        assert list(metrics.named("rowq_messages")) == []
     assert source.made == 1
     assert collector.last_error == "TimedOutError: no answer within 0.2 seconds"
     source.may_go.set()
@@ -207,7 +207,7 @@ def test_a_look_that_hangs_is_not_waited_for_and_no_other_one_begins(
 
 
 @pytest.mark.parametrize("error", [RuntimeError("out of order"), SystemExit(3)])
-def test_any_failure_is_rowq_up_0_and_said_once_in_the_log(
+def test_failure_sets_rowq_up_to_0_and_is_logged_once(
     connect: Connect, caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
     source = Counting(connect)
@@ -215,20 +215,20 @@ def test_any_failure_is_rowq_up_0_and_said_once_in_the_log(
     collector = Collector(source, cache_seconds=0)
     with caplog.at_level(logging.WARNING, logger="rowq.metrics"):
         for _ in range(3):
-            told = scraped(collector)
-            assert told.value("rowq_up") == 0
-            assert list(told.named("rowq_messages")) == []
-            assert list(told.named("rowq_info")) == []
+            metrics = scraped(collector)
+            assert metrics.value("rowq_up") == 0
+            assert list(metrics.named("rowq_messages")) == []
+            assert list(metrics.named("rowq_info")) == []
         source.error = None
         assert scraped(collector).value("rowq_up") == 1
     assert collector.last_error is None
     first, last = [record.getMessage() for record in caplog.records]
-    assert first.startswith(f"the queues cannot be looked at: {type(error).__name__}: ")
-    assert last == "the queues can be looked at again"
+    assert first.startswith(f"cannot read the queues: {type(error).__name__}: ")
+    assert last == "reading the queues works again"
 
 
 @pytest.mark.slow("waits for time limits")
-def test_a_database_that_is_away_is_rowq_up_0_until_it_is_there_again(
+def test_unreachable_database_sets_rowq_up_to_0(
     database_url: str, made: str
 ) -> None:
     with relay(database_url) as way:
@@ -238,12 +238,12 @@ def test_a_database_that_is_away_is_rowq_up_0_until_it_is_there_again(
         way.cut()
         assert scraped(collector).value("rowq_up") == 0
         way.refuse(connections=False)
-        told = scraped(collector)
-        assert told.value("rowq_up") == 1
-        assert told.value("rowq_queue_paused", queue=made) == 0
+        metrics = scraped(collector)
+        assert metrics.value("rowq_up") == 1
+        assert metrics.value("rowq_queue_paused", queue=made) == 0
 
 
-def test_no_password_is_told_or_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_passwords_are_not_exported_or_logged(caplog: pytest.LogCaptureFixture) -> None:
     secret = "correct-horse-battery"
 
     def refuse() -> None:
@@ -251,16 +251,16 @@ def test_no_password_is_told_or_logged(caplog: pytest.LogCaptureFixture) -> None
 
     with caplog.at_level(logging.DEBUG):
         collector = Collector(refuse)
-        told = scraped(collector)
+        metrics = scraped(collector)
         missing = Collector(f"postgresql://me:{secret}@127.0.0.1:1/x", timeout_seconds=5)
-        told_of_missing = scraped(missing)
+        metrics_of_missing = scraped(missing)
     assert "***" in str(collector.last_error)
-    for text in (told.text, told_of_missing.text, caplog.text):
+    for text in (metrics.text, metrics_of_missing.text, caplog.text):
         assert secret not in text
     assert secret not in str(missing.last_error) + str(collector.last_error)
 
 
-def test_a_system_without_another_thread_is_rowq_up_0(
+def test_missing_thread_sets_rowq_up_to_0(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_thread: threading.Thread) -> None:
@@ -273,7 +273,7 @@ def test_a_system_without_another_thread_is_rowq_up_0(
     assert scraped(collector).value("rowq_up") == 1
 
 
-def test_a_registry_refuses_it_twice_and_does_not_look_for_that(connect: Connect) -> None:
+def test_registry_refuses_duplicate_without_a_sample(connect: Connect) -> None:
     source = Counting(connect)
     registry = prometheus_client.CollectorRegistry()
     registry.register(Collector(source))
@@ -283,7 +283,7 @@ def test_a_registry_refuses_it_twice_and_does_not_look_for_that(connect: Connect
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork; to run it: Linux")
-def test_a_forked_process_looks_anew(connect: Connect) -> None:
+def test_forked_process_takes_its_own_sample(connect: Connect) -> None:
     source = Counting(connect)
     source.may_go.clear()
     looks = Samples(source, 1, 60.0, 0.1)
@@ -302,7 +302,7 @@ def test_a_forked_process_looks_anew(connect: Connect) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def test_the_names_are_by_prometheus_rules(server: Server, database_url: str) -> None:
+def test_metric_names_follow_prometheus_rules(server: Server, database_url: str) -> None:
     for family in Collector(database_url).collect():
         assert family.documentation.endswith("."), server.name
         assert family.name.startswith("rowq")

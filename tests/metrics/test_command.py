@@ -32,18 +32,18 @@ def served(url: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         try:
             assert process.stderr
             address, _, rest = process.stderr.readline().partition("/metrics; ")
-            assert (address.rpartition(":")[0], rest) == ("http://127.0.0.1", "Ctrl-C ends\n")
+            assert (address.rpartition(":")[0], rest) == ("http://127.0.0.1", "Ctrl-C to stop\n")
             yield process, address
         finally:
             process.kill()
 
 
-def test_it_prints_the_metrics_once(run: Run, made: str) -> None:
+def test_once_prints_metrics(run: Run, made: str) -> None:
     ran = run("metrics", "--once")
-    told = Metrics(ran.out)
+    metrics = Metrics(ran.out)
     assert (ran.code, ran.err) == (0, "")
-    assert told.value("rowq_up") == 1
-    assert told.value("rowq_messages", queue=made, state="ready") == 0
+    assert metrics.value("rowq_up") == 1
+    assert metrics.value("rowq_messages", queue=made, state="ready") == 0
 
 
 @pytest.mark.usefixtures("made")
@@ -52,7 +52,7 @@ def test_what_it_prints_passes_promtool_s_check(run: Run) -> None:
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 
 
-def test_a_database_that_is_away_is_rowq_up_0_and_an_exit_status(run_without_database: Run) -> None:
+def test_once_sets_exit_status_3_if_database_is_unreachable(run_without_database: Run) -> None:
     secret = "p@ss word-of-mine"
     ran = run_without_database(
         "metrics", "--once", url=f"postgresql://me:{quote(secret)}@127.0.0.1:1/x"
@@ -64,7 +64,7 @@ def test_a_database_that_is_away_is_rowq_up_0_and_an_exit_status(run_without_dat
         assert shown not in ran.out + ran.err
 
 
-def test_a_database_without_rowq_is_told_what_to_do(
+def test_metrics_without_installation_suggest_migrate(
     run_without_database: Run, empty_database: str
 ) -> None:
     ran = run_without_database("metrics", "--once", url=empty_database)
@@ -74,10 +74,10 @@ def test_a_database_without_rowq_is_told_what_to_do(
 
 
 @pytest.mark.parametrize("arguments", [[], ["--once", "--listen", "127.0.0.1:0"]])
-def test_it_is_either_once_or_served(run_without_database: Run, arguments: list[str]) -> None:
+def test_metrics_require_once_or_listen(run_without_database: Run, arguments: list[str]) -> None:
     ran = run_without_database("metrics", *arguments, url="postgresql://nowhere/x")
     assert ran.code == 2
-    assert "give either --listen HOST:PORT or --once" in ran.err
+    assert "exactly one of --listen and --once is required" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_it_says_what_to_install(
 
 
 @pytest.mark.parametrize("address", ["9400", "localhost", ":9400", "host:x", "host:70000"])
-def test_an_address_is_host_and_port(run_without_database: Run, address: str) -> None:
+def test_listen_requires_host_and_port(run_without_database: Run, address: str) -> None:
     ran = run_without_database("metrics", "--listen", address, url="postgresql://nowhere/x")
     assert ran.code == 2
     assert "HOST:PORT" in ran.err
@@ -101,7 +101,7 @@ def test_an_address_is_host_and_port(run_without_database: Run, address: str) ->
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_a_signal(database_url: str, made: str, number: signal.Signals) -> None:
+def test_metrics_are_served_until_signal(database_url: str, made: str, number: signal.Signals) -> None:
     with served(database_url) as (process, address):
         assert fetched(address).value("rowq_queue_paused", queue=made) == 0
         assert get(f"{address}/live") == (200, "ok\n")
@@ -115,16 +115,16 @@ def test_it_serves_until_a_signal(database_url: str, made: str, number: signal.S
 
 
 @pytest.mark.slow("waits for time limits")
-def test_it_serves_while_the_database_is_away(database_url: str) -> None:
+def test_metrics_are_served_while_database_is_unreachable(database_url: str) -> None:
     with relay(database_url) as way:
         way.refuse(connections=True)
         with served(way.url) as (process, address):
-            told = fetched(address)
-            assert told.value("rowq_up") == 0
+            metrics = fetched(address)
+            assert metrics.value("rowq_up") == 0
             assert get(f"{address}/live") == (200, "ok\n")
             assert get(f"{address}/ready") == (
                 503,
-                "the last look at the database failed; the log says why\n",
+                "cannot read the database; see the log\n",
             )
             way.refuse(connections=False)
             wait_until(lambda: get(f"{address}/ready")[0] == 200, "it is ready again", seconds=20)
@@ -133,12 +133,12 @@ def test_it_serves_while_the_database_is_away(database_url: str) -> None:
             assert process.wait(30) == 0
             assert process.stderr
             log = process.stderr.read()
-            assert log.count("the queues cannot be looked at: ") == 1
-            assert log.count("the queues can be looked at again") == 1
+            assert log.count("cannot read the queues: ") == 1
+            assert log.count("reading the queues works again") == 1
 
 
 @pytest.mark.slow("waits for time limits")
-def test_a_worker_of_the_command_tells_of_itself(
+def test_work_command_serves_worker_metrics(
     run: Run, database_url: str, made: str, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -149,8 +149,8 @@ def test_a_worker_of_the_command_tells_of_itself(
         address = f"http://127.0.0.1:{port}"
 
         def completed() -> float | None:
-            told = fetched(address)
-            return told.value("rowq_worker_messages_total", queue=made, outcome="completed")
+            metrics = fetched(address)
+            return metrics.value("rowq_worker_messages_total", queue=made, outcome="completed")
 
         wait_until(lambda: completed() == 1, "the worker counts it")
         assert get(f"{address}/ready") == (200, "ok\n")
@@ -158,7 +158,7 @@ def test_a_worker_of_the_command_tells_of_itself(
         assert process.wait(30) == 0
 
 
-def test_a_port_that_is_taken_is_said(run: Run, database_url: str) -> None:
+def test_used_port_is_reported(run: Run, database_url: str) -> None:
     with served(database_url) as (_, address):
         ran = run("metrics", "--listen", address.removeprefix("http://"))
     assert ran.code == 6

@@ -46,17 +46,17 @@ def asked() -> list[tuple[str, str]]:
     return [(rule["alert"], rule["expr"]) for rule in rules()] + list(expressions())
 
 
-def test_promtool_takes_the_alerts() -> None:
+def test_promtool_accepts_alerts() -> None:
     done = promtool("check", "rules", str(ALERTS))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_each_alert_fires_for_the_series_made_for_it_and_not_for_others() -> None:
+def test_alerts_fire_only_for_their_series() -> None:
     done = promtool("test", "rules", str(CASES))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_series_that_fires_no_alert_is_noticed(tmp_path: Any) -> None:
+def test_missing_alert_fails_the_cases(tmp_path: Any) -> None:
     text = CASES.read_text(encoding="utf-8").replace("../../docs/monitoring", str(MONITORING))
     spoilt = tmp_path / CASES.name
     spoilt.write_text(text.replace("values: 3x9 4x30", "values: 3x9 3x30"))
@@ -65,7 +65,7 @@ def test_a_series_that_fires_no_alert_is_noticed(tmp_path: Any) -> None:
     assert "RowqDeadMessages" in done.stdout + done.stderr
 
 
-def test_there_is_a_case_that_fires_and_one_that_does_not_for_each_alert() -> None:
+def test_each_alert_has_a_firing_and_a_silent_case() -> None:
     cases = [case for test in read(CASES)["tests"] for case in test["alert_rule_test"]]
     firing = {case["alertname"] for case in cases if case["exp_alerts"]}
     silent = {case["alertname"] for case in cases if not case["exp_alerts"]}
@@ -74,19 +74,19 @@ def test_there_is_a_case_that_fires_and_one_that_does_not_for_each_alert() -> No
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_an_alert_says_what_is_wrong_and_how_bad_it_is(rule: dict[str, Any]) -> None:
+def test_alert_has_severity_and_annotations(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in {"warning", "critical"}
     assert rule["annotations"].keys() == {"summary", "description"}
 
 
 @pytest.mark.parametrize(("name", "expression"), asked())
-def test_an_expression_asks_for_what_is_told(name: str, expression: str) -> None:
+def test_expression_uses_exported_series(name: str, expression: str) -> None:
     named = set(re.findall(r"\browq_\w+", expression))
     assert named, name
     assert named <= told()
 
 
-def test_every_label_that_is_asked_for_has_a_value_that_is_told() -> None:
+def test_label_values_of_expressions_are_exported() -> None:
     health = unit_text("postgres", "internal/health_queues")
     families = WorkerCollector("orders", Nobody()).collect()
     samples = [sample for family in families for sample in family.samples]
@@ -98,7 +98,7 @@ def test_every_label_that_is_asked_for_has_a_value_that_is_told() -> None:
         assert wanted <= values, name
 
 
-def test_the_dashboard_asks_for_everything_that_is_told() -> None:
+def test_every_series_is_in_dashboard_or_alerts() -> None:
     """Each family is in a panel or an alert, but for those that a person looks up."""
     used = {word for _, expression in asked() for word in re.findall(r"\browq_\w+", expression)}
     families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in told() - used}
@@ -106,7 +106,7 @@ def test_the_dashboard_asks_for_everything_that_is_told() -> None:
     assert left == {"rowq_messages_capped", "rowq_worker_last_poll_timestamp_seconds"}
 
 
-def test_panels_have_ids_and_places_of_their_own() -> None:
+def test_panels_have_unique_ids_and_do_not_overlap() -> None:
     assert max(Counter(panel["id"] for panel in PANELS).values()) == 1
     for one, other in combinations((panel["gridPos"] for panel in PANELS), 2):
         is_beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
@@ -126,7 +126,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-def test_a_panel_has_the_fields_of_its_type(panel: dict[str, Any]) -> None:
+def test_panel_has_fields_of_its_type(panel: dict[str, Any]) -> None:
     assert panel.keys() - {"description", "transformations"} == {
         *("id", "type", "title", "datasource", "gridPos", "fieldConfig", "options", "targets"),
     }
@@ -140,7 +140,7 @@ def test_a_panel_has_the_fields_of_its_type(panel: dict[str, Any]) -> None:
         }  # fmt: skip
 
 
-def test_the_dashboard_s_variables_are_those_that_it_uses() -> None:
+def test_dashboard_variables_are_used() -> None:
     variables = {variable["name"] for variable in DASHBOARD["templating"]["list"]}
     text = (MONITORING / "grafana.json").read_text(encoding="utf-8")
     used = set(re.findall(r"\$\{?([a-z]\w+)", text))

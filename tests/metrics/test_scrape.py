@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow("a Prometheus that scrapes for a while")
 SECONDS = 20
 
 
-def test_every_expression_of_the_dashboard_finds_a_series(
+def test_every_dashboard_expression_finds_a_series(
     server: Server, make_queue: MakeQueue, tmp_path: Path
 ) -> None:
     queue = make_queue(lease_seconds=1, backoff_base_seconds=1, max_attempts=2)

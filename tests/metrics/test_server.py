@@ -42,7 +42,7 @@ def connected(address: str) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=30)
 
 
-def test_pages_are_answered(address: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_server_responds_to_pages(address: str, caplog: pytest.LogCaptureFixture) -> None:
     assert get(f"{address}/live") == (200, "ok\n")
     assert get(f"{address}/ready") == (503, "not yet\n")
     assert get(f"{address}/echo?x=/live", Accept="a/b") == (200, "a/b")
@@ -53,14 +53,14 @@ def test_pages_are_answered(address: str, caplog: pytest.LogCaptureFixture) -> N
     assert "broken, and nobody's business" in caplog.text
 
 
-def test_who_says_nothing_holds_nobody_up(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_client_does_not_block_other_requests(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server._Handler, "timeout", 0.2)
     with connected(address) as silent:
         assert get(f"{address}/live") == (200, "ok\n")
         assert silent.recv(1) == b""
 
 
-def test_who_asks_without_end_is_ended(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_request_is_closed(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes in time, and the request never."""
     monkeypatch.setattr(server, "_LONGEST_SECONDS", 0.5)
     with connected(address) as slow:
@@ -73,7 +73,7 @@ def test_who_asks_without_end_is_ended(address: str, monkeypatch: pytest.MonkeyP
             wait_until(is_ended, "the server ends the connection")
 
 
-def test_who_is_too_many_has_the_place_of_who_has_said_nothing_for_longest(
+def test_new_connection_replaces_longest_idle_connection(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
@@ -92,7 +92,7 @@ def test_who_is_too_many_has_the_place_of_who_has_said_nothing_for_longest(
         assert silent[3].recv(12) == b"HTTP/1.0 200"
 
 
-def test_a_probe_that_is_being_answered_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_probe_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 2)
     asked, may_end = threading.Event(), threading.Event()
 
@@ -112,7 +112,7 @@ def test_a_probe_that_is_being_answered_keeps_its_place(monkeypatch: pytest.Monk
         assert probe.recv(12) == b"HTTP/1.0 200"
 
 
-def test_live_is_answered_when_scrapes_hang_and_others_say_nothing(
+def test_live_responds_while_scrapes_hang(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 4)
@@ -146,7 +146,7 @@ def test_live_is_answered_when_scrapes_hang_and_others_say_nothing(
         wait_until(lambda: get(f"{address}/metrics")[0] == 200, "there is room again")
 
 
-def test_the_end_does_not_wait_for_who_is_connected() -> None:
+def test_shutdown_does_not_wait_for_connections() -> None:
     with serving("127.0.0.1", 0, PAGES) as address:
         place = urlsplit(address)
         assert place.port
@@ -160,7 +160,7 @@ def test_the_end_does_not_wait_for_who_is_connected() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork; to run it: Linux")
-def test_a_forked_process_does_not_keep_the_port() -> None:
+def test_forked_process_does_not_keep_port() -> None:
     may_end, tell = os.pipe()
     with serving("127.0.0.1", 0, PAGES) as address:
         child = os.fork()
@@ -180,7 +180,7 @@ def test_a_forked_process_does_not_keep_the_port() -> None:
         os.close(tell)
 
 
-def test_an_address_of_ipv6_is_shown_as_one() -> None:
+def test_ipv6_address_has_brackets() -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:

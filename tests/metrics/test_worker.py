@@ -73,7 +73,7 @@ def decide(message: rowq.Message) -> None:
 NONE = dict.fromkeys(("completed", "retried", "dead", "released", "stale", "cancelled"), 0.0)
 
 
-def test_what_became_of_messages_and_what_handlers_raised_is_counted(queue: WorkerQueue) -> None:
+def test_worker_counts_outcomes_and_errors(queue: WorkerQueue) -> None:
     queue.fill(5)
     with running(queue.worker(decide)) as worker:
         done = NONE | {"completed": 2, "retried": 2, "dead": 2}
@@ -99,7 +99,7 @@ def test_what_became_of_messages_and_what_handlers_raised_is_counted(queue: Work
     assert worker.metrics_url is None
 
 
-def test_every_series_is_there_before_the_first_message(queue: WorkerQueue) -> None:
+def test_every_series_exists_before_first_message(queue: WorkerQueue) -> None:
     with running(queue.worker(print)) as worker:
         told = fetched(address_of(worker))
         assert outcomes(told, queue) == NONE
@@ -118,7 +118,7 @@ def test_what_it_tells_passes_promtool_s_check(queue: WorkerQueue) -> None:
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 
 
-def test_waits_are_counted_once_a_message_and_handlers_each_time(queue: WorkerQueue) -> None:
+def test_waits_count_per_message_and_handlers_per_attempt(queue: WorkerQueue) -> None:
     def handler(message: rowq.Message) -> None:
         time.sleep(0.3)
         if message.attempt == 1:
@@ -151,7 +151,7 @@ async def slowly(_message: rowq.Message) -> None:
     ],
     ids=["batch", "transactional", "concurrent", "awaited"],
 )
-def test_every_kind_of_handler_is_measured(
+def test_all_kinds_of_handlers_are_measured(
     queue: WorkerQueue, handler: Any, options: dict[str, Any], calls: int
 ) -> None:
     queue.fill(4)
@@ -177,7 +177,7 @@ class Gate:
 
 
 @pytest.mark.slow("waits for time limits")
-def test_a_busy_worker_is_ready_while_it_extends_its_leases(queue: WorkerQueue) -> None:
+def test_busy_worker_is_ready_while_it_extends_leases(queue: WorkerQueue) -> None:
     queue.fill(2)
     gate = Gate()
     with running(queue.worker(gate)) as worker:
@@ -198,7 +198,7 @@ def test_a_busy_worker_is_ready_while_it_extends_its_leases(queue: WorkerQueue) 
 
 
 @pytest.mark.slow("waits for time limits")
-def test_a_worker_whose_leases_are_not_extended_is_not_ready(queue: WorkerQueue) -> None:
+def test_worker_is_not_ready_if_leases_are_not_extended(queue: WorkerQueue) -> None:
     queue.fill(1)
     gate = Gate()
     with relay(queue.url) as way:
@@ -217,7 +217,7 @@ def test_a_worker_whose_leases_are_not_extended_is_not_ready(queue: WorkerQueue)
             wait_until(lambda: get(f"{address}/ready")[0] == 200, "ready again", seconds=30)
 
 
-def test_a_worker_that_has_lost_its_claim_says_so(queue: WorkerQueue) -> None:
+def test_worker_is_not_ready_after_losing_claim(queue: WorkerQueue) -> None:
     queue.fill(1)
     gate = Gate()
     with running(queue.worker(gate)) as worker:
@@ -235,7 +235,7 @@ def test_a_worker_that_has_lost_its_claim_says_so(queue: WorkerQueue) -> None:
 
 
 @pytest.mark.slow("waits for time limits")
-def test_an_idle_worker_without_its_database_is_not_ready(queue: WorkerQueue) -> None:
+def test_idle_worker_without_database_is_not_ready(queue: WorkerQueue) -> None:
     with relay(queue.url) as way:
         worker = rowq.Worker(way.url, queue.name, print, metrics_port=0, listen=False)
         with running(worker):
@@ -252,7 +252,7 @@ def test_an_idle_worker_without_its_database_is_not_ready(queue: WorkerQueue) ->
             wait_until(lambda: get(f"{address}/ready")[0] == 200, "ready again", seconds=30)
 
 
-def test_a_worker_that_stops_is_not_ready_and_lives_until_it_is_done(queue: WorkerQueue) -> None:
+def test_stopping_worker_is_live_but_not_ready(queue: WorkerQueue) -> None:
     queue.fill(1)
     gate = Gate()
     with running(queue.worker(gate)) as worker:
@@ -266,13 +266,13 @@ def test_a_worker_that_stops_is_not_ready_and_lives_until_it_is_done(queue: Work
         get(f"{address}/live")
 
 
-def test_a_paused_queue_s_worker_is_ready(queue: WorkerQueue) -> None:
+def test_worker_of_paused_queue_is_ready(queue: WorkerQueue) -> None:
     queue.pause_queue()
     with running(queue.worker(print)) as worker:
         told_when(worker, lambda told: value(told, "ready", queue) == 1, "it polls")
 
 
-def test_what_the_application_counts_is_told_too(queue: WorkerQueue) -> None:
+def test_worker_exports_application_metrics(queue: WorkerQueue) -> None:
     booked = prometheus_client.Counter("shop_booked", "Orders that were booked.")
     try:
         queue.fill(3)
@@ -282,7 +282,7 @@ def test_what_the_application_counts_is_told_too(queue: WorkerQueue) -> None:
         prometheus_client.REGISTRY.unregister(booked)
 
 
-def test_a_port_that_is_taken_ends_the_worker_before_it_takes_a_message(
+def test_used_metrics_port_stops_worker_before_dequeue(
     queue: WorkerQueue,
 ) -> None:
     queue.fill(1)
@@ -295,7 +295,7 @@ def test_a_port_that_is_taken_ends_the_worker_before_it_takes_a_message(
     assert queue.counts() == (1, 0, 0, 0)
 
 
-def test_it_runs_again_with_a_server_of_its_own(queue: WorkerQueue) -> None:
+def test_worker_can_run_again_with_metrics(queue: WorkerQueue) -> None:
     worker = queue.worker(print, drain=True)
     for _ in range(2):
         queue.fill(1)
@@ -303,7 +303,7 @@ def test_it_runs_again_with_a_server_of_its_own(queue: WorkerQueue) -> None:
     assert worker.metrics_url is None
 
 
-def test_who_asks_while_a_process_is_replaced_sees_no_count_twice_and_none_missing() -> None:
+def test_replaced_process_is_counted_exactly_once() -> None:
     settings = rowq.Worker("postgresql://nowhere/x", "orders", print, metrics_port=0)._settings
     child = WorkerProcess(multiprocessing.get_context("spawn"), settings)
     child._started_at = time.monotonic()
@@ -333,7 +333,7 @@ def test_who_asks_while_a_process_is_replaced_sees_no_count_twice_and_none_missi
         *({"metrics_port": 0, "metrics_host": host} for host in ("", None, "x" * 256)),
     ],
 )
-def test_what_is_no_address_is_refused(options: dict[str, Any]) -> None:
+def test_invalid_metrics_address_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(rowq.InvalidArgument, match="metrics_"):
         rowq.Worker("postgresql://nowhere/x", "orders", print, **options)
 
@@ -344,11 +344,11 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
         rowq.Worker("postgresql://nowhere/x", "orders", print, metrics_port=0)
 
 
-def test_nothing_is_measured_without_a_port() -> None:
+def test_worker_without_metrics_port_measures_nothing() -> None:
     assert rowq.Worker("postgresql://nowhere/x", "orders", print)._context.meter is None
 
 
-def test_times_are_put_in_buckets_by_their_upper_bounds() -> None:
+def test_times_are_in_buckets_by_upper_bound() -> None:
     meter = Meter()
     for seconds in (0.0, 0.005, 0.006, 3.0, 1e9, -1.0):
         meter.record_handled(seconds)
@@ -362,7 +362,7 @@ def test_times_are_put_in_buckets_by_their_upper_bounds() -> None:
     assert handled.seconds == pytest.approx(0.011 + 3.0 + 1e9)
 
 
-def test_measures_of_processes_add_up_and_of_one_that_has_ended_the_counts_stay() -> None:
+def test_measures_of_processes_are_added() -> None:
     one = Measures(
         stats=rowq.WorkerStats(processed=2),
         events={**Measures().events, "found": 3},
@@ -382,7 +382,7 @@ def test_measures_of_processes_add_up_and_of_one_that_has_ended_the_counts_stay(
 
 
 @pytest.mark.slow("waits for time limits")
-def test_processes_tell_together_and_one_that_is_killed_takes_no_count_along(
+def test_killed_process_keeps_its_counts(
     queue: WorkerQueue, server: Server, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROWQ_TEST_DIRECTORY", str(tmp_path))

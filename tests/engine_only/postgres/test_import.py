@@ -106,7 +106,7 @@ def bodies_in_pgmq(connection: Connection) -> list[Any]:
     return [row[0] for row in connection.execute('select message::text from pgmq."q_mail"')]
 
 
-def test_a_dry_run_counts_and_changes_nothing(pgmq: Connection, empty_database: str) -> None:
+def test_dry_run_counts_and_changes_nothing(pgmq: Connection, empty_database: str) -> None:
     done = imported(empty_database, "--from", "pgmq", "--dry-run")
     assert done.code == 0, done.err
     assert [(row["source"], row["messages"]) for row in done.rows] == [("Mail", 25), ("empty", 0)]
@@ -116,7 +116,7 @@ def test_a_dry_run_counts_and_changes_nothing(pgmq: Connection, empty_database: 
     assert len(bodies_in_pgmq(pgmq)) == 25
 
 
-def test_messages_of_pgmq_are_copied_once(pgmq: Connection, empty_database: str) -> None:
+def test_pgmq_messages_are_copied_once(pgmq: Connection, empty_database: str) -> None:
     options = ("--from", "pgmq", "Mail", "--create", "--batch-size", 10)
     for enqueued, duplicates in ((25, 0), (0, 25)):
         done = imported(empty_database, *options)
@@ -133,7 +133,7 @@ def test_messages_of_pgmq_are_copied_once(pgmq: Connection, empty_database: str)
     assert (grouped.group_key, grouped.headers) == ("g", {"x-pgmq-group": "g", "a": None})
 
 
-def test_messages_with_the_same_id_in_other_queues_are_other_messages(
+def test_same_id_in_other_queue_is_another_message(
     pgmq: Connection, empty_database: str, elsewhere: str
 ) -> None:
     """Each queue counts from 1: another one, one of another database, one that is made again."""
@@ -160,7 +160,7 @@ def test_messages_with_the_same_id_in_other_queues_are_other_messages(
     assert digest(bodies_in_rowq(pgmq, "all")) == digest(wanted)
 
 
-def test_large_messages_are_removed_call_by_call(
+def test_large_messages_are_removed_in_several_calls(
     pgmq: Connection, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pgmq.execute(
@@ -185,13 +185,13 @@ def test_large_messages_are_removed_call_by_call(
 
 
 @pytest.mark.usefixtures("pgmq")
-def test_a_group_s_message_that_was_read_is_warned_of(empty_database: str) -> None:
+def test_import_warns_of_read_group_messages(empty_database: str) -> None:
     done = imported(empty_database, "--from", "pgmq", "Mail", "--dry-run")
     assert done.row["overtaken"] == 1
     assert "warning: 1 delayed messages of Mail have a group key" in done.err
 
 
-def test_a_batch_is_removed_in_the_transaction_that_adds_it(
+def test_batch_is_moved_in_one_transaction(
     pgmq: Connection, empty_database: str
 ) -> None:
     before = bodies_in_pgmq(pgmq)
@@ -221,7 +221,7 @@ def test_a_batch_is_removed_in_the_transaction_that_adds_it(
     assert imported(empty_database, *options).row["messages"] == 0
 
 
-def test_an_interrupted_batch_is_on_one_side_only(
+def test_interrupted_batch_is_on_one_side_only(
     pgmq: Connection, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = bodies_in_pgmq(pgmq)
@@ -245,7 +245,7 @@ def test_an_interrupted_batch_is_on_one_side_only(
     assert digest(bodies_in_rowq(pgmq, "Mail")) == digest(before)
 
 
-def test_a_run_between_databases_that_is_killed_loses_nothing_and_doubles_nothing(
+def test_killed_import_loses_and_duplicates_nothing(
     pgmq: Connection, empty_database: str, elsewhere: str
 ) -> None:
     pgmq.execute(
@@ -305,7 +305,7 @@ def bodies_in_procrastinate(connection: Connection) -> list[Any]:
     return [row[0] for row in rows]
 
 
-def test_jobs_of_procrastinate_are_copied_once(
+def test_procrastinate_jobs_are_copied_once(
     procrastinate: Connection, empty_database: str
 ) -> None:
     dry = imported(empty_database, "--from", "procrastinate", "--dry-run")
@@ -334,7 +334,7 @@ def test_jobs_of_procrastinate_are_copied_once(
     assert details(procrastinate, "mail", f"procrastinate:{jobs}:5").state == "delayed"
 
 
-def test_jobs_of_procrastinate_are_removed_with_their_periods(
+def test_procrastinate_jobs_are_removed_with_their_periods(
     procrastinate: Connection, empty_database: str
 ) -> None:
     wanted = bodies_in_procrastinate(procrastinate)
@@ -350,7 +350,7 @@ def test_jobs_of_procrastinate_are_removed_with_their_periods(
     assert left.fetchall() == [("mail", "doing"), ("other", "todo")]
 
 
-def test_a_duplicate_by_a_queueing_lock_stays(
+def test_duplicate_by_queueing_lock_stays(
     procrastinate: Connection, empty_database: str
 ) -> None:
     """The message that has the key in rowq may be another one."""
@@ -367,7 +367,7 @@ def test_a_duplicate_by_a_queueing_lock_stays(
     assert (done.row["enqueued"], done.row["removed"], done.err) == (1, 1, "")
 
 
-def test_what_comes_during_a_run_is_left_and_a_new_priority_is_the_nearest(
+def test_jobs_added_during_run_stay(
     procrastinate: Connection, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enqueue_batch = rowq.Queue.enqueue_batch
@@ -390,7 +390,7 @@ def test_what_comes_during_a_run_is_left_and_a_new_priority_is_the_nearest(
     assert details(procrastinate, "mail", f"procrastinate:{jobs}:12").priority == 6
 
 
-def test_jobs_are_removed_where_their_schema_is_not_in_the_search_path(
+def test_jobs_outside_search_path_are_removed(
     owner: Connection, empty_database: str
 ) -> None:
     """A trigger of procrastinate's names its tables without the schema."""
@@ -408,7 +408,7 @@ def test_jobs_are_removed_where_their_schema_is_not_in_the_search_path(
     assert bodies_in_rowq(owner, "mail") == ['{"n": 1}']
 
 
-def test_a_lock_that_is_too_long_is_named(procrastinate: Connection, empty_database: str) -> None:
+def test_too_long_lock_is_reported(procrastinate: Connection, empty_database: str) -> None:
     procrastinate.execute("update procrastinate_jobs set lock = repeat('k', 201) where id = 12")
     done = imported(empty_database, "--from", "procrastinate", "mail", "--create")
     assert done.code == ExitCode.BAD_INPUT
@@ -442,7 +442,7 @@ def bodies_in_pg_boss(connection: Connection) -> list[Any]:
 
 
 @pytest.mark.slow("pg-boss of npm")
-def test_jobs_of_pg_boss_are_copied_once_and_removed(
+def test_pg_boss_jobs_are_copied_once_and_removed(
     pg_boss: Connection, empty_database: str
 ) -> None:
     dry = imported(empty_database, "--from", "pg-boss", "--dry-run")
@@ -487,7 +487,7 @@ def test_jobs_of_pg_boss_are_copied_once_and_removed(
     assert digest(bodies_in_rowq(pg_boss, "mail")) == digest(wanted)
 
 
-def test_a_key_of_pg_boss_means_what_its_queue_s_policy_says(
+def test_pg_boss_key_follows_policy_of_queue(
     pg_boss: Connection, empty_database: str
 ) -> None:
     done = imported(empty_database, "--from", "pg-boss", "--create")
@@ -521,7 +521,7 @@ def test_a_key_of_pg_boss_means_what_its_queue_s_policy_says(
     ],
     ids=str,
 )
-def test_a_system_that_is_not_there_is_named(
+def test_missing_system_is_reported(
     owner: Connection, empty_database: str, arguments: tuple[str, ...], said: str
 ) -> None:
     done = imported(empty_database, *arguments)
@@ -529,7 +529,7 @@ def test_a_system_that_is_not_there_is_named(
     assert owner.execute("select count(*) from rowq.queue_stats()").fetchone() == (0,)
 
 
-def test_names_that_fit_nothing_are_refused(pgmq: Connection, empty_database: str) -> None:
+def test_unknown_names_are_refused(pgmq: Connection, empty_database: str) -> None:
     done = imported(empty_database, "--from", "pgmq", "nobody")
     assert (done.code, "existing queues: Mail, empty" in done.err) == (ExitCode.BAD_INPUT, True)
     done = imported(empty_database, "--from", "pgmq", "--into", "q")
@@ -539,7 +539,7 @@ def test_names_that_fit_nothing_are_refused(pgmq: Connection, empty_database: st
     assert len(bodies_in_pgmq(pgmq)) == 25
 
 
-def test_a_table_of_another_release_is_named(owner: Connection, empty_database: str) -> None:
+def test_table_of_other_release_is_reported(owner: Connection, empty_database: str) -> None:
     owner.execute(
         "create schema pgboss create table queue (name text, policy text)"
         " create table job (id uuid)"
@@ -550,7 +550,7 @@ def test_a_table_of_another_release_is_named(owner: Connection, empty_database: 
     assert "unsupported release of pg-boss" in done.err
 
 
-def test_a_database_without_rowq_is_named(server: Server, pgmq: Connection) -> None:
+def test_import_reports_missing_installation(server: Server, pgmq: Connection) -> None:
     assert pgmq
     url = server.fresh_database()
     with psycopg.connect(url, autocommit=True) as connection:
