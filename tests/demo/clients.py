@@ -1,4 +1,4 @@
-"""Starts other processes that use a private server, and looks at processes."""
+"""Starts processes that use a private server, and inspects them."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from rowq.tools.local_postgres import directory
 
 PACKAGES = Path(directory.__file__).parents[3]
 
-# This program uses the server in argv[1], says its pid, and holds it until its standard input ends.
+# Uses the server in argv[1], prints its pid and holds it until end of standard input.
 CLIENT = """
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ with LocalPostgres(Path(sys.argv[1])) as server:
 
 @contextmanager
 def client(home: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run another process that uses the server, until the block ends."""
+    """Run another process that uses the server during a block."""
     command = [sys.executable, "-c", CLIENT, str(home)]
     environment = os.environ | {"PYTHONPATH": str(PACKAGES)}
     pipe = subprocess.PIPE
@@ -45,7 +45,7 @@ def pid_from(process: subprocess.Popen[str]) -> int:
 
 
 def runs(pid: int) -> bool:
-    """Return whether a process has this pid and has not ended, reaped or not."""
+    """Return whether a process with this pid runs (zombies do not)."""
     try:
         return after_name(pid)[0] != "Z"
     except FileNotFoundError:
@@ -53,12 +53,12 @@ def runs(pid: int) -> bool:
 
 
 def after_name(pid: int) -> list[str]:
-    """Return what Linux says of a process: its state, its parent's pid and more."""
+    """Return the fields of /proc/PID/stat after the name: state, parent pid and more."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    """Return whether a condition comes true within some seconds."""
+    """Return whether a condition becomes true in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -68,7 +68,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
 
 
 def answer(url: str, query: str, *, after: str = "select 1") -> object:
-    """Return the only value of a query, run after another statement."""
+    """Run a statement, then a query; return its single value."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(after)
         row = connection.execute(query).fetchone()

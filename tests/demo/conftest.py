@@ -1,4 +1,4 @@
-"""A directory for a private server."""
+"""Directory for a private server."""
 
 import shutil
 import tempfile
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """Return a directory of our own that any user can reach."""
+    """Return a temporary directory that all users can reach."""
     directory = Path(tempfile.mkdtemp(prefix="rowq-test-"))
     yield directory / "server"
     shutil.rmtree(directory)

@@ -1,4 +1,4 @@
-"""The demo's data, its comparison, and the whole of it as the installed program."""
+"""rowq demo: data, comparison and the installed program."""
 
 import json
 import os
@@ -35,7 +35,7 @@ GOOD = Report(
 
 
 def demo(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `rowq demo` to its end, in a process of its own."""
+    """Run `rowq demo` in its own process."""
     inherited = {name: value for name, value in os.environ.items() if name != "ROWQ_URL"}
     return subprocess.run(
         [PROGRAM, "demo", *arguments],
@@ -47,7 +47,7 @@ def demo(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
 
 
 def tables(server: Server, url: str) -> set[str]:
-    """Return the names of all tables that are there."""
+    """Return the names of all tables."""
     connection = server.connect(url)
     with connection, connection.cursor() as cursor:
         cursor.execute("select table_schema, table_name from information_schema.tables")
@@ -140,9 +140,7 @@ def test_demo_on_private_server_is_correct_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_demo_on_database_drops_its_queue_and_table(
-    empty_database: str, server: Server
-) -> None:
+def test_demo_on_database_drops_its_queue_and_table(empty_database: str, server: Server) -> None:
     refused = demo("--url", empty_database)
     assert (refused.returncode, "rowq migrate" in refused.stderr) == (ExitCode.NOT_INSTALLED, True)
     migrate(empty_database)

@@ -1,4 +1,4 @@
-"""The private PostgreSQL: shared by processes, gone with its last user, whole after a crash."""
+"""The private PostgreSQL: shared by processes, removed after the last, recovered after a crash."""
 
 import os
 import signal
@@ -60,9 +60,7 @@ def test_running_server_refuses_other_settings(home: Path) -> None:
         assert answer(server.url, "select 7") == 7
 
 
-def test_libpq_variables_do_not_reach_server(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_libpq_variables_do_not_reach_server(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PGPORT": "1", "PGDATA": "/nowhere", "PGHOST": "nowhere"}.items():
         monkeypatch.setenv(name, value)
     with LocalPostgres(home) as server:

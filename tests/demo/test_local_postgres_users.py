@@ -1,4 +1,4 @@
-"""The user that the private PostgreSQL runs as; nothing else on the machine changes."""
+"""User of the private PostgreSQL; the rest of the machine stays unchanged."""
 
 import os
 import pwd
@@ -83,7 +83,7 @@ def test_ordinary_user_can_run_server(home: Path) -> None:
 
 
 def _python_for_everybody() -> str:
-    """Return a Python that the user nobody can run."""
+    """Return a Python that the user `nobody` can run."""
     for python in (sys.executable, "/usr/bin/python3"):
         check = [python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
         try:

@@ -11,7 +11,7 @@ ALERTS = MONITORING / "alerts.yml"
 
 
 def read(path: Path) -> Any:
-    """Return what a file of YAML holds."""
+    """Return a parsed YAML file."""
     return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
 
 

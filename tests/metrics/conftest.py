@@ -1,4 +1,4 @@
-"""Fixtures of the tests of metrics."""
+"""Fixtures for metrics."""
 
 from tests.cli.conftest import run, run_without_database
 from tests.helpers.client_queue import made

@@ -12,6 +12,6 @@ PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Yield the title of each panel with each of its expressions."""
+    """Yield title and expression of each panel."""
     for panel in PANELS:
         yield from ((panel["title"], target["expr"]) for target in panel["targets"])

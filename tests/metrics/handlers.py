@@ -1,4 +1,4 @@
-"""Handlers that workers of the tests import."""
+"""Handlers for the workers of the tests."""
 
 import time
 
@@ -6,7 +6,7 @@ import rowq
 
 
 def unreliable(message: rowq.Message) -> None:
-    """Take a moment; fail for good, raise, or ask for another attempt, by the message's number."""
+    """Complete, fail permanently, raise or retry, depending on the message's number."""
     time.sleep(0.01)
     match message.data % 20:
         case 1:

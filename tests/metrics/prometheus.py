@@ -1,4 +1,4 @@
-"""A private Prometheus that scrapes what a test has."""
+"""A private Prometheus for tests."""
 
 import json
 import subprocess
@@ -29,20 +29,20 @@ JOB = """\
 
 
 class Prometheus:
-    """Asks a Prometheus by its HTTP interface."""
+    """HTTP client of a Prometheus."""
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def is_up(self) -> bool:
-        """Whether it answers."""
+        """Return whether the server answers."""
         try:
             return get(f"{self._address}/-/ready")[0] == 200
         except (URLError, OSError):
             return False
 
     def query(self, expression: str) -> Sequence[Mapping[str, Any]]:
-        """Return the series that an expression finds now."""
+        """Return the current series of an expression."""
         found: Sequence[Mapping[str, Any]] = self._data("query", query=expression)["result"]
         return found
 
@@ -51,7 +51,7 @@ class Prometheus:
         return [rule for group in self._data("rules")["groups"] for rule in group["rules"]]
 
     def targets(self) -> Sequence[Mapping[str, Any]]:
-        """Return what it scrapes with its health."""
+        """Return the scraped targets with their health."""
         targets: Sequence[Mapping[str, Any]] = self._data("targets")["activeTargets"]
         return targets
 
@@ -64,7 +64,7 @@ class Prometheus:
 
 @contextmanager
 def scraping(targets: Mapping[str, str], rules: Path, directory: Path) -> Iterator[Prometheus]:
-    """Run a Prometheus that scrapes `targets`, by the names of their jobs, beside a block."""
+    """Run a Prometheus that scrapes `targets` (by job name) during a block."""
     jobs = "".join(JOB.format(name=name, target=target) for name, target in targets.items())
     file = directory / "prometheus.yml"
     file.write_text(CONFIGURATION.format(rules=rules) + jobs, encoding="utf-8")

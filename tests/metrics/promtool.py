@@ -1,4 +1,4 @@
-"""promtool and prometheus, which are Debian's package prometheus."""
+"""Runs promtool and prometheus (Debian package prometheus)."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ import pytest
 
 
 def program(name: str) -> str:
-    """Return the path of a program of Prometheus's; skips the test where it is missing."""
+    """Return the path of a Prometheus program; skip the test without it."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"no {name}; to run it: apt-get install prometheus")
@@ -15,7 +15,7 @@ def program(name: str) -> str:
 
 
 def promtool(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run promtool to its end; `given` is its standard input."""
+    """Run promtool; `given` is its standard input."""
     return subprocess.run(
         [program("promtool"), *arguments],
         input=given,

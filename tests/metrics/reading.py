@@ -1,4 +1,4 @@
-"""Reads metrics as Prometheus does, and over HTTP."""
+"""Parses metrics and reads them over HTTP."""
 
 import socket
 import urllib.error
@@ -13,7 +13,7 @@ Sample = tuple[str, dict[str, str]]
 
 
 def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Return the value of each series by its name and labels."""
+    """Return the value of each series by name and labels."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -22,14 +22,14 @@ def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 class Metrics:
-    """The metrics of a text; a series is asked for by its name and labels."""
+    """Parsed metrics, read by name and labels."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._samples = samples(text)
 
     def value(self, name: str, /, **labels: str) -> float | None:
-        """Return the value of a series, None where there is none."""
+        """Return the value of a series, or None."""
         return self._samples.get((name, frozenset(labels.items())))
 
     def named(self, name: str, /) -> Iterator[dict[str, str]]:
@@ -38,21 +38,21 @@ class Metrics:
 
 
 def free_port() -> int:
-    """Return a port that nobody has at the moment."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
         return port
 
 
 def scraped(collector: Any) -> Metrics:
-    """Return what a registry says that has one collector."""
+    """Return the metrics of one collector."""
     registry = CollectorRegistry()
     registry.register(collector)
     return Metrics(generate_latest(registry).decode())
 
 
 def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-    """Return the status and the text of a page."""
+    """Return status and text of a page."""
     request = urllib.request.Request(url, method=method, headers=headers)  # noqa: S310 - http
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
@@ -63,7 +63,7 @@ def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
 
 
 def fetched(address: str) -> Metrics:
-    """Return the metrics that a server has at /metrics."""
+    """Return the metrics served at /metrics."""
     status, text = get(f"{address}/metrics")
     assert status == 200, text
     return Metrics(text)

@@ -1,4 +1,4 @@
-"""The collector of a database's queues."""
+"""Collector of the queues of a database."""
 
 import logging
 import os
@@ -103,17 +103,13 @@ def closing(connection: Connection, closed: list[Connection]) -> Iterator[Connec
     closed.append(connection)
 
 
-def test_collector_requires_autocommit_connection(
-    made: str, connect: Connect
-) -> None:
+def test_collector_requires_autocommit_connection(made: str, connect: Connect) -> None:
     assert scraped(Collector(connect())).value("rowq_queue_paused", queue=made) == 0
     with pytest.raises(rowq.InvalidArgument, match="autocommit"):
         Collector(connect(autocommit=False))
 
 
-def test_factory_connection_is_created_and_ended_per_sample(
-    made: str, connect: Connect
-) -> None:
+def test_factory_connection_is_created_and_ended_per_sample(made: str, connect: Connect) -> None:
     closed: list[Connection] = []
     pooled = connect()
     for source, is_open in (
@@ -149,7 +145,7 @@ def test_invalid_source_is_refused_at_once() -> None:
 
 
 class Counting:
-    """A factory of connections, which counts them and may be slow or refuse."""
+    """A connection factory that counts, and can be slow or fail."""
 
     def __init__(self, connect: Connect) -> None:
         self.made = 0
@@ -187,9 +183,7 @@ def test_parallel_scrapes_share_a_sample(made: str, connect: Connect) -> None:
     assert source.made == 1
 
 
-def test_hanging_sample_times_out_and_is_not_repeated(
-    made: str, connect: Connect
-) -> None:
+def test_hanging_sample_times_out_and_is_not_repeated(made: str, connect: Connect) -> None:
     source = Counting(connect)
     source.may_go.clear()
     collector = Collector(source, cache_seconds=0, timeout_seconds=0.2)
@@ -228,9 +222,7 @@ def test_failure_sets_rowq_up_to_0_and_is_logged_once(
 
 
 @pytest.mark.slow("waits for time limits")
-def test_unreachable_database_sets_rowq_up_to_0(
-    database_url: str, made: str
-) -> None:
+def test_unreachable_database_sets_rowq_up_to_0(database_url: str, made: str) -> None:
     with relay(database_url) as way:
         collector = Collector(way.url, cache_seconds=0)
         assert scraped(collector).value("rowq_up") == 1
@@ -290,7 +282,7 @@ def test_forked_process_takes_its_own_sample(connect: Connect) -> None:
     assert looks.get().error is not None
     child = os.fork()
     if child == 0:
-        # A look of the parent's would never end here, and a new one is begun.
+        # A sample begun in the parent would never end in the child; it takes a new one.
         source.error, source.made = RuntimeError("no database"), 0
         source.may_go = threading.Event()
         source.may_go.set()

@@ -1,4 +1,4 @@
-"""rowq metrics: printed once, or served."""
+"""rowq metrics, with --once and --listen."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from tests.metrics.reading import Metrics, fetched, free_port, get
 
 @contextmanager
 def served(url: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run `rowq metrics` at a free port beside a block; yield the process and its address."""
+    """Run `rowq metrics` on a free port during a block; yield process and address."""
     with subprocess.Popen(
         [PROGRAM, "metrics", "--listen", "127.0.0.1:0"],
         stdout=subprocess.PIPE,
@@ -101,7 +101,9 @@ def test_listen_requires_host_and_port(run_without_database: Run, address: str) 
 
 @pytest.mark.slow("waits for time limits")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_metrics_are_served_until_signal(database_url: str, made: str, number: signal.Signals) -> None:
+def test_metrics_are_served_until_signal(
+    database_url: str, made: str, number: signal.Signals
+) -> None:
     with served(database_url) as (process, address):
         assert fetched(address).value("rowq_queue_paused", queue=made) == 0
         assert get(f"{address}/live") == (200, "ok\n")
@@ -110,7 +112,7 @@ def test_metrics_are_served_until_signal(database_url: str, made: str, number: s
         process.send_signal(number)
         assert process.wait(30) == 0
         assert process.stderr
-        # psycopg says that it does not know the time zone which the tests' servers have.
+        # psycopg warns about the unknown time zone of the test servers.
         assert [line for line in process.stderr if "PostgreSQL timezone" not in line] == []
 
 

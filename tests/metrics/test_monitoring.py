@@ -1,4 +1,4 @@
-"""The alerts fire when they should, and alerts and dashboard ask for metrics that there are."""
+"""Alerts fire as specified; alerts and dashboard use exported metrics."""
 
 import re
 from collections import Counter
@@ -18,17 +18,17 @@ from tests.static.sources import ROOT, unit_text
 CASES = ROOT / "tests" / "metrics" / "alerts_test.yml"
 
 
-class Nobody:
-    """A worker that has done nothing."""
+class IdleWorker:
+    """A worker without measures."""
 
     def measures(self) -> Measures:
-        """Return that."""
+        """Return empty measures."""
         return Measures()
 
 
-def told() -> set[str]:
-    """Return the names of all series that rowq tells."""
-    families = [*queue_metrics(None), *WorkerCollector("orders", Nobody()).collect()]
+def exported() -> set[str]:
+    """Return the names of all exported series."""
+    families = [*queue_metrics(None), *WorkerCollector("orders", IdleWorker()).collect()]
     suffixes = {
         "counter": ["_total"],
         "histogram": ["_bucket", "_count", "_sum"],
@@ -41,8 +41,8 @@ def told() -> set[str]:
     }
 
 
-def asked() -> list[tuple[str, str]]:
-    """Return every expression with the name of its alert or panel."""
+def all_expressions() -> list[tuple[str, str]]:
+    """Return name of the alert or panel, and expression."""
     return [(rule["alert"], rule["expr"]) for rule in rules()] + list(expressions())
 
 
@@ -79,29 +79,33 @@ def test_alert_has_severity_and_annotations(rule: dict[str, Any]) -> None:
     assert rule["annotations"].keys() == {"summary", "description"}
 
 
-@pytest.mark.parametrize(("name", "expression"), asked())
+@pytest.mark.parametrize(("name", "expression"), all_expressions())
 def test_expression_uses_exported_series(name: str, expression: str) -> None:
     named = set(re.findall(r"\browq_\w+", expression))
     assert named, name
-    assert named <= told()
+    assert named <= exported()
 
 
 def test_label_values_of_expressions_are_exported() -> None:
     health = unit_text("postgres", "internal/health_queues")
-    families = WorkerCollector("orders", Nobody()).collect()
+    families = WorkerCollector("orders", IdleWorker()).collect()
     samples = [sample for family in families for sample in family.samples]
     values = {value for sample in samples for value in sample.labels.values()}
     values |= {"ready", "delayed", "leased", "dead", "blocked", "lease_seconds"}
     values |= set(re.findall(r"^ +'(\w+)', ", health, re.MULTILINE))
-    for name, expression in asked():
+    for name, expression in all_expressions():
         wanted = set(re.findall(r'\b(?!queue)\w+!?="(\w+)"', expression))
         assert wanted <= values, name
 
 
 def test_every_series_is_in_dashboard_or_alerts() -> None:
-    """Each family is in a panel or an alert, but for those that a person looks up."""
-    used = {word for _, expression in asked() for word in re.findall(r"\browq_\w+", expression)}
-    families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in told() - used}
+    """Two families are for manual queries only."""
+    used = {
+        word
+        for _, expression in all_expressions()
+        for word in re.findall(r"\browq_\w+", expression)
+    }
+    families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in exported() - used}
     left = families - {re.sub(r"_(bucket|count|sum)$", "", name) for name in used}
     assert left == {"rowq_messages_capped", "rowq_worker_last_poll_timestamp_seconds"}
 

@@ -1,4 +1,4 @@
-"""Prometheus scrapes a worker at work, and every expression of the dashboard finds a series."""
+"""Prometheus scrapes a worker; every expression of the dashboard finds a series."""
 
 import math
 import time
@@ -55,7 +55,7 @@ def test_every_dashboard_expression_finds_a_series(
 
 
 def without_series(prometheus: Prometheus, queue_name: str) -> list[tuple[str, str]]:
-    """Return the expressions of the dashboard, with their panels, that find nothing."""
+    """Return the panels and expressions of the dashboard without a series."""
     return [
         (title, expression)
         for title, expression in expressions()
@@ -64,7 +64,7 @@ def without_series(prometheus: Prometheus, queue_name: str) -> list[tuple[str, s
 
 
 def values(prometheus: Prometheus, expression: str, queue_name: str) -> list[float]:
-    """Return the values of the series that an expression of the dashboard finds; no NaN counts."""
+    """Return the values, except NaN, of the series of an expression."""
     chosen = expression.replace("$queue", queue_name).replace("$__rate_interval", "10s")
     assert "$" not in chosen
     found = [float(series["value"][1]) for series in prometheus.query(chosen)]

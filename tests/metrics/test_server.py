@@ -36,7 +36,7 @@ def address() -> Iterator[str]:
 
 
 def connected(address: str) -> socket.socket:
-    """Return a connection to the server, which is not waited for longer than half a minute."""
+    """Return a connection to the server with a timeout of 30 seconds."""
     port = urlsplit(address).port
     assert port
     return socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -53,7 +53,9 @@ def test_server_responds_to_pages(address: str, caplog: pytest.LogCaptureFixture
     assert "broken, and nobody's business" in caplog.text
 
 
-def test_silent_client_does_not_block_other_requests(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_client_does_not_block_other_requests(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server._Handler, "timeout", 0.2)
     with connected(address) as silent:
         assert get(f"{address}/live") == (200, "ok\n")
@@ -61,7 +63,7 @@ def test_silent_client_does_not_block_other_requests(address: str, monkeypatch: 
 
 
 def test_endless_request_is_closed(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each byte comes in time, and the request never."""
+    """Each byte arrives in time, the complete request never."""
     monkeypatch.setattr(server, "_LONGEST_SECONDS", 0.5)
     with connected(address) as slow:
 

@@ -1,4 +1,4 @@
-"""What a worker tells Prometheus, and whether it says that it is ready."""
+"""Metrics and readiness of a worker."""
 
 import multiprocessing
 import socket
@@ -32,10 +32,10 @@ def address_of(worker: rowq.Worker) -> str:
     return str(worker.metrics_url)
 
 
-def told_when(
+def metrics_when(
     worker: rowq.Worker, condition: Callable[[Metrics], bool], what: str, seconds: float = 20
 ) -> Metrics:
-    """Return the metrics of a worker once they fulfil a condition."""
+    """Wait until the metrics of a worker meet a condition; return them."""
     address, seen = address_of(worker), [Metrics("")]
 
     def holds() -> bool:
@@ -46,16 +46,16 @@ def told_when(
     return seen[-1]
 
 
-def outcomes(told: Metrics, queue: WorkerQueue) -> dict[str, float | None]:
+def outcomes(metrics: Metrics, queue: WorkerQueue) -> dict[str, float | None]:
     return {
-        labels["outcome"]: told.value("rowq_worker_messages_total", **labels)
-        for labels in told.named("rowq_worker_messages_total")
+        labels["outcome"]: metrics.value("rowq_worker_messages_total", **labels)
+        for labels in metrics.named("rowq_worker_messages_total")
         if labels["queue"] == queue.name
     }
 
 
-def value(told: Metrics, name: str, queue: WorkerQueue, **labels: str) -> float:
-    found = told.value(f"rowq_worker_{name}", queue=queue.name, **labels)
+def value(metrics: Metrics, name: str, queue: WorkerQueue, **labels: str) -> float:
+    found = metrics.value(f"rowq_worker_{name}", queue=queue.name, **labels)
     assert found is not None
     return found
 
@@ -77,44 +77,48 @@ def test_worker_counts_outcomes_and_errors(queue: WorkerQueue) -> None:
     queue.fill(5)
     with running(queue.worker(decide)) as worker:
         done = NONE | {"completed": 2, "retried": 2, "dead": 2}
-        told = told_when(worker, lambda told: outcomes(told, queue) == done, "all are handled")
-        # The second message died at once, the third at its second attempt.
-        assert value(told, "errors_total", queue, kind="handler") == 2
-        assert value(told, "errors_total", queue, kind="database") == 0
-        assert value(told, "handler_seconds_count", queue) == 6
-        assert value(told, "wait_seconds_count", queue) == 5
-        assert value(told, "polls_total", queue, result="found") >= 1
-        told = told_when(
+        metrics = metrics_when(
+            worker, lambda metrics: outcomes(metrics, queue) == done, "all messages are handled"
+        )
+        # The second message died on its first attempt, the third on its second.
+        assert value(metrics, "errors_total", queue, kind="handler") == 2
+        assert value(metrics, "errors_total", queue, kind="database") == 0
+        assert value(metrics, "handler_seconds_count", queue) == 6
+        assert value(metrics, "wait_seconds_count", queue) == 5
+        assert value(metrics, "polls_total", queue, result="found") >= 1
+        metrics = metrics_when(
             worker,
-            lambda told: (
-                value(told, "polls_total", queue, result="empty") >= 1
-                and value(told, "ready", queue) == 1
+            lambda metrics: (
+                value(metrics, "polls_total", queue, result="empty") >= 1
+                and value(metrics, "ready", queue) == 1
             ),
             "it has polled in vain",
         )
-        polled_at = value(told, "last_poll_timestamp_seconds", queue)
+        polled_at = value(metrics, "last_poll_timestamp_seconds", queue)
         assert abs(time.time() - polled_at) < 30
-        assert value(told, "held", queue) == 0
-        assert value(told, "oldest_claim_seconds", queue) == 0
+        assert value(metrics, "held", queue) == 0
+        assert value(metrics, "oldest_claim_seconds", queue) == 0
     assert worker.metrics_url is None
 
 
 def test_every_series_exists_before_first_message(queue: WorkerQueue) -> None:
     with running(queue.worker(print)) as worker:
-        told = fetched(address_of(worker))
-        assert outcomes(told, queue) == NONE
+        metrics = fetched(address_of(worker))
+        assert outcomes(metrics, queue) == NONE
         for kind in ("handler", "database"):
-            assert value(told, "errors_total", queue, kind=kind) == 0
+            assert value(metrics, "errors_total", queue, kind=kind) == 0
         for result in ("extended", "lost"):
-            assert value(told, "leases_total", queue, result=result) == 0
-        assert value(told, "handler_seconds_bucket", queue, le="+Inf") == 0
+            assert value(metrics, "leases_total", queue, result=result) == 0
+        assert value(metrics, "handler_seconds_bucket", queue, le="+Inf") == 0
 
 
 def test_what_it_tells_passes_promtool_s_check(queue: WorkerQueue) -> None:
     queue.fill(1)
     with running(queue.worker(print)) as worker:
-        told = told_when(worker, lambda told: outcomes(told, queue)["completed"] == 1, "done")
-    checked = promtool("check", "metrics", given=told.text)
+        metrics = metrics_when(
+            worker, lambda metrics: outcomes(metrics, queue)["completed"] == 1, "done"
+        )
+    checked = promtool("check", "metrics", given=metrics.text)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 
 
@@ -126,13 +130,15 @@ def test_waits_count_per_message_and_handlers_per_attempt(queue: WorkerQueue) ->
 
     queue.enqueue(1, delay_seconds=1.2)
     with running(queue.worker(handler)) as worker:
-        told = told_when(worker, lambda told: outcomes(told, queue)["completed"] == 1, "done")
-    assert value(told, "wait_seconds_count", queue) == 1
-    assert value(told, "wait_seconds_bucket", queue, le="1.0") == 0
-    assert 1.2 <= value(told, "wait_seconds_sum", queue) < 20
-    assert value(told, "handler_seconds_count", queue) == 2
-    assert value(told, "handler_seconds_bucket", queue, le="0.25") == 0
-    assert 0.6 <= value(told, "handler_seconds_sum", queue) < 20
+        metrics = metrics_when(
+            worker, lambda metrics: outcomes(metrics, queue)["completed"] == 1, "done"
+        )
+    assert value(metrics, "wait_seconds_count", queue) == 1
+    assert value(metrics, "wait_seconds_bucket", queue, le="1.0") == 0
+    assert 1.2 <= value(metrics, "wait_seconds_sum", queue) < 20
+    assert value(metrics, "handler_seconds_count", queue) == 2
+    assert value(metrics, "handler_seconds_bucket", queue, le="0.25") == 0
+    assert 0.6 <= value(metrics, "handler_seconds_sum", queue) < 20
 
 
 async def slowly(_message: rowq.Message) -> None:
@@ -156,14 +162,16 @@ def test_all_kinds_of_handlers_are_measured(
 ) -> None:
     queue.fill(4)
     with running(queue.worker(handler, **options)) as worker:
-        told = told_when(worker, lambda told: outcomes(told, queue)["completed"] == 4, "done")
-    assert value(told, "handler_seconds_count", queue) == calls
-    assert value(told, "handler_seconds_bucket", queue, le="0.1") == 0
-    assert value(told, "handler_seconds_sum", queue) >= 0.2 * calls
+        metrics = metrics_when(
+            worker, lambda metrics: outcomes(metrics, queue)["completed"] == 4, "done"
+        )
+    assert value(metrics, "handler_seconds_count", queue) == calls
+    assert value(metrics, "handler_seconds_bucket", queue, le="0.1") == 0
+    assert value(metrics, "handler_seconds_sum", queue) >= 0.2 * calls
 
 
 class Gate:
-    """A handler that waits until it may go on."""
+    """A handler that blocks until the test opens it."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()
@@ -182,19 +190,22 @@ def test_busy_worker_is_ready_while_it_extends_leases(queue: WorkerQueue) -> Non
     gate = Gate()
     with running(queue.worker(gate)) as worker:
         assert gate.entered.wait(30)
-        # It has not polled for three pauses, and for three seconds: it has no time to.
-        told = told_when(
+        # Busy for more than three pauses and three seconds without a poll.
+        metrics = metrics_when(
             worker,
-            lambda told: (
-                value(told, "oldest_claim_seconds", queue) > 4 and value(told, "ready", queue) == 1
+            lambda metrics: (
+                value(metrics, "oldest_claim_seconds", queue) > 4
+                and value(metrics, "ready", queue) == 1
             ),
-            "it is at work and ready",
+            "the worker is busy and ready",
         )
-        assert value(told, "leases_total", queue, result="extended") >= 2
-        assert value(told, "held", queue) == 2
-        wait_until(lambda: get(f"{worker.metrics_url}/ready") == (200, "ok\n"), "the probe, too")
+        assert value(metrics, "leases_total", queue, result="extended") >= 2
+        assert value(metrics, "held", queue) == 2
+        wait_until(lambda: get(f"{worker.metrics_url}/ready") == (200, "ok\n"), "GET /ready is ok")
         gate.may_go.set()
-        told_when(worker, lambda told: value(told, "held", queue) == 0, "it is done")
+        metrics_when(
+            worker, lambda metrics: value(metrics, "held", queue) == 0, "the handlers return"
+        )
 
 
 @pytest.mark.slow("waits for time limits")
@@ -223,14 +234,16 @@ def test_worker_is_not_ready_after_losing_claim(queue: WorkerQueue) -> None:
     with running(queue.worker(gate)) as worker:
         assert gate.entered.wait(30)
         queue.fail_now(gate.claims[0])
-        told = told_when(
+        metrics = metrics_when(
             worker,
-            lambda told: value(told, "leases_total", queue, result="lost") == 1,
-            "the heartbeat is told",
+            lambda metrics: value(metrics, "leases_total", queue, result="lost") == 1,
+            "the lease is lost",
         )
-        assert value(told, "ready", queue) == 0
+        assert value(metrics, "ready", queue) == 0
         gate.may_go.set()
-        told_when(worker, lambda told: outcomes(told, queue)["stale"] == 1, "it has left off")
+        metrics_when(
+            worker, lambda metrics: outcomes(metrics, queue)["stale"] == 1, "the message is stale"
+        )
         wait_until(lambda: get(f"{worker.metrics_url}/ready")[0] == 200, "ready again")
 
 
@@ -240,7 +253,7 @@ def test_idle_worker_without_database_is_not_ready(queue: WorkerQueue) -> None:
         worker = rowq.Worker(way.url, queue.name, print, metrics_port=0, listen=False)
         with running(worker):
             address = address_of(worker)
-            wait_until(lambda: get(f"{address}/ready")[0] == 200, "it polls")
+            wait_until(lambda: get(f"{address}/ready")[0] == 200, "the worker polls")
             way.refuse(connections=True)
             way.cut()
             wait_until(lambda: get(f"{address}/ready")[0] == 503, "it is not ready", seconds=20)
@@ -269,7 +282,9 @@ def test_stopping_worker_is_live_but_not_ready(queue: WorkerQueue) -> None:
 def test_worker_of_paused_queue_is_ready(queue: WorkerQueue) -> None:
     queue.pause_queue()
     with running(queue.worker(print)) as worker:
-        told_when(worker, lambda told: value(told, "ready", queue) == 1, "it polls")
+        metrics_when(
+            worker, lambda metrics: value(metrics, "ready", queue) == 1, "the worker polls"
+        )
 
 
 def test_worker_exports_application_metrics(queue: WorkerQueue) -> None:
@@ -277,7 +292,9 @@ def test_worker_exports_application_metrics(queue: WorkerQueue) -> None:
     try:
         queue.fill(3)
         with running(queue.worker(lambda _message: booked.inc())) as worker:
-            told_when(worker, lambda told: told.value("shop_booked_total") == 3, "three are booked")
+            metrics_when(
+                worker, lambda metrics: metrics.value("shop_booked_total") == 3, "three are counted"
+            )
     finally:
         prometheus_client.REGISTRY.unregister(booked)
 
@@ -389,24 +406,29 @@ def test_killed_process_keeps_its_counts(
     queue.fill(4)
     handler = "tests.client.handlers:note"
     with running(queue.worker(handler, processes=2, batch_size=1)) as worker:
-        told_when(
+        metrics_when(
             worker,
-            lambda told: (
-                outcomes(told, queue)["completed"] == 4 and value(told, "ready", queue) == 1
+            lambda metrics: (
+                outcomes(metrics, queue)["completed"] == 4 and value(metrics, "ready", queue) == 1
             ),
             f"both work on {server.name}",
             seconds=60,
         )
         assert worker._processes
         worker._processes._children[0].kill()
-        told = told_when(
-            worker, lambda told: value(told, "ready", queue) == 0, "one is killed", seconds=60
+        metrics = metrics_when(
+            worker,
+            lambda metrics: value(metrics, "ready", queue) == 0,
+            "a process is killed",
+            seconds=60,
         )
-        assert outcomes(told, queue)["completed"] == 4
-        told = told_when(
-            worker, lambda told: value(told, "ready", queue) == 1, "it is restarted", seconds=60
+        assert outcomes(metrics, queue)["completed"] == 4
+        metrics = metrics_when(
+            worker, lambda metrics: value(metrics, "ready", queue) == 1, "it restarts", seconds=60
         )
-        assert outcomes(told, queue)["completed"] == 4
-        assert value(told, "handler_seconds_count", queue) == 4
+        assert outcomes(metrics, queue)["completed"] == 4
+        assert value(metrics, "handler_seconds_count", queue) == 4
         queue.fill(2)
-        told_when(worker, lambda told: outcomes(told, queue)["completed"] == 6, "more", seconds=60)
+        metrics_when(
+            worker, lambda metrics: outcomes(metrics, queue)["completed"] == 6, "more", seconds=60
+        )

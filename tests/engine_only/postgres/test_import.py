@@ -1,4 +1,4 @@
-"""rowq import from the tables of pgmq, pg-boss and procrastinate, made by their own installers.
+"""rowq import from pgmq, pg-boss and procrastinate, installed by their own installers.
 
 pgmq's SQL is in its Python package; pg-boss is in .venv/peers_node, see benchmarks/README.md.
 """
@@ -32,12 +32,12 @@ PROGRAM = Path(__file__).with_name("pg_boss_jobs.mjs")
 
 
 def digest(bodies: list[Any]) -> str:
-    """Return one sum of bodies, in whatever order they come."""
+    """Return a digest of bodies, independent of their order."""
     return hashlib.sha256("\0".join(sorted(map(str, bodies))).encode()).hexdigest()
 
 
 def bodies_in_rowq(connection: Connection, queue_name: str) -> list[Any]:
-    """Return all bodies of a queue, wherever its messages are."""
+    """Return all bodies of a queue, in any state."""
     rows = connection.execute(
         "select m.body from rowq.message m join rowq.queue q using (queue_id)"
         " where q.queue_name = %s",
@@ -47,14 +47,14 @@ def bodies_in_rowq(connection: Connection, queue_name: str) -> list[Any]:
 
 
 def details(connection: Connection, queue_name: str, dedup_key: str) -> Any:
-    """Return what rowq knows of the message with a key."""
+    """Return the details of the message with a key."""
     found = rowq.Queue(connection).find_message(queue_name, dedup_key)
     assert found is not None, dedup_key
     return found
 
 
 def origin(connection: Connection, table: str) -> str:
-    """Return the part of a dedup key that stands for a table."""
+    """Return the part of a dedup key that identifies a table."""
     row = connection.execute(
         "select s.system_identifier, d.oid, %s::regclass::oid"
         " from pg_control_system() s, pg_database d where d.datname = current_database()",
@@ -78,7 +78,7 @@ def imported(url: str, *arguments: object) -> Ran:
 
 @pytest.fixture
 def elsewhere(server: Server) -> Iterator[str]:
-    """Return the URL of another database, with rowq in it."""
+    """Return the URL of another database with rowq."""
     url = server.fresh_database()
     migrate(url)
     yield url
@@ -87,7 +87,7 @@ def elsewhere(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def pgmq(owner: Connection) -> Connection:
-    """Return a session in a database with rowq and pgmq's own SQL, and messages of pgmq."""
+    """Return a session in a database with rowq, pgmq and its messages."""
     owner.execute(get_embedded_install_sql())
     owner.execute("select pgmq.create('Mail'), pgmq.create('empty')")
     owner.execute(
@@ -136,7 +136,7 @@ def test_pgmq_messages_are_copied_once(pgmq: Connection, empty_database: str) ->
 def test_same_id_in_other_queue_is_another_message(
     pgmq: Connection, empty_database: str, elsewhere: str
 ) -> None:
-    """Each queue counts from 1: another one, one of another database, one that is made again."""
+    """Ids start at 1 in each queue: another queue, another database, a recreated queue."""
     wanted = bodies_in_pgmq(pgmq)
     pgmq.execute(
         "select pgmq.send('empty', jsonb_build_object('second', n)) from generate_series(1, 9) n"
@@ -191,9 +191,7 @@ def test_import_warns_of_read_group_messages(empty_database: str) -> None:
     assert "warning: 1 delayed messages of Mail have a group key" in done.err
 
 
-def test_batch_is_moved_in_one_transaction(
-    pgmq: Connection, empty_database: str
-) -> None:
+def test_batch_is_moved_in_one_transaction(pgmq: Connection, empty_database: str) -> None:
     before = bodies_in_pgmq(pgmq)
     with rowq.connect(empty_database) as queue:
         queue.create_queue("mail", max_body_length=40)
@@ -275,7 +273,7 @@ def test_killed_import_loses_and_duplicates_nothing(
 
 @pytest.fixture
 def procrastinate(owner: Connection, empty_database: str) -> Connection:
-    """Return a session in a database with rowq and procrastinate, and jobs of procrastinate."""
+    """Return a session in a database with rowq, procrastinate and its jobs."""
     app = App(connector=SyncPsycopgConnector(conninfo=empty_database))
 
     @app.task(name="shop.mail", queue="mail")
@@ -305,9 +303,7 @@ def bodies_in_procrastinate(connection: Connection) -> list[Any]:
     return [row[0] for row in rows]
 
 
-def test_procrastinate_jobs_are_copied_once(
-    procrastinate: Connection, empty_database: str
-) -> None:
+def test_procrastinate_jobs_are_copied_once(procrastinate: Connection, empty_database: str) -> None:
     dry = imported(empty_database, "--from", "procrastinate", "--dry-run")
     assert [(row["source"], row["messages"], row["left"]) for row in dry.rows] == [
         ("mail", 25, 1),
@@ -350,10 +346,8 @@ def test_procrastinate_jobs_are_removed_with_their_periods(
     assert left.fetchall() == [("mail", "doing"), ("other", "todo")]
 
 
-def test_duplicate_by_queueing_lock_stays(
-    procrastinate: Connection, empty_database: str
-) -> None:
-    """The message that has the key in rowq may be another one."""
+def test_duplicate_by_queueing_lock_stays(procrastinate: Connection, empty_database: str) -> None:
+    """The message with this key in rowq may be a different one."""
     with rowq.connect(empty_database) as queue:
         queue.create_queue("mail")
         queue.enqueue("mail", {"n": "new"}, dedup_key="once")
@@ -390,10 +384,8 @@ def test_jobs_added_during_run_stay(
     assert details(procrastinate, "mail", f"procrastinate:{jobs}:12").priority == 6
 
 
-def test_jobs_outside_search_path_are_removed(
-    owner: Connection, empty_database: str
-) -> None:
-    """A trigger of procrastinate's names its tables without the schema."""
+def test_jobs_outside_search_path_are_removed(owner: Connection, empty_database: str) -> None:
+    """A trigger of procrastinate uses table names without schema."""
     owner.execute("create schema jobs")
     found_there = (
         f"{empty_database}{'&' if '?' in empty_database else '?'}options=-csearch_path%3Djobs"
@@ -419,7 +411,7 @@ def test_too_long_lock_is_reported(procrastinate: Connection, empty_database: st
 
 @pytest.fixture
 def pg_boss(owner: Connection, empty_database: str) -> Connection:
-    """Return a session in a database with rowq and pg-boss, and jobs of pg-boss."""
+    """Return a session in a database with rowq, pg-boss and its jobs."""
     (peer,) = (peer for peer in NODE_PEERS if peer.name == "pg-boss")
     try:
         peer.find()
@@ -442,9 +434,7 @@ def bodies_in_pg_boss(connection: Connection) -> list[Any]:
 
 
 @pytest.mark.slow("pg-boss of npm")
-def test_pg_boss_jobs_are_copied_once_and_removed(
-    pg_boss: Connection, empty_database: str
-) -> None:
+def test_pg_boss_jobs_are_copied_once_and_removed(pg_boss: Connection, empty_database: str) -> None:
     dry = imported(empty_database, "--from", "pg-boss", "--dry-run")
     assert dry.code == 0, dry.err
     counted = {row["source"]: (row["messages"], row["later"], row["left"]) for row in dry.rows}
@@ -487,9 +477,7 @@ def test_pg_boss_jobs_are_copied_once_and_removed(
     assert digest(bodies_in_rowq(pg_boss, "mail")) == digest(wanted)
 
 
-def test_pg_boss_key_follows_policy_of_queue(
-    pg_boss: Connection, empty_database: str
-) -> None:
+def test_pg_boss_key_follows_policy_of_queue(pg_boss: Connection, empty_database: str) -> None:
     done = imported(empty_database, "--from", "pg-boss", "--create")
     assert done.code == 0, done.err
     assert details(pg_boss, "exclusive", "only").body == '{"n": 200}'
@@ -498,14 +486,14 @@ def test_pg_boss_key_follows_policy_of_queue(
         assert first.body == '{"n": 300}'
         assert queue.queue_stats("key_strict_fifo")[0].blocked == 1
 
-    # Another job of a key does not make new ones of those that are in.
+    # Another job with the key does not duplicate imported ones.
     pg_boss.execute(
         "insert into pgboss.job (name, data, singleton_key) values ('mail', '{\"n\": 27}', 'once')"
     )
     done = imported(empty_database, "--from", "pg-boss", "mail", "--remove")
     assert (done.row["enqueued"], done.row["duplicates"], done.row["removed"]) == (1, 27, 28)
 
-    # By the key alone nobody can tell whether it is the same message.
+    # The key alone does not show whether it is the same message.
     done = imported(empty_database, "--from", "pg-boss", "exclusive", "--remove")
     assert (done.row["duplicates"], done.row["removed"]) == (1, 0)
     assert "warning: 1 messages of exclusive were not removed" in done.err
