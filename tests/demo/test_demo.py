@@ -105,7 +105,7 @@ def test_correct_run_has_no_faults() -> None:
         (replace(GOOD, booked_cents=dict(GOOD.booked_cents) | {"1999-01": 0}), "1999-01"),
         (replace(GOOD, booked_cents={"1997-01": 1176, "1997-02": 301}), "1997-02"),
         (replace(GOOD, orders_done=2), "3 orders in, but 2 done"),
-        (replace(GOOD, orders_left=1), "3 of 3 orders are done, 1 are still in the queue or dead"),
+        (replace(GOOD, orders_left=1), "3 of 3 orders are done, 1 are in the queue or dead"),
         (replace(GOOD, killed=None), "no worker was killed"),
         (replace(GOOD, orders_redelivered=0), "no order was redelivered"),
     ],
