@@ -218,7 +218,7 @@ def test_alembic_without_connection_gets_a_clear_error(
 ) -> None:
     with (
         project.engine.connect() as connection,
-        pytest.raises(CommandError, match="rowq needs a connection"),
+        pytest.raises(CommandError, match="rowq requires a connection"),
     ):
         command.upgrade(project.config(connection), "rowq@head", sql=True)
     capsys.readouterr()

@@ -450,9 +450,9 @@ CHANGED_BY_A_FORMER_MEMBER |= {
     "internal_wait_until is changed": "alter function rowq.internal_wait_until reset search_path",
     "peek is changed": "create function rowq.peek(p text default '') returns integer"
     " language sql return 1",
-    "a newer rowq installed pg-0999": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
+    "a newer one installed pg-0999": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
     + "; insert into rowq.migration values ('x', 'pg-0999', now())",
-    "only the owner can see": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
+    "only the owner can read the routines": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
     + "; delete from rowq.migration",
 }
 
