@@ -44,7 +44,7 @@ def extend(broker: Broker, calls: Any) -> None:
 
 
 def test_refused_extension_stops_no_other(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    calls = Calls(of_3=PermissionError("the right was withdrawn"))
+    calls = Calls(of_3=PermissionError("permission denied"))
     extend(broker, calls)
     assert calls.claims == [3, 2, 1]
     for lease in broker._held.values():
@@ -55,7 +55,7 @@ def test_refused_extension_stops_no_other(broker: Broker, caplog: pytest.LogCapt
     assert set(broker._held) == set(DELIVERIES)
     answer = [one for one in caplog.records if one.levelno >= logging.WARNING]
     assert [one.getMessage() for one in answer] == [
-        "orders: the lease of message 3 cannot be extended now: the right was withdrawn"
+        "orders: cannot extend the lease of message 3, will retry: permission denied"
     ]
 
 

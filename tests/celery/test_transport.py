@@ -236,9 +236,9 @@ def test_fanout_is_refused(opened: kombu.Connection, shop: Shop) -> None:
     ("url", "options", "expected"),
     [
         ("rowq+kafka://host", {}, "the URL must begin with one of"),
-        ("rowq+mysql://a;rowq+mysql://b", {}, "rowq takes one broker URL"),
+        ("rowq+mysql://a;rowq+mysql://b", {}, "rowq accepts one broker URL"),
         ("rowq+mysql://a", {"visibility_timeout": 60}, "visibility_timeout is not supported"),
-        ("rowq+mysql://a", {"polling_interval": 0}, "polling_interval must be more than 0"),
+        ("rowq+mysql://a", {"polling_interval": 0}, "polling_interval must be greater than 0"),
         ("rowq+mysql://a", {"polling_interval": "1"}, "must be a number of seconds"),
         ("rowq+mysql://a", {"reconnect_seconds": -1}, "must be a number of seconds"),
     ],

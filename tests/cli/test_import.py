@@ -165,7 +165,7 @@ def test_import_warns_of_delayed_group_messages(run: Run, made: str, tmp_path: P
     for more in ((), ("--dry-run",)):
         done = run("import", "--from", "csv", file, "--into", made, "--json", *more)
         assert (done.code, done.row["overtaken"]) == (0, 1)
-        assert "warning: 1 messages of" in done.err
+        assert "warning: 1 delayed messages of" in done.err
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_import_warns_of_delayed_group_messages(run: Run, made: str, tmp_path: P
         (["id", "body"], ["", "x"], "line 3: id is required"),
         (["body"], ["x"], "line 2: id is required"),
         (["id", "priority"], [9, "high"], "line 3: priority must be an integer, got 'high'"),
-        (["id", "run_at"], [9, "soon"], "line 3: run_at is a date and time such as"),
-        (["id", "headers"], [9, "[1]"], "line 3: headers is a JSON object, got '[1]'"),
+        (["id", "run_at"], [9, "soon"], "line 3: run_at must be an ISO"),
+        (["id", "headers"], [9, "[1]"], "line 3: headers must be a JSON object, got '[1]'"),
         (["id", "max_attempts"], [9, "1.5"], "line 3: max_attempts must be an integer"),
         (["id", "body", "total"], [9, "x", "2"], "unknown columns beside body: total"),
     ],

@@ -127,22 +127,6 @@ def test_killed_dequeue_wait_continues(server: Server, database_url: str, queue_
         assert [message.data for message in messages] == ["after"]
 
 
-def test_dequeue_wait_reconnects(lossy: Relay, queue_name: str) -> None:
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        lossy.refuse(connections=len(pauses) < 3)
-
-    session = OwnedSession(lossy.url, sleep=pause)
-    with rowq.Queue(session) as queue:
-        queue.create_queue(queue_name)
-        lossy.refuse(connections=True)
-        lossy.cut()
-        assert queue.dequeue_wait(queue_name, wait_seconds=0.1) == []
-    assert len(pauses) == 3
-
-
 @pytest.mark.usefixtures("queue")
 def test_late_lost_wait_repeats_with_the_remaining_time(lossy: Relay, queue_name: str) -> None:
     with rowq.connect(lossy.url, reconnect_seconds=0.5) as waiter:
@@ -153,7 +137,8 @@ def test_late_lost_wait_repeats_with_the_remaining_time(lossy: Relay, queue_name
     assert lossy.accepted == 3
 
 
-def test_reconnect_retries_with_growing_pauses(lossy: Relay, queue_name: str) -> None:
+@pytest.mark.parametrize("waits", [False, True])
+def test_reconnect_retries_with_growing_pauses(lossy: Relay, queue_name: str, waits: bool) -> None:
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -161,11 +146,14 @@ def test_reconnect_retries_with_growing_pauses(lossy: Relay, queue_name: str) ->
         lossy.refuse(connections=len(pauses) < 5)
 
     session = OwnedSession(lossy.url, sleep=pause)
-    session.open()
     with rowq.Queue(session) as queue:
+        assert queue.create_queue(queue_name).outcome == "created"
         lossy.refuse(connections=True)
         lossy.cut()
-        assert queue.create_queue(queue_name).outcome == "created"
+        if waits:
+            assert queue.dequeue_wait(queue_name, wait_seconds=0.1) == []
+        else:
+            assert queue.create_queue(queue_name).outcome == "exists"
     assert len(pauses) == 5
     assert all(0.05 * 2**n <= pause <= 0.1 * 2**n for n, pause in enumerate(pauses))
 

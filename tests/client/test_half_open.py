@@ -1,6 +1,6 @@
 """Calls over a network that stalls, drops packets, or truncates replies.
 
-Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhile is answer so.
+No call hangs forever, no work is done twice, and a client that lost its lease gets "stale".
 """
 
 import sys
@@ -212,7 +212,7 @@ def test_worker_loses_its_lease_in_a_stalled_network(
             go_on.set()
             between.cut()
             between.go_on()
-            wait_until(lambda: worker.stats.stale == 3, "the worker was answer", 30)
+            wait_until(lambda: worker.stats.stale == 3, "three stale outcomes", 30)
             done = queue.complete(queue_name, taken[0].claim_id)
             assert {outcome.outcome for outcome in done} == {"completed"}
         finally:

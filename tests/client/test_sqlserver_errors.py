@@ -124,12 +124,7 @@ def test_closed_connection_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "state"),
-    [
-        *((1205, "40001"), (1222, "HYT00"), (3960, "42000"), (1204, "42000"), (701, "42000")),
-        *((1105, "42000"), (9002, "42000"), (3906, "42000"), (983, "08004"), (40501, "42000")),
-        *((0, "HYT00"), (10928, "42000"), (49918, "42000")),
-    ],
+    ("number", "state"), [(1205, "40001"), (1204, "42000"), (983, "08004"), (0, "HYT00")]
 )
 def test_transient_error_is_not_a_lost_connection(number: int, state: str) -> None:
     for origin in ORIGINS:
@@ -138,7 +133,7 @@ def test_transient_error_is_not_a_lost_connection(number: int, state: str) -> No
         assert not ENGINE.is_connection_lost(met)
 
 
-@pytest.mark.parametrize("number", [650, 3951, 3952, 245, 102, 208, 229, 2627, 8134, 18456, 266])
+@pytest.mark.parametrize("number", [3952, 102, 208, 266])
 def test_permanent_error_is_not_transient(number: int) -> None:
     met = error(f"[42000] {ORIGINS[0]}Something about 1205 and (596) (x) ({number}) (SQLExecute)")
     assert not ENGINE.is_transient(met)

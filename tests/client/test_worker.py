@@ -29,7 +29,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 
 @pytest.mark.parametrize("per", ["message", "batch"])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [1, 20])
 def test_drain_handles_every_message_once(queue: WorkerQueue, per: Any, threads: int) -> None:
     queue.fill(100)
     seen: list[int] = []

@@ -334,12 +334,6 @@ def test_failing_thread_ends_the_worker(queue: WorkerQueue) -> None:
         worker.run()
 
 
-def test_drain_ends_for_all_threads(queue: WorkerQueue) -> None:
-    queue.fill(100)
-    worker = queue.worker(lambda _message: None, threads=20, batch_size=3, drain=True)
-    assert worker.run().processed == 100
-
-
 def test_resumed_queue_is_handled(queue: WorkerQueue) -> None:
     queue.pause_queue()
     queue.enqueue(1)

@@ -71,7 +71,7 @@ def interrupt_after(seconds: float) -> None:
 
 @pytest.mark.timeout(60)
 def test_profiler_works_after_a_timeout(queue: WorkerQueue) -> None:
-    """In CPython 3.11 a call never returned after its exception was withdrawn."""
+    """In CPython 3.11 a profiled call did not return after its pending exception was cleared."""
     queue.fill(2)
     assert queue.drain(work_on).retried == 2
     interrupt_after(0.0)

@@ -162,7 +162,7 @@ def test_delays_and_leases_use_the_servers_clock(
     assert leased is not None
     assert delayed is not None
     assert (leased.state, delayed.state) == ("leased", "delayed")
-    for moment, seconds in ((leased.lease_until, 600), (delayed.due_at, 60)):
-        assert moment is not None
-        given_at, slack = moment - timedelta(seconds=seconds), timedelta(seconds=1)
+    for timestamp, seconds in ((leased.lease_until, 600), (delayed.due_at, 60)):
+        assert timestamp is not None
+        given_at, slack = timestamp - timedelta(seconds=seconds), timedelta(seconds=1)
         assert before - slack <= given_at <= after + slack
