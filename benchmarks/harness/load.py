@@ -35,7 +35,7 @@ class Worker(Protocol):
 
     @property
     def server_cpu(self) -> float:
-        """Seconds that the server spent for this client alone; 0 where nobody can tell."""
+        """Seconds that the server spent for this client; 0 if unknown."""
 
     @property
     def deadlocks(self) -> int:
@@ -61,7 +61,7 @@ class Task:
     open: returns a context with the session's client; it is sent to the session's process.
     batch: messages per dequeue. feed: whether each loop first adds as many as it will take.
     drain: whether each loop dequeues; without, it only feeds.
-    messages: stop when all sessions together passed so many. seconds: stop after this time.
+    messages: stop after this number of messages of all sessions. seconds: stop after this time.
     """
 
     open: Callable[[], AbstractContextManager[Worker]]
@@ -107,9 +107,9 @@ class Crew:
     def work(
         self, before: Callable[[], object], tick: Callable[[], object], every: float = 1
     ) -> tuple[float, list[Report]]:
-        """Let all sessions warm up, then work; return when they were let go, and their reports.
+        """Let all sessions warm up, then work; return the start time and their reports.
 
-        before: called between both. tick: called every so many seconds. Raises TeamError.
+        before: called between both. tick: called periodically. Raises TeamError.
         """
         return self._team.run(before, tick, every)
 
@@ -169,7 +169,7 @@ def _own_cpu() -> float:
 def once_a_second(act: Callable[[], object], *, at_once: bool) -> Callable[[], None]:
     """Return a function that calls another if it has not done so for a second.
 
-    at_once: whether the first call counts, too; else the second begins now.
+    at_once: whether the first call counts; otherwise the second begins now.
     """
     last = -1.0 if at_once else time.monotonic()
 

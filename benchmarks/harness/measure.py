@@ -11,7 +11,7 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The server's counters at one moment: WAL bytes, full page images, housekeeper's seconds."""
+    """Counters of the server: WAL bytes, full page images, seconds of maintenance."""
 
     wal_bytes: int
     wal_fpi: int
@@ -19,7 +19,7 @@ class Mark:
 
 
 def work_figures(began: float, start: Mark, end: Mark, reports: Sequence[Report]) -> Figures:
-    """Return the figures of sessions that worked from a moment on, between two marks."""
+    """Return the figures of the sessions between two marks."""
     messages = sum(report.messages for report in reports)
     seconds = max(report.ended for report in reports) - began
     loops = [length for report in reports for length in report.loops]

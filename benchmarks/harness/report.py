@@ -38,7 +38,7 @@ def targets_table(page: Mapping[str, Iterable[Target]]) -> str:
 
 
 def settings(results: Results, kinds: Iterable[str]) -> list[str]:
-    """Say what the scenarios of these kinds are, with their numbers."""
+    """Describe the scenarios of these kinds, with their numbers."""
     return [
         f"`{name}`: {scenario['title']}; {_setting(scenario)}."
         for name, scenario in results.scenarios.items()
@@ -60,7 +60,7 @@ def figures_table(results: Results, kinds: Iterable[str], columns: Mapping[str, 
 def figures_rows(
     results: Results, kinds: Iterable[str], columns: Mapping[str, str]
 ) -> Iterator[list[str]]:
-    """Yield scenario, system and figures, "" for one that a round of it has not."""
+    """Yield scenario, system and figures; "" for figures that a round lacks."""
     for name, scenario in results.scenarios.items():
         for system in results.systems(name) if scenario["kind"] in kinds else ():
             rounds = results.rounds(name, system)
@@ -116,7 +116,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _setting(scenario: dict[str, Any]) -> str:
-    """Say what the numbers of a scenario are."""
+    """Describe the numbers of a scenario."""
     said = [f"{word} {scenario[key]:,}" for key, word in _SETTING.items() if scenario.get(key)]
     return ", ".join([*said, f"commits {'durable' if scenario['durable'] else 'not durable'}"])
 

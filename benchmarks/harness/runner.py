@@ -36,7 +36,7 @@ class Lab(Protocol):
         """A directory of the server."""
 
     def facts(self) -> dict[str, str]:
-        """Return the server's version, where it came from, and its settings."""
+        """Return the version, origin and settings of the server."""
 
     def prepare(self, system: Any) -> None:
         """Make ready for the runs of a system."""

@@ -13,7 +13,7 @@ SIZES = ("full", "middle", "quick")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario; the head of scenarios.toml says what each field means."""
+    """One scenario; scenarios.toml explains the fields."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""Starts processes that begin at the same moment, and collects what they return."""
+"""Starts processes together and collects their results."""
 
 import multiprocessing
 import queue
@@ -14,7 +14,7 @@ _PATIENCE = 120
 
 
 class TeamError(RuntimeError):
-    """A process could not do its work; the text says why."""
+    """A process failed; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Gate:
     barrier: Barrier
 
     def wait(self) -> float:
-        """Say that this process is ready, wait for the others; return the monotonic time."""
+        """Report ready, wait for the others; return the monotonic time."""
         self.barrier.wait(_PATIENCE)
         self.barrier.wait(_PATIENCE)
         return time.monotonic()
@@ -54,9 +54,9 @@ class Team(Generic[_T]):
         meanwhile: Callable[[], object] = lambda: None,
         every: float = 0.1,
     ) -> tuple[float, list[_T]]:
-        """Run them all; return the monotonic time at which they were let go, and their answers.
+        """Run them all; return the monotonic start time and their answers.
 
-        before: called when all are ready. meanwhile: called every so many seconds.
+        before: called when all are ready. meanwhile: called every `every` seconds.
         Raises TeamError when one of them failed.
         """
         for process in self._processes:
@@ -93,7 +93,7 @@ def _run(work: Callable[[Gate], Any], gate: Gate, answers: Any) -> None:
     try:
         answers.put(work(gate))
     except threading.BrokenBarrierError:
-        pass  # The process that broke it says why.
+        pass  # The process that broke it reports the reason.
     except Exception as error:
         gate.barrier.abort()
         answers.put(_Failure(f"{type(error).__name__}: {error}"))

@@ -49,7 +49,7 @@ class Lab:
             )
 
     def prepare(self, system: Installed) -> None:
-        """Do nothing: MariaDB has no template databases, each run installs anew."""
+        """Do nothing: MariaDB has no template databases; each run installs."""
 
     @contextlib.contextmanager
     def database(self, system: Installed) -> Iterator[str]:

@@ -14,7 +14,7 @@ from rowq.engines.mysql.url import connection_parameters
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counters of the whole server at one moment. lock_waits: for a row. cpu: seconds."""
+    """Counters of the whole server. lock_waits: for a row. cpu: seconds."""
 
     deadlocks: int
     lock_waits: int

@@ -13,7 +13,7 @@ from benchmarks.harness.host import Closing
 from rowq.engines.mysql.url import connection_parameters
 
 BARE = "rowq_bench"
-"""The database of what is not rowq's."""
+"""The database without rowq."""
 
 _LIBRARY = "libmariadb.so.3"
 _SET_CHARSET_NAME = 7
@@ -92,7 +92,7 @@ class Connection(Closing):
 
 @cache
 def _library() -> Any:
-    """Load the library and say what its functions take and return.
+    """Load the library and declare the types of its functions.
 
     Raises OSError without it; Debian has it in the package libmariadb3.
     """

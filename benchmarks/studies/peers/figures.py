@@ -1,4 +1,4 @@
-"""Makes the figures of one run from what the programs printed and the server's counters."""
+"""Computes the figures of one run from program output and server counters."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from benchmarks.studies.peers.watch import Counters
 
 Figures = dict[str, Any]
 Sample = tuple[float, int]
-"""Seconds since the workers were let go, and messages handled by then."""
+"""Seconds since the start of the workers, and messages handled by then."""
 
 _BEGINNING, _END = 0.2, 0.8
 
 
 class WrongCountError(RuntimeError):
-    """A peer lost messages or handled some twice; the text says how many."""
+    """A peer lost or repeated messages; the text has the number."""
 
 
 def check(results: Sequence[dict[str, Any]], expected: int, numbers: int) -> None:
@@ -56,7 +56,7 @@ def rate(
 
 
 def costs(start: Counters, end: Counters, messages: int) -> Figures:
-    """Return what the server spent on each message between two moments."""
+    """Return the server's cost of each message between two samples."""
     return {
         "server_cpu_us_per_message": round((end.cpu - start.cpu) / messages * 1e6, 1),
         "wal_bytes_per_message": round((end.wal_bytes - start.wal_bytes) / messages, 1),
@@ -64,7 +64,7 @@ def costs(start: Counters, end: Counters, messages: int) -> Figures:
 
 
 def reads(start: Counters, end: Counters, messages: int) -> Figures:
-    """Return buffers, queries and transactions of each message between two moments.
+    """Return buffers, queries and transactions of each message between two samples.
 
     The server's sessions hand these in once a second and when they end.
     """

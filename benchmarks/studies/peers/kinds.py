@@ -106,7 +106,7 @@ def burst(run: Run) -> Figures:
 
 
 def drain(run: Run) -> Figures:
-    """Messages are put in, then the workers are let go.
+    """Messages are enqueued, then the workers start.
 
     The clock runs from when each process has handled some, or all together a tenth, to the start
     of the last handler: what programs need to begin is not counted. It runs from the start, and the

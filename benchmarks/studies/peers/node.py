@@ -2,7 +2,7 @@
 
     python -m benchmarks.studies.peers.node
 
-installs what benchmarks/peers_node/package.json names, about 150 MB; `make bench` does it by itself
+installs what benchmarks/peers_node/package.json names, about 150 MB; `make bench` runs it
 where npm is.
 """
 

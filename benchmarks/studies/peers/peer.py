@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 
 class AbsentError(Exception):
-    """A peer cannot be run here; the text says what is missing and how to install it."""
+    """A peer cannot run here; the text has the missing part and how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One queue and its programs; the head of this package says how they are run.
+    """One queue and its programs; the package docstring has the protocol.
 
     name: a word. origin: the package and the registry, in words.
     find: returns the client's version, without a database; raises AbsentError.

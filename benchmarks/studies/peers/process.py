@@ -21,7 +21,7 @@ _ENDING = 20.0
 
 
 class ProgramError(RuntimeError):
-    """A program failed, or did not keep the protocol; the text says how."""
+    """A program failed or broke the protocol; the text has the reason."""
 
 
 class Program(Closing):
@@ -60,7 +60,7 @@ class Program(Closing):
         self._errors.close()
 
     def wait_ready(self) -> None:
-        """Wait until the program says that it is ready."""
+        """Wait until the program reports ready."""
         end = time.monotonic() + _PATIENCE
         while not self._ready.wait(0.05):
             if not self._reader.is_alive() or time.monotonic() > end:
@@ -81,18 +81,18 @@ class Program(Closing):
         return not self._reader.is_alive()
 
     def mark(self) -> None:
-        """Tell it to forget the latencies so far."""
+        """Order it to discard its latencies."""
         self._send({"mark": True})
 
     def stop(self) -> None:
-        """Tell it to stop, and return at once."""
+        """Order it to stop; do not wait."""
         with contextlib.suppress(BrokenPipeError):
             self._send({"stop": True})
 
     def finish(self, at_work: float = 0.0) -> dict[str, Any]:
         """Wait for the result and the end of the process; sets `cpu`, the seconds since go.
 
-        at_work: for how many seconds it may go on before it begins to end.
+        at_work: seconds it may work before it begins to stop.
         """
         self._reader.join(_PATIENCE if self.name.endswith("prepare") else at_work + _ENDING)
         if self._reader.is_alive():

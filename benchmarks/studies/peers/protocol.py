@@ -86,7 +86,7 @@ class Talk:
         return int(self.config["delay_seconds"])
 
     def ready(self) -> None:
-        """Say that everything is set up, and wait until the harness says go."""
+        """Report ready, and wait for the start order."""
         self.tell({"ready": True})
         self._go.wait()
 
@@ -172,7 +172,7 @@ class Producing:
 
 
 class Tally:
-    """The handler of the role consume, and what it counted; it may run in several threads."""
+    """Handler and counts of the role consume; may run in several threads."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -187,7 +187,7 @@ class Tally:
         threading.Thread(target=self._report, daemon=True).start()
 
     def note(self, body: Mapping[str, Any]) -> None:
-        """Handle a message: note that it started."""
+        """Record the start of a message."""
         now = time.time()
         with self._lock:
             self._messages += 1

@@ -105,5 +105,5 @@ class PeerResults:
 
 
 def _is_worse(ratio: float, *, more: bool) -> bool:
-    """Tell whether rowq's figure, divided by another's, is clearly the worse one."""
+    """Return whether rowq's figure divided by another's is clearly worse."""
     return ratio < 1 / _CLEARLY if more else ratio > _CLEARLY

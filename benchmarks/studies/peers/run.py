@@ -96,7 +96,7 @@ def _count_statements(lab: Lab) -> None:
 
 
 def _prepare(lab: Lab, peer: Peer, found: list[dict[str, Any]]) -> bool:
-    """Make the peer's template; note what it is, or why it is absent; return whether it is here."""
+    """Create the peer's template; record its version or why it is absent; return success."""
     system = {"name": peer.name, "origin": peer.origin, "settings": peer.settings}
     try:
         version = peer.find()

@@ -68,7 +68,7 @@ class Run:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Return the configuration that every program is told."""
+        """Return the configuration of every program."""
         scenario = self.scenario
         return config_of(self.url, scenario.workers, scenario.batch) | {"keys": scenario.keys}
 
@@ -105,7 +105,7 @@ class Run:
 
     @contextlib.contextmanager
     def keeper(self) -> Iterator[list[Program]]:
-        """Run the peer's own housekeeping process, if it has one."""
+        """Run the peer's own maintenance process, if any."""
         if not self.peer.keeper:
             yield []
             return
@@ -147,7 +147,7 @@ class Run:
 
 
 def config_of(url: str, workers: int = _PREPARED_WORKERS, batch: int = 1) -> dict[str, Any]:
-    """Return what every program is told of a database and of the work."""
+    """Return the configuration of a database and its work for every program."""
     parts = conninfo_to_dict(url)
     return {
         "url": url,

@@ -1,4 +1,4 @@
-"""Counts from outside what the server wrote, read, ran and used between two moments."""
+"""Measures writes, reads, queries and CPU time of the server between two samples."""
 
 import time
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _STEP = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The counters of a database at one moment; cpu: seconds of the whole server.
+    """The counters of a database; cpu: seconds of the whole server.
 
     queries: statements that clients ran; None without pg_stat_statements.
     """
@@ -47,7 +47,7 @@ class Counters:
 class Watch:
     """Reads the counters of one database from a session in another one.
 
-    admin_url: of a database besides. database: the one that is watched.
+    admin_url: of another database. database: the measured one.
     postmaster: the server's main process, None if it runs elsewhere.
     """
 
