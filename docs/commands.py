@@ -35,6 +35,9 @@ def usages() -> list[tuple[str, str]]:
 
 
 PARTS = {
+    "commands": lambda: table(
+        ("Command", "Purpose"), *((f"`{usage}`", text) for usage, text in usages())
+    ),
     "exit statuses": lambda: table(
         ("Exit status", "Meaning"), *((str(int(c)), m) for c, m in MEANINGS.items())
     ),
