@@ -82,8 +82,8 @@ def _change_some_routines(folder: Path) -> None:
     """Change the headers of some routines; Oracle's packages contain them all."""
     there = [name for name in sources(folder) if name.startswith(("internal/", "routines/"))]
     drawn = set(dice("migration").sample(there, min(times(10), len(there)))) | _BUSIEST
-    for folder in ("internal", "routines"):
-        for path in sorted((folder / folder).glob("*.sql")):
+    for part in ("internal", "routines"):
+        for path in sorted((folder / part).glob("*.sql")):
             text = path.read_text(encoding="utf-8")
             relative = path.relative_to(folder).as_posix()
             made = file_units(relative, text) if has_units(relative) else {relative: text}
@@ -120,7 +120,7 @@ def work_during(
         "orders",
         Recorder(),
         groups=10,
-        keeps_results=True,
+        has_results=True,
         may_be_retried=True,
     )
     features = Features(run)

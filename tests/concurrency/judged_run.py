@@ -75,7 +75,7 @@ def perform(run: Run, messages: int, tmp_path: Path, disturb: Callable[[], None]
         assert dialect_of(judge).held_keys(judge, run.queue_name) == 0
     with _judge(run) as judge:
         deadlocks = dialect_of(judge).deadlocks(judge) - deadlocks
-        if not run.may_be_asked_again:
+        if not run.may_be_retried:
             assert not (deadlocks and dialect_of(judge).is_free_of_deadlocks)
         history = _judged(run, tmp_path / "history.jsonl")
         _check_effects(history, judge, run.queue_name)

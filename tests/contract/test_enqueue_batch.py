@@ -238,7 +238,7 @@ INVALID: dict[str, list[Any]] = {
     **{key: [1] for key in ("unknown", "Body", "body_binary", "queue_name", "body ")},
 }
 BAD_MESSAGES: list[tuple[Any, str]] = [
-    *((message, "object") for message in (None, "text", 1, [])),
+    *zip([None, "text", 1, []], ["object"] * 4, strict=True),
     *(({key: value}, key) for key, values in INVALID.items() for value in values),
     (BEYOND_DOUBLE, "delay_seconds"),
     ({"": 1}, "key"),

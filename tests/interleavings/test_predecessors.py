@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 def send(session: Session, queue: str, text: str, *after: int, dead: str | None = None) -> int:
     """Enqueue a message with predecessors and return its id."""
-    options = {"predecessor_ids": after, "on_predecessor_dead": dead}
-    return session.queue.enqueue(queue, text, **options).message_id
+    enqueued = session.queue.enqueue(queue, text, predecessor_ids=after, on_predecessor_dead=dead)
+    return enqueued.message_id
 
 
 def settle(session: Session, queue: str) -> None:
