@@ -25,10 +25,10 @@ def test_find_message_returns_what_get_message_returns(queue: CheckedQueue) -> N
 def test_find_message_finds_every_unfinished_state(queue: CheckedQueue, state: str) -> None:
     if state == "blocked":
         queue.enqueue("first", group_key="g")
-    options: dict[str, Any] = {
+    given: dict[str, dict[str, Any]] = {
         "delayed": {"delay_seconds": 1000},
         "blocked": {"group_key": "g"},
-    }.get(state, {})
+    }
     [message_id] = queue.enqueue("a", dedup_key="key", **given.get(state, {}))
     if state in {"leased", "retrying"}:
         claim_id = queue.dequeue_one(worker_name="w").claim_id
