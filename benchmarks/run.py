@@ -1,8 +1,7 @@
-"""Measures rowq beside other queues: `make bench`, or `python -m benchmarks.run --help`."""
+"""Compares rowq with other queues: `make bench`, or `python -m benchmarks.run --help`."""
 
 if __name__ == "__main__":
-    # Import it here and not at the top, because each session is a process that imports this module
-    # anew.
+    # Import here: each session is a process that imports this module again.
     from benchmarks.studies.command import main
 
     main()

@@ -1,1 +1,1 @@
-"""Each engine as the studies need it: sessions, observers, fresh databases."""
+"""Sessions, counters and fresh databases of each engine."""

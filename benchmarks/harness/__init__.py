@@ -1,1 +1,1 @@
-"""The parts that run every study and write its report; see ../README.md."""
+"""Shared code that runs studies and writes their reports."""

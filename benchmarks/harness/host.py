@@ -1,4 +1,4 @@
-"""Describes the machine, as far as a reader must know it to judge the figures."""
+"""Facts about the machine that affect the figures."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ _PAGE = 8192
 
 
 def host_facts(directory: Path | None) -> dict[str, Any]:
-    """Describe the machine; directory: on the server's disk, None if that is elsewhere."""
+    """Return facts about the machine; directory: on the server's disk, None if it is remote."""
     return {
         "cpu": _field("/proc/cpuinfo", "model name") or platform.processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -31,7 +31,7 @@ def host_facts(directory: Path | None) -> dict[str, Any]:
 
 
 def fdatasync_us(directory: Path) -> float:
-    """Return the median microseconds of writing 8 KiB over and waiting for the disk."""
+    """Return the median microseconds to overwrite 8 KiB and sync it to disk."""
     lengths = []
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         file.write(bytes(_PAGE * _SYNCS))
@@ -46,7 +46,7 @@ def fdatasync_us(directory: Path) -> float:
 
 
 def commit_of(root: Path) -> str:
-    """Return the checkout's commit, with a mark if files differ from it; "" without git."""
+    """Return the checkout's commit, marked dirty if files differ; "" without git."""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
     with contextlib.suppress(OSError):
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
@@ -54,9 +54,9 @@ def commit_of(root: Path) -> str:
 
 
 def cpu_seconds(pid: int, *, waited: bool = False) -> float:
-    """Return the processor time that a process has used, user and system.
+    """Return the seconds of CPU time of a process, user and system.
 
-    waited: add that of the children that it has waited for.
+    waited: include the children that it has reaped.
     """
     with contextlib.suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
@@ -82,7 +82,7 @@ def _field(path: str, name: str) -> str:
 
 
 class Closing(ABC):
-    """A context manager whose end is its `close`, however that comes."""
+    """A context manager that calls `close` on exit."""
 
     def __enter__(self) -> Self:
         return self

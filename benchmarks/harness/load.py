@@ -1,4 +1,4 @@
-"""Runs sessions at work, each in a process of its own, on numbered bodies of one length."""
+"""Worker sessions, each in its own process, on numbered bodies of equal length."""
 
 import multiprocessing
 import resource
@@ -20,7 +20,7 @@ BODY_SQL = f"'{_HEAD}' || lpad(g::text, 10, '0') || '{_MIDDLE}{_PAD}{_TAIL}'"
 WARM_UP = 5
 NO_END = 3600.0
 NO_LIMIT = 10**12
-"""Values of a task's `seconds` and `messages` that it does not come to."""
+"""Values of a task's `seconds` and `messages` that no run reaches."""
 
 _EMPTY_ENOUGH = 3
 
@@ -31,15 +31,15 @@ def body(number: int) -> bytes:
 
 
 class Worker(Protocol):
-    """The client of a system, as a session uses it; complete takes what dequeue returns."""
+    """A session's client of one system; complete takes the result of dequeue."""
 
     @property
     def server_cpu(self) -> float:
-        """Seconds that the server spent for this client; 0 if unknown."""
+        """CPU seconds of the server for this client; 0 if unknown."""
 
     @property
     def deadlocks(self) -> int:
-        """The number of statements tried again after a deadlock or a lock timeout."""
+        """The number of statements retried after a deadlock or lock timeout."""
 
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
@@ -48,20 +48,20 @@ class Worker(Protocol):
         """Add many messages."""
 
     def dequeue(self, batch: int) -> Any:
-        """Take up to batch messages."""
+        """Dequeue up to batch messages."""
 
     def complete(self, taken: Any) -> int:
-        """Finish what dequeue returned; return how many messages those are."""
+        """Complete dequeued messages; return their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """The work of each session.
 
-    open: returns a context with the session's client; it is sent to the session's process.
-    batch: messages per dequeue. feed: whether each loop first adds as many as it will take.
-    drain: whether each loop dequeues; without, it only feeds.
-    messages: stop after this number of messages of all sessions. seconds: stop after this time.
+    open: returns a context manager with the session's client; must be picklable.
+    batch: messages per dequeue. feed: whether each loop first enqueues a batch.
+    drain: whether each loop dequeues; if not, it only enqueues.
+    messages: stop after this many messages in all sessions. seconds: stop after this time.
     """
 
     open: Callable[[], AbstractContextManager[Worker]]
@@ -74,11 +74,11 @@ class Task:
 
 @dataclass(slots=True)
 class Report:
-    """The work that one session did.
+    """The work of one session.
 
-    ended: when, by the monotonic clock. server_cpu, client_cpu: seconds.
-    deadlocks: statements tried again after a deadlock or a lock timeout.
-    loops: length of each loop in seconds. dequeues: messages passed by then, and seconds.
+    ended: end by the monotonic clock. server_cpu, client_cpu: seconds.
+    deadlocks: statements retried after a deadlock or lock timeout.
+    loops: seconds of each loop. dequeues: total messages handled after each one, and its seconds.
     """
 
     messages: int = 0
@@ -91,7 +91,7 @@ class Report:
 
 
 class Crew:
-    """The sessions of one run, which begin together; tasks: one for each session."""
+    """The sessions of one run, started together; tasks: one per session."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._passed = multiprocessing.get_context("spawn").Value("q", 0)
@@ -101,15 +101,15 @@ class Crew:
 
     @property
     def passed(self) -> int:
-        """Return how many messages went through since the start."""
+        """The number of messages handled since the start."""
         return int(self._passed.value)
 
     def work(
         self, before: Callable[[], object], tick: Callable[[], object], every: float = 1
     ) -> tuple[float, list[Report]]:
-        """Let all sessions warm up, then work; return the start time and their reports.
+        """Warm up and run all sessions; return the start time and their reports.
 
-        before: called between both. tick: called periodically. Raises TeamError.
+        before: called after the warm-up. tick: called every `every` seconds. Raises TeamError.
         """
         return self._team.run(before, tick, every)
 
@@ -148,7 +148,7 @@ def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
 
 
 def _loop(client: Worker, task: Task, number: int) -> tuple[int, float]:
-    """Feed if asked to, dequeue, complete; return the messages, and the dequeue's seconds."""
+    """Enqueue if feeding, dequeue, complete; return the messages and the dequeue's seconds."""
     if task.feed and task.batch == 1:
         client.enqueue(body(number))
     elif task.feed:
@@ -167,9 +167,9 @@ def _own_cpu() -> float:
 
 
 def once_a_second(act: Callable[[], object], *, at_once: bool) -> Callable[[], None]:
-    """Return a function that calls another if it has not done so for a second.
+    """Return a function that calls `act` at most once a second.
 
-    at_once: whether the first call counts; otherwise the second begins now.
+    at_once: whether the first call acts; otherwise the first second starts now.
     """
     last = -1.0 if at_once else time.monotonic()
 

@@ -1,4 +1,4 @@
-"""Makes figures: what the server wrote and used, medians and spread, and targets for ratios."""
+"""Figures of a run, medians with their range, and targets for ratios."""
 
 import statistics
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Counters of the server: WAL bytes, full page images, seconds of maintenance."""
+    """The server's counters at one time; cpu: seconds of the session that runs maintenance."""
 
     wal_bytes: int
     wal_fpi: int
@@ -19,7 +19,7 @@ class Mark:
 
 
 def work_figures(began: float, start: Mark, end: Mark, reports: Sequence[Report]) -> Figures:
-    """Return the figures of the sessions between two marks."""
+    """Return the figures of sessions that started at `began`, between two marks."""
     messages = sum(report.messages for report in reports)
     seconds = max(report.ended for report in reports) - began
     loops = [length for report in reports for length in report.loops]
@@ -43,7 +43,7 @@ def work_figures(began: float, start: Mark, end: Mark, reports: Sequence[Report]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A median with the least and the greatest of its values."""
+    """A median with the minimum and maximum."""
 
     median: float
     least: float
@@ -59,8 +59,8 @@ def spread(values: Sequence[float]) -> Spread:
 class Target:
     """A ratio and its bound.
 
-    what: the ratio in words. at_least: whether the bound is the least allowed, else the most.
-    found: rowq's ratio, None if it was not measured. peer: the same ratio of pgmq, if it has one.
+    what: describes the ratio. at_least: whether the bound is a minimum, otherwise a maximum.
+    found: rowq's ratio, None if not measured. peer: pgmq's ratio, if measured.
     """
 
     what: str
@@ -71,7 +71,7 @@ class Target:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the median keeps to the bound; None if it was not measured."""
+        """Whether the median is within the bound; None if not measured."""
         if self.found is None:
             return None
         if self.at_least:

@@ -1,4 +1,4 @@
-"""Writes the parts of the report: tables, spreads, targets, machines and servers."""
+"""Tables of the report: figures, targets, machines and servers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ _VERDICTS = {True: "met", False: MISSED, None: "not measured"}
 
 
 def targets_table(page: Mapping[str, Iterable[Target]]) -> str:
-    """Return a row for each target, with what each engine has; first what is missed."""
+    """Return a row per target with each engine's result, missed targets first."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for engine, targets in page.items():
         for target in targets:
@@ -38,7 +38,7 @@ def targets_table(page: Mapping[str, Iterable[Target]]) -> str:
 
 
 def settings(results: Results, kinds: Iterable[str]) -> list[str]:
-    """Describe the scenarios of these kinds, with their numbers."""
+    """Return a description of each scenario of these kinds."""
     return [
         f"`{name}`: {scenario['title']}; {_setting(scenario)}."
         for name, scenario in results.scenarios.items()
@@ -47,12 +47,12 @@ def settings(results: Results, kinds: Iterable[str]) -> list[str]:
 
 
 def bullets(lines: Iterable[str]) -> str:
-    """Return a list."""
+    """Return a Markdown list."""
     return "\n".join(f"- {line}" for line in lines)
 
 
 def figures_table(results: Results, kinds: Iterable[str], columns: Mapping[str, str]) -> str:
-    """Return the figures of the scenarios of these kinds, with a row for each system."""
+    """Return a table with the figures of the scenarios of these kinds, a row per system."""
     rows = figures_rows(results, kinds, columns)
     return table(["scenario", "system", *columns.values()], rows)
 
@@ -60,7 +60,7 @@ def figures_table(results: Results, kinds: Iterable[str], columns: Mapping[str, 
 def figures_rows(
     results: Results, kinds: Iterable[str], columns: Mapping[str, str]
 ) -> Iterator[list[str]]:
-    """Yield scenario, system and figures; "" for figures that a round lacks."""
+    """Yield scenario, system and figures; "" if a round lacks the figure."""
     for name, scenario in results.scenarios.items():
         for system in results.systems(name) if scenario["kind"] in kinds else ():
             rounds = results.rounds(name, system)
@@ -77,7 +77,7 @@ def figures_rows(
 
 
 def facts(runs: Sequence[tuple[str, str, dict[str, Any]]]) -> str:
-    """Return the machines and servers as a table; runs: product, client, and results."""
+    """Return a table of machines and servers; runs: product, client and results."""
     columns = [_facts(*run) for run in runs]
     return table(
         ["", *(product for product, _, _ in runs)],
@@ -101,7 +101,7 @@ def _facts(_product: str, client: str, data: dict[str, Any]) -> dict[str, str]:
 
 
 def spread_text(values: Spread | None) -> str:
-    """Return a median with its range, "" if nothing was measured."""
+    """Return a median with its range; "" if not measured."""
     if values is None:
         return ""
     if values.least == values.greatest:
@@ -116,9 +116,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _setting(scenario: dict[str, Any]) -> str:
-    """Describe the numbers of a scenario."""
-    said = [f"{word} {scenario[key]:,}" for key, word in _SETTING.items() if scenario.get(key)]
-    return ", ".join([*said, f"commits {'durable' if scenario['durable'] else 'not durable'}"])
+    parts = [f"{word} {scenario[key]:,}" for key, word in _SETTING.items() if scenario.get(key)]
+    return ", ".join([*parts, f"commits {'durable' if scenario['durable'] else 'not durable'}"])
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Reads files of results: figures by scenario, system and round, and ratios."""
+"""Files of results: figures by scenario, system and round, and ratios."""
 
 import json
 from pathlib import Path
@@ -8,14 +8,14 @@ from benchmarks.harness.measure import Spread, spread
 
 
 class Results:
-    """The results of one run, as the JSON file holds them."""
+    """The results of one run."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self.scenarios: dict[str, dict[str, Any]] = {s["name"]: s for s in data["scenarios"]}
 
     def rounds(self, scenario: str, system: str) -> list[dict[str, Any]]:
-        """Return a system's figures, a dict for each round; empty if it did not take part."""
+        """Return a system's figures, a dict per round; empty if it did not run."""
         return [
             run["figures"]
             for run in sorted(self.data["runs"], key=lambda run: int(run["round"]))
@@ -23,7 +23,7 @@ class Results:
         ]
 
     def systems(self, scenario: str) -> list[str]:
-        """Return who took part in a scenario, in its order."""
+        """Return the systems that ran a scenario, in its order."""
         names: list[str] = self.scenarios.get(scenario, {}).get("systems", [])
         return [name for name in names if self.rounds(scenario, name)]
 
@@ -39,25 +39,25 @@ class Results:
         return spread(values) if values else None
 
     def within(self, scenario: str, system: str, name: str, base: str) -> Spread | None:
-        """Return one figure of a system divided by another figure of it, round by round."""
+        """Return a figure of a system divided by another of its figures, round by round."""
         values = [figures[name] / figures[base] for figures in self.rounds(scenario, system)]
         return spread(values) if values else None
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Return what a file of results holds."""
+    """Read a file of results."""
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
 
 
 def write_results(path: Path, data: dict[str, Any]) -> None:
-    """Write a file of results as JSON with a round, or another record, on each line."""
+    """Write a file of results as JSON, one record per line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_json(data, "") + "\n", "utf-8")
 
 
 def _json(value: Any, margin: str) -> str:
-    """Return a value as JSON: on one line, unless it is a list of objects or has one inside."""
+    """Return a value as JSON, on one line unless it contains a list of objects."""
     if not _has_records(value):
         return json.dumps(value)
     inside = f"{margin} "

@@ -1,4 +1,4 @@
-"""Runs a plan: every scenario, round and system, in fresh databases of one server."""
+"""Runs of a plan: every scenario, round and system, each in a fresh database."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,43 +13,43 @@ from benchmarks.harness.scenarios import Scenario, turned
 
 
 class System(Protocol):
-    """A system that takes part: what the report says of it, and what its engine knows besides."""
+    """A system as the report describes it; its engine defines further attributes."""
 
     @property
     def name(self) -> str:
-        """A word."""
+        """Its name, one word."""
 
     @property
     def version(self) -> str:
-        """Its version, or nothing."""
+        """Its version, or an empty string."""
 
     @property
     def origin(self) -> str:
-        """The place where it came from."""
+        """Where it comes from, in words."""
 
 
 class Lab(Protocol):
-    """A server; directory: on its disk, None if that is elsewhere."""
+    """A server under test."""
 
     @property
     def directory(self) -> Path | None:
-        """A directory of the server."""
+        """A directory on the server's disk, None if it is remote."""
 
     def facts(self) -> dict[str, str]:
-        """Return the version, origin and settings of the server."""
+        """Return the server's version, origin and settings."""
 
     def prepare(self, system: Any) -> None:
-        """Make ready for the runs of a system."""
+        """Prepare the server for the runs of a system."""
 
     def database(self, system: Any) -> AbstractContextManager[str]:
-        """Bring a system into a fresh database, whose URL the context is."""
+        """Install a system in a fresh database; the context is its URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A database product: its systems, its kinds of scenario, its server.
+    """A database product: its systems, its kinds of scenario and its server.
 
-    open_lab: takes the URL, or None, and the directory for a private server.
+    open_lab: takes a URL, or None and the directory of a private server.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Engine:
 class Plan:
     """The scenarios and systems to run, and how.
 
-    peers: systems besides the engine's own. url: of a server, None for a private one.
+    peers: systems in addition to the engine's. url: of a server, None for a private one.
     home: the private server's directory. root: the checkout. command, note: for the report.
     """
 
@@ -77,10 +77,7 @@ class Plan:
 
 
 def run_facts(lab: Lab, root: Path, command: str, note: str) -> dict[str, Any]:
-    """Return when, from what, where and on which server a run that begins now is made.
-
-    root, command, note: as in a plan.
-    """
+    """Return the time, commit, machine and server of a run that starts now."""
     return {
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit_of(root),
@@ -92,7 +89,7 @@ def run_facts(lab: Lab, root: Path, command: str, note: str) -> dict[str, Any]:
 
 
 def run_plan(plan: Plan) -> dict[str, Any]:
-    """Run everything, and return the results as JSON data."""
+    """Run all scenarios and return the results as JSON data."""
     present = {system.name: system for system in [*plan.engine.systems(), *plan.peers]}
     scenarios = [
         replace(scenario, systems=[name for name in scenario.systems if name in present])
@@ -141,12 +138,12 @@ def _brief(figures: dict[str, Any]) -> str:
 
 
 class Installed(Protocol):
-    """A system that a template database is made for."""
+    """A system that a lab can install."""
 
     @property
     def name(self) -> str:
-        """A word."""
+        """Its name, one word."""
 
     @property
     def install(self) -> Callable[[str], object]:
-        """A function that brings it into the empty database of a URL."""
+        """A function that installs it in the empty database at a URL."""

@@ -1,4 +1,4 @@
-"""Reads scenarios from scenarios.toml."""
+"""Scenarios, read from the scenarios*.toml files."""
 
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ SIZES = ("full", "middle", "quick")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario; scenarios.toml explains the fields."""
+    """One scenario; scenarios.toml describes the fields."""
 
     name: str
     kind: str
@@ -35,27 +35,26 @@ class Scenario:
 
     @property
     def batch(self) -> int:
-        """The only batch size, for the kinds that have one."""
+        """The batch size of a kind with only one."""
         (batch,) = self.batches
         return batch
 
 
 def turned(names: Sequence[_Name], turn: int) -> list[_Name]:
-    """Return names in the order of a round, numbered from 0: each round another one begins."""
+    """Return names rotated by the number of the round, from 0."""
     first = turn % len(names) if names else 0
     return [*names[first:], *names[:first]]
 
 
 def load_scenarios(*, quick: bool = False, path: Path = SCENARIOS) -> list[Scenario]:
-    """Return all scenarios in the order of the file, as small ones for a quick run."""
+    """Return all scenarios of a file in order, small ones for a quick run."""
     return [Scenario(**values) for values in scenario_values(path, "quick" if quick else "full")]
 
 
 def scenario_values(path: Path, size: str) -> Iterator[dict[str, Any]]:
-    """Yield the values of each scenario of a file, for a run of one of SIZES.
+    """Yield the values of each scenario of a file for a run of one of SIZES.
 
-    The table "defaults" has those of all scenarios. A table in it, or in a scenario, that is named
-    after the size takes the place of the same values.
+    A table named after the size overrides values of its scenario, or of "defaults".
     """
     tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))
     defaults = tables.pop("defaults", {})

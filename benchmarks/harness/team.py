@@ -1,4 +1,4 @@
-"""Starts processes together and collects their results."""
+"""Processes that start work at the same time and return results."""
 
 import multiprocessing
 import queue
@@ -14,17 +14,17 @@ _PATIENCE = 120
 
 
 class TeamError(RuntimeError):
-    """A process failed; the text has the reason."""
+    """A process failed; the text is its error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A gate at which each process waits until all are ready."""
+    """A gate that opens when all processes are ready."""
 
     barrier: Barrier
 
     def wait(self) -> float:
-        """Report ready, wait for the others; return the monotonic time."""
+        """Wait until all processes are ready; return the monotonic time."""
         self.barrier.wait(_PATIENCE)
         self.barrier.wait(_PATIENCE)
         return time.monotonic()
@@ -36,7 +36,7 @@ class _Failure:
 
 
 class Team(Generic[_T]):
-    """Runs functions, each in a process of its own; each must call the gate's `wait` once."""
+    """Functions that run in one process each; each must call the gate's `wait` once."""
 
     def __init__(self, works: Sequence[Callable[[Gate], _T]]) -> None:
         context = multiprocessing.get_context("spawn")
@@ -51,13 +51,13 @@ class Team(Generic[_T]):
     def run(
         self,
         before: Callable[[], object],
-        meanwhile: Callable[[], object] = lambda: None,
+        tick: Callable[[], object] = lambda: None,
         every: float = 0.1,
     ) -> tuple[float, list[_T]]:
-        """Run them all; return the monotonic start time and their answers.
+        """Run all functions; return the monotonic start time and their results.
 
-        before: called when all are ready. meanwhile: called every `every` seconds.
-        Raises TeamError when one of them failed.
+        before: called when all are ready. tick: called every `every` seconds.
+        Raises TeamError if a function fails.
         """
         for process in self._processes:
             process.start()
@@ -69,18 +69,18 @@ class Team(Generic[_T]):
             list(self._collect(lambda: None, every))
             raise
         began = time.monotonic()
-        answers = list(self._collect(meanwhile, every))
+        answers = list(self._collect(tick, every))
         for process in self._processes:
             process.join()
         return began, answers
 
-    def _collect(self, meanwhile: Callable[[], object], every: float) -> Iterator[_T]:
+    def _collect(self, tick: Callable[[], object], every: float) -> Iterator[_T]:
         missing = len(self._processes)
         while missing:
             try:
                 answer = self._answers.get(timeout=every)
             except queue.Empty:
-                meanwhile()
+                tick()
                 continue
             if isinstance(answer, _Failure):
                 raise TeamError(answer.text)
@@ -89,11 +89,11 @@ class Team(Generic[_T]):
 
 
 def _run(work: Callable[[Gate], Any], gate: Gate, answers: Any) -> None:
-    """Run one process' work; what goes wrong is reported as text."""
+    """Run a function and put its result or error into the queue."""
     try:
         answers.put(work(gate))
     except threading.BrokenBarrierError:
-        pass  # The process that broke it reports the reason.
+        pass  # The process that broke it reports the error.
     except Exception as error:
         gate.barrier.abort()
         answers.put(_Failure(f"{type(error).__name__}: {error}"))

@@ -27,8 +27,8 @@ async function produce({ url, queue, bulk, delay_seconds: delay }) {
     return { send, close: () => utils.release() };
 }
 
-// As its page on performance advises: a local queue of a batch, completes gathered as they come. With
-// named queues, which let one job of each out at a time, a local queue would hold the others up.
+// As its performance page recommends: a local queue of one batch, completions in bulk without delay.
+// Named queues release one job each at a time, so a local queue would block the others.
 async function consume({ url, queue, workers, batch, keys }) {
     const worker = {
         connectionString: url,

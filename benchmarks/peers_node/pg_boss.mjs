@@ -10,7 +10,7 @@ async function start(options) {
     return boss;
 }
 
-// Its advice for large queues is a table of their own; a queue that notifies wakes its workers.
+// As its manual recommends for large queues, a partition per queue; notify wakes the workers.
 async function prepare({ url, queue }) {
     const boss = await start({ connectionString: url });
     await boss.createQueue(queue, { partition: true, notify: true });
@@ -33,8 +33,7 @@ async function produce({ url, queue, bulk, delay_seconds: delay }) {
     return { send, close: () => boss.stop() };
 }
 
-// A worker fetches again at once after a full batch. At one message a batch it has no such option:
-// the handler asks for it.
+// A worker fetches again at once after a full batch; for batches of 1, the handler requests it.
 async function consume({ url, queue, workers, batch }) {
     const boss = await start({ connectionString: url, useListenNotify: true, max: workers + 2 });
     const options = { batchSize: batch, pollingIntervalSeconds: 0.5, burstWhenBatchFull: true };

@@ -1,10 +1,10 @@
-// The program's side of the talk that benchmarks/studies/peers/__init__.py describes.
+// The program's side of the protocol that benchmarks/studies/peers/__init__.py describes.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-// The packages are those beside the Node.js that runs this, in the virtual environment.
+// Load packages from the virtual environment, next to this Node.js.
 export const load = createRequire(process.execPath);
 
 export function versionOf(name) {
@@ -19,16 +19,16 @@ export async function nextOrder() {
     return done ? { stop: true } : JSON.parse(value);
 }
 
-export function say(words) {
+function print(words) {
     process.stdout.write(JSON.stringify(words) + "\n");
 }
 
-// A pipe takes 64 KiB at once: a process that exits without waiting leaves out the rest of the words.
-function sayAndExit(words) {
+// Wait for the write: a pipe takes 64 KiB at once, and an early exit would lose the remaining output.
+function printAndExit(words) {
     process.stdout.write(JSON.stringify(words) + "\n", () => process.exit(0));
 }
 
-// The clock of all processes of the machine, in seconds and finer than the milliseconds of Date.
+// Seconds since 1970, finer than the milliseconds of Date.
 export function clock() {
     return (performance.timeOrigin + performance.now()) / 1000;
 }
@@ -55,8 +55,7 @@ class Handled {
     longest = 0;
     starts = [];
 
-    // What a handler does.
-    note(body) {
+    handle(body) {
         const now = clock();
         const latency = now - body.t;
         this.began ??= now;
@@ -86,7 +85,7 @@ class Handled {
     }
 }
 
-// Returns a function that makes the body of message n; the pad fills the text up to its length.
+// Returns a function that makes the body of message n.
 function bodies(sizes, keys) {
     const pads = sizes.flatMap(([bytes, count]) =>
         Array(count).fill("x".repeat(Math.max(bytes - 52, 0))),
@@ -125,18 +124,18 @@ async function produce(config, send, stopped) {
 async function consume(begin, stopped) {
     const handled = new Handled();
     stopped.onMark = () => handled.forgetLatencies();
-    const end = await begin((body) => handled.note(body));
-    let said = 0;
-    const teller = setInterval(() => {
-        if (handled.messages > said) say({ handled: (said = handled.messages) });
+    const end = await begin((body) => handled.handle(body));
+    let reported = 0;
+    const reporter = setInterval(() => {
+        if (handled.messages > reported) print({ handled: (reported = handled.messages) });
     }, 50);
     await stopped.promise;
     await end();
-    clearInterval(teller);
+    clearInterval(reporter);
     return handled.result();
 }
 
-// Obeys orders until the one to stop.
+// Handles orders until stop.
 async function listen(stopped) {
     for (let order = await nextOrder(); !order.stop; order = await nextOrder()) {
         if (order.mark) stopped.onMark();
@@ -144,20 +143,20 @@ async function listen(stopped) {
     stopped.now = true;
 }
 
-// Runs the role that the command line names. roles has
+// Runs the role named on the command line. roles has
 //     prepare(config)    returns the result
 //     produce(config)    returns {send, close}; send takes the bodies of one call
-//     consume(config)    returns {begin, close}; begin takes what a handler calls with a body, and
-//                        returns a function that stops
+//     consume(config)    returns {begin, close}; begin takes the handler of a body, and returns a
+//                        function that stops
 export async function main(roles) {
     const role = process.argv[2];
     const config = await nextOrder();
     if (role === "prepare") {
-        sayAndExit(await roles.prepare(config));
+        printAndExit(await roles.prepare(config));
         return;
     }
     const peer = await roles[role](config);
-    say({ ready: true });
+    print({ ready: true });
     await nextOrder();
     const stopped = { now: false, onMark() {} };
     stopped.promise = listen(stopped);
@@ -166,5 +165,5 @@ export async function main(roles) {
             ? await produce(config, peer.send, stopped)
             : await consume(peer.begin, stopped);
     await peer.close();
-    sayAndExit(result);
+    printAndExit(result);
 }

@@ -1,1 +1,1 @@
-"""The studies: each has its kinds of scenario, its systems and its report."""
+"""Studies: each has its kinds of scenario, systems and report."""

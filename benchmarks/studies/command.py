@@ -1,4 +1,4 @@
-"""Measures rowq beside other queues, or beside another commit, and writes results and page."""
+"""Compare rowq with other queues, or with another commit, and write the results."""
 
 import argparse
 import io
@@ -25,8 +25,8 @@ from benchmarks.studies.seeds.report import seeds_engine, seeds_scenarios
 
 _SETS = ("queues", "seeds", "peers")
 _SET = (
-    "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
-    "peers: beside other queues"
+    "queues: pgmq, or two usual queue tables; seeds: forms of queues in SQL; "
+    "peers: other queues with their own clients"
 )
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
@@ -42,11 +42,11 @@ _FIGURES = {
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run the benchmarks and write what they found."""
+    """Run the benchmarks and write the results."""
     parser = _parser()
     asked = parser.parse_args(words)
-    if fault := _fault(asked):
-        parser.error(fault)
+    if message := _usage_error(asked):
+        parser.error(message)
     if asked.set == "peers":
         _peers_set(asked)
         return
@@ -82,8 +82,8 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _peers_set(asked: argparse.Namespace) -> None:
-    """Run other people's queues: a set with scenarios, programs and a report of its own."""
-    # Import it here and not at the top, because the other sets need none of the peers' packages.
+    """Run the set peers, which has its own scenarios, programs and report."""
+    # Import here: the other sets do not need the peers' packages.
     from benchmarks.studies.peers import command
 
     size = "quick" if asked.quick else "middle" if asked.middle else "full"
@@ -94,9 +94,9 @@ def _peers_set(asked: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A choice of what to run: an engine, scenarios, and systems besides its own.
+    """An engine, its scenarios, and further systems to run.
 
-    name: of the file of results. scenarios: takes whether they are to be quick.
+    name: of the file of results. scenarios: takes whether the run is quick.
     """
 
     name: str
@@ -134,31 +134,44 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--engine", choices=["postgres", "mariadb"], default="postgres")
     add("--set", choices=_SETS, default="queues", help=_SET)
-    add("--peers", nargs="+", metavar="NAME", help="of the set peers only these, into .local")
-    add("--again", action="store_true", help="of the set peers --only these, into its results")
-    add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")
-    add("--quick", action="store_true", help="small numbers, about a minute, into .local")
-    add("--only", nargs="+", metavar="SCENARIO", help="only these scenarios, into .local")
-    add("--rounds", type=int, metavar="N", help="so many of each scenario, into .local")
-    add("--before", metavar="COMMIT", help="of the set queues rowq beside rowq of a commit only")
-    add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
-    add("--url", help="a server of yours; by default a private one")
-    add("--to", type=Path, metavar="DIRECTORY", help="write here instead")
-    add("--note", default="", help="a sentence for the report, say on what else the machine did")
+    add(
+        "--peers",
+        nargs="+",
+        metavar="NAME",
+        help="run only these systems of the set peers; write to .local",
+    )
+    add(
+        "--again",
+        action="store_true",
+        help="with --set peers --only: replace these scenarios in its results",
+    )
+    add("--middle", action="store_true", help="run the set peers in 12 minutes instead of 25")
+    add(
+        "--quick",
+        action="store_true",
+        help="run small scenarios in about a minute; write to .local",
+    )
+    add("--only", nargs="+", metavar="SCENARIO", help="run only these scenarios; write to .local")
+    add("--rounds", type=int, metavar="N", help="rounds of each scenario; write to .local")
+    add("--before", metavar="COMMIT", help="compare rowq with rowq of a commit, in the set queues")
+    add("--pgmq-sql", type=Path, metavar="FILE", help="SQL of pgmq; default: from its package")
+    add("--url", help="URL of the server; default: a private one")
+    add("--to", type=Path, metavar="DIRECTORY", help="directory to write to")
+    add("--note", default="", help="a sentence for the report, for example about other load")
     return parser
 
 
-def _fault(asked: argparse.Namespace) -> str | None:
-    """Return why that cannot be run, or None."""
+def _usage_error(asked: argparse.Namespace) -> str | None:
+    """Return an error if the options are incompatible, or None."""
     if asked.before and asked.set != "queues":
-        return "--before goes with the set queues"
+        return "--before requires --set queues"
     if asked.rounds is not None and (asked.rounds < 1 or asked.set not in ("queues", "seeds")):
-        return "--rounds takes a number from 1, and goes with the sets queues and seeds"
+        return "--rounds expects a number from 1 and requires --set queues or seeds"
     return None
 
 
 def _command(asked: argparse.Namespace) -> str:
-    """Return the command that repeats this run; neither a URL nor a path is repeated."""
+    """Return the command that repeats this run, without URLs and paths."""
     words = ["make", "bench"]
     words += ["QUICK=1"] if asked.quick else []
     words += ["PGMQ_SQL=pgmq.sql"] if asked.pgmq_sql else []
@@ -177,11 +190,8 @@ def _command(asked: argparse.Namespace) -> str:
 def rowq_before(rowq: Any, root: Path, commit: str, to: Path) -> Any:
     """Return a system that is rowq at a commit.
 
-    Args:
-        rowq: the system that is rowq as it is now; the calls and their client stay the same.
-        root: the checkout.
-        commit: whatever git knows as one.
-        to: a directory for the files of that commit, which is emptied first.
+    rowq: the current rowq, for its statements and client. root: the checkout. commit: a git
+    revision. to: a directory for the files of that commit; emptied first.
     """
     return replace(
         rowq, name=NAME, version="", origin=f"commit {commit}", install=_installer(root, commit, to)
@@ -189,17 +199,17 @@ def rowq_before(rowq: Any, root: Path, commit: str, to: Path) -> Any:
 
 
 def beside(scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios with both systems and no other one."""
+    """Return the scenarios with rowq and rowq_before only."""
     return [replace(scenario, systems=["rowq", NAME]) for scenario in scenarios]
 
 
 def ratios(data: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each scenario and figure: what rowq has for one of rowq_before."""
+    """Yield a line per scenario and figure: rowq's divided by rowq_before's."""
     results = Results(data)
     for scenario in results.scenarios:
-        known = results.rounds(scenario, NAME)[0]
+        figures = results.rounds(scenario, NAME)[0]
         for figure, word in _FIGURES.items():
-            if figure in known:
+            if figure in figures:
                 found = results.between(scenario, figure, "rowq", NAME)
                 yield f"{scenario}: {word}, rowq / {NAME}: {spread_text(found)}"
 
@@ -207,7 +217,7 @@ def ratios(data: dict[str, Any]) -> Iterator[str]:
 def _installer(root: Path, commit: str, to: Path) -> Callable[[str], object]:
     command = ["git", "-C", str(root), "archive", commit, "python_client", "sql", "migrations"]
     packed = subprocess.run(command, capture_output=True, check=True).stdout
-    # Remove what another run has left, so that files of two commits are never mixed.
+    # Never mix the files of two commits.
     shutil.rmtree(to, ignore_errors=True)
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
         files.extractall(to, filter="data")

@@ -1,4 +1,4 @@
-"""Writes RESULTS.md from the files of results and nothing else: make generate."""
+"""RESULTS.md, generated from the files of results by make generate."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -61,10 +61,10 @@ def _pgmq(data: dict[str, Any]) -> Iterator[str]:
     results = Results(data)
     yield "## Beside pgmq, on PostgreSQL"
     if "pgmq" not in {system["name"] for system in data["systems"]}:
-        yield "**pgmq was not at hand: no figure against it could be measured.**"
+        yield "**pgmq was not installed: rowq was not compared with it.**"
     yield (
-        "`bare` is an insert and a `delete ... returning`, no queue. A loop is an enqueue, if the"
-        " scenario has one, a dequeue and a complete."
+        "`bare` is an insert and a `delete ... returning` without a queue. A loop is a dequeue and"
+        " a complete, in some scenarios after an enqueue."
     )
     yield bullets(settings(results, ("drain", "one_by_one", "snapshot", "depth")))
     yield figures_table(results, ("drain", "one_by_one"), _WORK)
@@ -76,9 +76,9 @@ def _mariadb(data: dict[str, Any]) -> Iterator[str]:
     results = Results(data)
     yield "## Beside two usual queue tables, on MariaDB"
     yield (
-        "One table with a status and an owner: `select_update` selects for update, then updates;"
-        " `update_limit` updates with a limit, then selects what is its own. Start and end are the"
-        " first and the last twentieth of the messages."
+        "Both use one table with a status and an owner. `select_update` selects for update, then"
+        " updates; `update_limit` updates with a limit, then selects its own rows. Start and end"
+        " are the first and the last 5 % of the messages."
     )
     yield bullets(settings(results, (*_BUSY, "idle")))
     yield figures_table(results, _BUSY, _MARIADB_WORK)
@@ -93,11 +93,11 @@ _STUDIES: dict[str, tuple[str, str, Callable[[Results], list[Target]]]] = {
     "seeds_mariadb": ("MariaDB, seeds", _PYTHON, check_seeds),
     "peers": ("PostgreSQL, other queues", "each queue's own client", lambda _: []),
 }
-"""Name, client and targets of a study, by its file of results."""
+"""Name, client and targets of each study, by its file of results."""
 
 
 def render(found: Mapping[str, dict[str, Any]]) -> str:
-    """Return the whole page; found: the files of results by their names."""
+    """Return the page; found: results by the name of their file."""
     runs = [(*_STUDIES[name][:2], data) for name, data in found.items()]
     targets: dict[str, list[Target]] = {}
     for name, data in found.items():
@@ -107,8 +107,9 @@ def render(found: Mapping[str, dict[str, Any]]) -> str:
     parts = [
         "<!-- Generated from results/*.json by make generate. Do not edit. -->",
         "# Results",
-        "What is measured, how, and what is not: [README.md](README.md). Medians over the rounds,"
-        " with the least and the greatest in brackets. Figures of different runs do not compare.",
+        "[README.md](README.md) describes the method and its limits. Figures are medians over the"
+        " rounds, with minimum and maximum in parentheses. Figures of different runs are not"
+        " comparable.",
         *(f"**{data['note']}**" for data in found.values() if data["note"]),
         "## Ratios and targets",
         targets_table(targets),
@@ -127,7 +128,7 @@ def render(found: Mapping[str, dict[str, Any]]) -> str:
 
 
 def _systems(found: Mapping[str, dict[str, Any]]) -> Iterator[list[str]]:
-    """Yield the systems that took part, but for rowq and the forms of the seeds."""
+    """Yield the systems, without rowq in the first sets and the forms of the seeds."""
     for name in ("postgres", "mariadb", "peers"):
         for system in found[name]["systems"] if name in found else ():
             if system["name"] == "rowq" and "settings" not in system:
@@ -138,7 +139,7 @@ def _systems(found: Mapping[str, dict[str, Any]]) -> Iterator[list[str]]:
 
 
 def write(to: Path) -> None:
-    """Write the page into a directory, from the results in the directory below it."""
+    """Write the page into a directory from the results below it."""
     paths = [to / RESULTS / f"{name}.json" for name in _STUDIES]
     found = {path.stem: read_results(path) for path in paths if path.exists()}
     (to / PAGE).write_text(render(found), "utf-8")

@@ -121,9 +121,9 @@ def test_rowq_is_compared_with_another_commit(home: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--rounds", "0"], "--rounds takes a number from 1"),
-        (["--rounds", "3", "--set", "peers"], "goes with the sets queues and seeds"),
-        (["--before", "HEAD", "--set", "seeds"], "--before goes with the set queues"),
+        (["--rounds", "0"], "--rounds expects a number from 1"),
+        (["--rounds", "3", "--set", "peers"], "requires --set queues or seeds"),
+        (["--before", "HEAD", "--set", "seeds"], "--before requires --set queues"),
     ],
 )
 def test_incompatible_options_are_refused(

@@ -1,4 +1,4 @@
-"""The peer benchmarks measure other queues, and the page has their figures."""
+"""The peer benchmarks measure other queues, and the page shows their figures."""
 
 import json
 from dataclasses import replace
@@ -61,9 +61,9 @@ def test_every_kind_of_peer_scenario_is_reported(home: Path) -> None:
     assert results.rounds("delayed", "rowq")[1]["delayed"] == 100
     assert results.rounds("groups_10", "rowq")[1]["out_of_order"] == 0
     page = render({"peers": found})
-    assert page.index("better than rowq") < page.index("rowq's rate, divided by theirs")
+    assert page.index("better than rowq") < page.index("rowq's rate divided by theirs")
     assert "missing is absent: its package is not installed." in page
-    assert "bare, as a bare table has no due time: `delayed`" in page
+    assert "bare (a bare table has no due time): `delayed`" in page
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
@@ -71,7 +71,7 @@ def test_available_peers_handle_each_message_once(home: Path, peer: Peer) -> Non
     try:
         peer.find()
     except AbsentError as error:
-        pytest.skip(f"{error}; to run it: see benchmarks/README.md")
+        pytest.skip(f"{error}; see benchmarks/README.md")
     found = run(home, {"steady" if "drain" in peer.cannot else "workers_1"}, [peer])
     if peer.name == "pgq" and not found["server"]["version"].startswith("15"):
         pytest.skip("no PostgreSQL 15 of Debian; to run it: apt-get install postgresql-15")

@@ -12,8 +12,7 @@ from benchmarks.harness.runner import Installed
 from rowq.engines.mysql.url import connection_parameters
 from tests.engines.mysql.local import LocalMariaDB, find_programs
 
-# These settings are durable, and the log is so large that the server need not write pages to make
-# room in it.
+# Durable, with a log large enough that a full log never forces page writes.
 SETTINGS = {
     "innodb-flush-log-at-trx-commit": "1",
     "innodb-doublewrite": "1",
@@ -35,7 +34,7 @@ _SHORT_HISTORY = 1000
 
 
 class Lab:
-    """A server without rowq; directory: on its disk, None if that is elsewhere."""
+    """A server without rowq; directory: on its disk, None if it is remote."""
 
     def __init__(self, url: str, directory: Path | None) -> None:
         self._url = url
@@ -49,11 +48,11 @@ class Lab:
             )
 
     def prepare(self, system: Installed) -> None:
-        """Do nothing: MariaDB has no template databases; each run installs."""
+        """Do nothing: MariaDB has no template databases, so each run installs the system."""
 
     @contextlib.contextmanager
     def database(self, system: Installed) -> Iterator[str]:
-        """Install a system, and drop it afterwards."""
+        """Install a system and drop it afterward."""
         self._drop()
         system.install(self._url)
         try:
@@ -73,7 +72,7 @@ class Lab:
         return {"version": version, "origin": origin} | shown
 
     def _drop(self) -> None:
-        """Drop what a run made, and wait until the server has cleaned up behind it."""
+        """Drop the run's databases and wait until the server has purged old row versions."""
         with _cursor(self._url) as cursor:
             for name in ("rowq", BARE):
                 cursor.execute(f"drop database if exists {name}")
@@ -84,7 +83,7 @@ class Lab:
 
 @contextlib.contextmanager
 def open_lab(url: str | None, settings: Mapping[str, str] = SETTINGS) -> Iterator[Lab]:
-    """Use the server at a URL, or bring up a private one in a temporary directory."""
+    """Use the server at a URL, or start a private one in a temporary directory."""
     if url is not None:
         yield Lab(url, None)
         return

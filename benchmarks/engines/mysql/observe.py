@@ -1,4 +1,4 @@
-"""Reads a MariaDB server's counters: deadlocks, lock waits, log, processor time."""
+"""Counters of a MariaDB server: deadlocks, lock waits, log, CPU time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowq.engines.mysql.url import connection_parameters
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counters of the whole server. lock_waits: for a row. cpu: seconds."""
+    """Counters of the whole server at one time. lock_waits: for rows. cpu: seconds."""
 
     deadlocks: int
     lock_waits: int
@@ -23,13 +23,13 @@ class Counts:
     cpu: float
 
     def since(self, before: Counts) -> Counts:
-        """Return what was added."""
+        """Return the increase of each counter."""
         names = [field.name for field in fields(self)]
         return Counts(**{name: getattr(self, name) - getattr(before, name) for name in names})
 
 
 def read_counts(url: str) -> Counts:
-    """Read the counters; the processor time is 0 if the server is on another machine."""
+    """Read the counters; cpu is 0 if the server is on another machine."""
     with (
         pymysql.connect(**connection_parameters(url), autocommit=True) as connection,
         connection.cursor() as cursor,

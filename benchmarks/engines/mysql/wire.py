@@ -1,7 +1,7 @@
-"""A connection through libmariadb, the C library that MariaDB's own programs talk through.
+"""A connection through libmariadb, MariaDB's C client library.
 
-PyMySQL would spend more time on some of the results than the server; the library's calls cost
-microseconds. Only what the benchmarks need is here: texts go out, columns come back as bytes.
+PyMySQL can use more CPU time for a statement than the server; calls of the C library take
+microseconds.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from benchmarks.harness.host import Closing
 from rowq.engines.mysql.url import connection_parameters
 
 BARE = "rowq_bench"
-"""The database without rowq."""
+"""The database of the other systems."""
 
 _LIBRARY = "libmariadb.so.3"
 _SET_CHARSET_NAME = 7
@@ -24,7 +24,7 @@ Row = tuple[bytes | None, ...]
 
 
 class WireError(RuntimeError):
-    """A refusal by the server or the library; number is the engine's error number."""
+    """An error of the server or the library; number is its error number."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(f"{number}: {text}")
@@ -32,9 +32,9 @@ class WireError(RuntimeError):
 
 
 class Connection(Closing):
-    """An open session in autocommit. url: of the server, without TLS.
+    """An open session in autocommit, without TLS.
 
-    affected: how many rows the last statement changed.
+    affected: number of rows that the last statement changed.
     """
 
     def __init__(self, url: str) -> None:
@@ -58,7 +58,7 @@ class Connection(Closing):
         self._lib.mysql_close(self._handle)
 
     def run(self, statement: bytes) -> list[Row]:
-        """Run a statement; return the rows of its first result, and read the others away."""
+        """Run a statement; return the rows of its first result and discard the others."""
         lib, handle = self._lib, self._handle
         if lib.mysql_real_query(handle, statement, len(statement)):
             raise self._error()
@@ -92,14 +92,14 @@ class Connection(Closing):
 
 @cache
 def _library() -> Any:
-    """Load the library and declare the types of its functions.
+    """Load the library and declare its functions.
 
-    Raises OSError without it; Debian has it in the package libmariadb3.
+    Raises OSError if it is missing; it is in Debian's package libmariadb3.
     """
     lib = ctypes.CDLL(ctypes.util.find_library("mariadb") or _LIBRARY)
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ulong
     row = ctypes.POINTER(ctypes.c_char_p)
-    for name, answer, takes in (
+    for name, result, arguments in (
         ("mysql_init", pointer, [pointer]),
         ("mysql_options", ctypes.c_int, [pointer, ctypes.c_int, pointer]),
         (
@@ -119,5 +119,5 @@ def _library() -> Any:
         ("mysql_errno", ctypes.c_uint, [pointer]),
     ):
         function = getattr(lib, name)
-        function.restype, function.argtypes = answer, takes
+        function.restype, function.argtypes = result, arguments
     return lib

@@ -1,4 +1,4 @@
-"""The server under test, and fresh databases in it."""
+"""The PostgreSQL server under test and a fresh database for each run."""
 
 import contextlib
 import uuid
@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 from benchmarks.harness.runner import Installed
 from rowq.tools.local_postgres.server import LocalPostgres
 
-# These settings are durable, and the log is so large that no checkpoint falls into a measurement.
+# Durable, with a log large enough that no checkpoint runs during a measurement.
 SETTINGS = {
     "fsync": "on",
     "full_page_writes": "on",
@@ -26,10 +26,9 @@ _SHOWN = [*SETTINGS, "wal_level", "wal_compression", "autovacuum", "autovacuum_n
 
 
 class Lab:
-    """A server and a template database for each system.
+    """A server with a template database for each system.
 
-    url: of a role that may create databases. local: the private server behind it, if it is one.
-    directory: that server's.
+    url: of a role with CREATEDB. local, directory: the private server, if it is one.
     """
 
     def __init__(
@@ -42,14 +41,14 @@ class Lab:
         self._made: list[str] = []
 
     def prepare(self, system: Installed) -> None:
-        """Install a system in a template of its own, unless it is there."""
+        """Install a system in its own template, once."""
         if f"{self._mark}_{system.name}" not in self._made:
             name = self._create(f"{self._mark}_{system.name}", "template0")
             system.install(self._at(name))
 
     @contextlib.contextmanager
     def database(self, system: Installed) -> Iterator[str]:
-        """Make a fresh database with the system in it, and drop it afterwards."""
+        """Create a database from the system's template and drop it afterward."""
         name = self._create(f"{self._mark}_{system.name}_run", f"{self._mark}_{system.name}")
         try:
             yield self._at(name)
@@ -69,7 +68,7 @@ class Lab:
         return {"version": version, "origin": origin} | dict(shown)
 
     def close(self) -> None:
-        """Drop everything that was made. The roles of rowq stay."""
+        """Drop all created databases; rowq's roles stay."""
         for name in list(self._made):
             self._drop(name)
 
@@ -88,8 +87,7 @@ class Lab:
         self._made.remove(name)
 
     def _at(self, name: str) -> str:
-        # rowq takes nothing but a URL, while libpq takes the database's name from its end or from
-        # an option.
+        # rowq expects a URL, so put the database's name into it.
         before, mark, options = self.url.partition("?")
         scheme, _, rest = before.partition("://")
         return f"{scheme}://{rest.partition('/')[0]}/{name}{mark}{options}"
@@ -102,7 +100,7 @@ class Lab:
 def open_lab(
     url: str | None, home: Path, settings: Mapping[str, str], major: int = 18
 ) -> Iterator[Lab]:
-    """Use the server at a URL, or bring up a private PostgreSQL in a directory."""
+    """Use the server at a URL, or start a private PostgreSQL in a directory."""
     with contextlib.ExitStack() as stack:
         local = None
         if url is None:

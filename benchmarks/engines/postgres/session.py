@@ -12,9 +12,9 @@ _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 
 class Libpq(Closing):
-    """A connection in autocommit whose prepared statements go through libpq.
+    """A connection in autocommit that runs prepared statements by libpq.
 
-    backend: the server process's pid.
+    backend: pid of the server process.
     """
 
     def __init__(self, url: str) -> None:
@@ -27,11 +27,11 @@ class Libpq(Closing):
 
     @property
     def server_cpu(self) -> float:
-        """Seconds of processor time of the server process."""
+        """CPU seconds of the server process."""
         return cpu_seconds(self.backend)
 
     def prepare(self, name: str, statement: str) -> None:
-        """Prepare a statement with its values as $1, $2 and so on."""
+        """Prepare a statement with parameters $1, $2 and so on."""
         _checked(self.connection.pgconn.prepare(name.encode(), statement.encode()))
 
     def call(self, name: str, values: Sequence[bytes]) -> PGresult:

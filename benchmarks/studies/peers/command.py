@@ -1,4 +1,4 @@
-"""`make bench ARGS="--set peers"`: runs the set, and writes the results, the page."""
+"""Run of the set peers: `make bench ARGS="--set peers"`."""
 
 import argparse
 from pathlib import Path
@@ -13,10 +13,10 @@ from benchmarks.studies.peers.runs import load_peer_scenarios
 
 
 def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command: str) -> None:
-    """Run what was asked for.
+    """Run the set and write the results and the page.
 
-    asked: the command line's words. size: of the scenarios. to: where the report goes, with the
-    results in a directory below. home: of a private server. command: for the report.
+    asked: the parsed command line. size: of the scenarios. to: directory of the page, above that
+    of the results. home: directory of a private server. command: for the report.
     """
     results = to / RESULTS / "peers.json"
     plan = PeerPlan(
@@ -38,7 +38,7 @@ def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command:
 
 
 def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """Return a whole run's results with the scenarios of a later run in place of its own."""
+    """Return a run's results with some scenarios replaced by those of a later run."""
     names = {scenario["name"]: scenario for scenario in part["scenarios"]}
     kept = {
         key: [entry for entry in whole[key] if entry["scenario"] not in names]

@@ -1,4 +1,4 @@
-"""Computes the figures of one run from program output and server counters."""
+"""Figures of one run, from the programs' results and the server's counters."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,41 +10,41 @@ from benchmarks.studies.peers.watch import Counters
 
 Figures = dict[str, Any]
 Sample = tuple[float, int]
-"""Seconds since the start of the workers, and messages handled by then."""
+"""Seconds since the workers started, and messages handled by then."""
 
 _BEGINNING, _END = 0.2, 0.8
 
 
 class WrongCountError(RuntimeError):
-    """A peer lost or repeated messages; the text has the number."""
+    """A peer lost messages or handled some twice; the text has their number."""
 
 
 def check(results: Sequence[dict[str, Any]], expected: int, numbers: int) -> None:
-    """Raise WrongCountError if some of the messages were handled twice, or others lost.
+    """Raise WrongCountError if messages were lost or handled twice.
 
-    expected: how many messages there are; fewer may be handled. numbers: the sum of their numbers.
+    expected: number of messages; fewer may be handled. numbers: the sum of their numbers.
     """
     messages = sum(result["messages"] for result in results)
     if messages == 0:
-        raise WrongCountError("no message was handled before the time was up")
+        raise WrongCountError("no message was handled in the time limit")
     if messages > expected:
         raise WrongCountError(f"{messages - expected} of {expected} messages were handled twice")
     if messages == expected and sum(result["sum"] for result in results) != numbers:
-        raise WrongCountError(f"of {expected} messages some were lost and as many handled twice")
+        raise WrongCountError(f"of {expected} messages, some were lost and as many handled twice")
 
 
 def rate(
     messages: int, began: float, results: Sequence[dict[str, Any]], *, capped: bool
 ) -> Figures:
-    """Return how many messages were handled from a moment (seconds since 1970) on, how fast.
+    """Return the messages handled since `began` (seconds since 1970), and their rate.
 
     Raises WrongCountError if there were none.
     """
     if messages <= 0:
         raise WrongCountError(
-            "after its first messages it handled none within the time"
+            "it handled its first messages only, then none in the time limit"
             if capped
-            else "all was handled before the clock started"
+            else "all messages were handled before the clock started"
         )
     seconds = max(max(result["ended"] or began for result in results) - began, 1e-3)
     return {
@@ -56,7 +56,7 @@ def rate(
 
 
 def costs(start: Counters, end: Counters, messages: int) -> Figures:
-    """Return the server's cost of each message between two samples."""
+    """Return the server's costs per message between two readings."""
     return {
         "server_cpu_us_per_message": round((end.cpu - start.cpu) / messages * 1e6, 1),
         "wal_bytes_per_message": round((end.wal_bytes - start.wal_bytes) / messages, 1),
@@ -64,9 +64,9 @@ def costs(start: Counters, end: Counters, messages: int) -> Figures:
 
 
 def reads(start: Counters, end: Counters, messages: int) -> Figures:
-    """Return buffers, queries and transactions of each message between two samples.
+    """Return buffers, queries and transactions per message between two readings.
 
-    The server's sessions hand these in once a second and when they end.
+    The server's sessions report these once a second and when they end.
     """
     queries = None
     if end.queries is not None and start.queries is not None:
@@ -80,16 +80,13 @@ def reads(start: Counters, end: Counters, messages: int) -> Figures:
 
 
 def client_cpu(programs: Sequence[Program], messages: int, before: float = 0) -> Figures:
-    """Return what programs that have ended spent on each message, the end of them included.
-
-    before: seconds that do not count.
-    """
+    """Return the CPU time per message of programs that have ended; before: seconds to subtract."""
     spent = sum(program.cpu for program in programs) - before
     return {"client_cpu_us_per_message": round(spent / messages * 1e6, 1)}
 
 
 def latency(results: Sequence[dict[str, Any]]) -> Figures:
-    """Return the milliseconds from before the call that adds a message to its handler's start."""
+    """Return the milliseconds from the call that adds a message to its handler's start."""
     counts: Counter[int] = Counter()
     for result in results:
         counts.update({int(bucket): count for bucket, count in result["latency_us"].items()})
@@ -101,7 +98,7 @@ def latency(results: Sequence[dict[str, Any]]) -> Figures:
 
 
 def growth(before: tuple[int, int], after: tuple[int, int], messages: int) -> Figures:
-    """Return by how many bytes tables and indexes grew for each message."""
+    """Return the growth of tables and indexes in bytes per message."""
     return {
         "table_bytes_per_message": round((after[0] - before[0]) / messages, 1),
         "index_bytes_per_message": round((after[1] - before[1]) / messages, 1),
@@ -109,7 +106,7 @@ def growth(before: tuple[int, int], after: tuple[int, int], messages: int) -> Fi
 
 
 def order(results: Sequence[dict[str, Any]]) -> Figures:
-    """Return how many messages were handled after a later one of their group; none is right."""
+    """Return the number of messages handled after a later one of their group; 0 is correct."""
     starts = sorted(
         (time, key, number) for result in results for key, number, time in result["starts"]
     )
@@ -122,7 +119,7 @@ def order(results: Sequence[dict[str, Any]]) -> Figures:
 
 
 def rates_within(samples: Sequence[Sample]) -> Figures:
-    """Return the rate over the first and over the last fifth of the time."""
+    """Return the rate in the first and in the last 20 % of the time."""
     if len(samples) < 3:
         return {"rate_start": None, "rate_end": None}
     length = samples[-1][0]

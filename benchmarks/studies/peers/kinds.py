@@ -1,4 +1,4 @@
-"""The kinds of scenario: each runs one peer once in a fresh database, and returns figures."""
+"""The kinds of scenario: each runs one peer once and returns figures."""
 
 import time
 from collections.abc import Callable
@@ -21,16 +21,16 @@ _TOMORROW = 86400
 
 
 class _Crew:
-    """The programs of a run besides its producers, and the counters of its database."""
+    """The programs of a run without its producers, and the counters of its database."""
 
     def __init__(self, run: Run, stack: ExitStack) -> None:
-        self._keepers = stack.enter_context(run.keeper())
+        self._maintenance = stack.enter_context(run.maintenance())
         self.watch = stack.enter_context(run.watch())
         self.consumers = run.consumers(stack)
-        self.programs = [*self.consumers, *self._keepers]
+        self.programs = [*self.consumers, *self._maintenance]
 
     def cpu_so_far(self) -> float:
-        """Return the processor seconds of all programs since they began."""
+        """Return the CPU seconds of all programs since they started."""
         return sum(program.cpu_so_far() for program in self.programs)
 
     def stop(self) -> tuple[list[dict[str, Any]], Counters]:
@@ -38,12 +38,12 @@ class _Crew:
         results = _stop(self.consumers)
         self.watch.wait_quiet()
         end = self.watch.read()
-        _stop(self._keepers)
+        _stop(self._maintenance)
         return results, end
 
 
 def steady(run: Run) -> Figures:
-    """Messages come at a rate for a while, of which the first seconds do not count."""
+    """Send messages at a rate to waiting workers; the first seconds do not count."""
     scenario = run.scenario
     with ExitStack() as stack:
         crew = _Crew(run, stack)
@@ -76,7 +76,7 @@ def steady(run: Run) -> Figures:
 
 
 def burst(run: Run) -> Figures:
-    """Messages come as fast as one client sends them, to workers that have been waiting."""
+    """Send messages as fast as one client can, to waiting workers."""
     with ExitStack() as stack:
         crew = _Crew(run, stack)
         consumers = crew.consumers
@@ -106,11 +106,11 @@ def burst(run: Run) -> Figures:
 
 
 def drain(run: Run) -> Figures:
-    """Messages are enqueued, then the workers start.
+    """Fill a queue, then start the workers.
 
-    The clock runs from when each process has handled some, or all together a tenth, to the start
-    of the last handler: what programs need to begin is not counted. It runs from the start, and the
-    figures are called cold, where more than half was handled by then.
+    The clock starts when each process has handled a message, or all together a tenth, so that the
+    programs' start does not count. If more than half was handled by then, the clock runs from the
+    start and the figures are cold. It ends at the start of the last handler.
     """
     scenario = run.scenario
     with ExitStack() as stack:
@@ -135,7 +135,7 @@ def drain(run: Run) -> Figures:
         if cold:
             first = 0
         else:
-            spent, start, began = crew.cpu_so_far(), crew.watch.read(), _moment(consumers)
+            spent, start, began = crew.cpu_so_far(), crew.watch.read(), _report_time(consumers)
         samples = _wait(consumers, scenario.seconds, lambda: expected)
         results, end = crew.stop()
     if expected == depth:
@@ -162,7 +162,7 @@ def drain(run: Run) -> Figures:
 
 
 def idle(run: Run) -> Figures:
-    """Workers wait at an empty queue, after a little time to settle."""
+    """Let workers wait at an empty queue; the first 2 seconds do not count."""
     with ExitStack() as stack:
         crew = _Crew(run, stack)
         consumers = crew.consumers
@@ -195,12 +195,12 @@ KINDS: dict[str, Callable[[Run], Figures]] = {
 
 
 def _sum(first: int, messages: int) -> int:
-    """Return the sum of so many numbers from the first one on."""
+    """Return the sum of `messages` consecutive numbers."""
     return messages * (2 * first + messages - 1) // 2
 
 
 def _sent(producer: Program, before: int) -> int | None:
-    """Return how many messages there are to handle, None while they still come."""
+    """Return the number of messages sent, None while the producer runs."""
     if producer.ended and producer.result:
         return before + int(producer.result["messages"])
     return None
@@ -211,7 +211,7 @@ def _handled(consumers: list[Program]) -> int:
 
 
 def _warm(consumers: list[Program], expected: int) -> int:
-    """Wait until every process has handled something; return how much that is."""
+    """Wait until every process has handled messages; return their number."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end and not any(program.ended for program in consumers):
         if all(program.handled for program in consumers):
@@ -222,14 +222,14 @@ def _warm(consumers: list[Program], expected: int) -> int:
     return _handled(consumers)
 
 
-def _moment(consumers: list[Program]) -> float:
-    """Return when the processes said how much they had handled, on the average."""
+def _report_time(consumers: list[Program]) -> float:
+    """Return the mean time of the processes' last reports."""
     times = [program.handled_at for program in consumers if program.handled]
     return sum(times) / len(times) if times else time.time()
 
 
 def _wait(consumers: list[Program], cap: float, expected: Callable[[], int | None]) -> list[Sample]:
-    """Wait until everything is handled, or the time is up; return when how much was handled."""
+    """Wait until all messages are handled, or for `cap` seconds; return samples."""
     began = time.monotonic()
     samples: list[Sample] = [(0.0, _handled(consumers))]
     while (now := time.monotonic() - began) < cap:
@@ -246,7 +246,7 @@ def _wait(consumers: list[Program], cap: float, expected: Callable[[], int | Non
 
 
 def _stop(programs: list[Program]) -> list[dict[str, Any]]:
-    """Tell programs to stop and wait for their results; sets their `cpu`."""
+    """Stop programs and return their results."""
     for program in programs:
         program.stop()
     return [program.finish() for program in programs]

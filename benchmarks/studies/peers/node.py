@@ -1,9 +1,7 @@
-"""The peers of Node.js, and how their packages and Node.js get into the virtual environment.
+"""The peers in Node.js.
 
-    python -m benchmarks.studies.peers.node
-
-installs what benchmarks/peers_node/package.json names, about 150 MB; `make bench` runs it
-where npm is.
+`python -m benchmarks.studies.peers.node` installs them and Node.js in the virtual environment
+(150 MB), from benchmarks/peers_node/package.json; `make bench` runs it if npm is installed.
 """
 
 import json
@@ -31,17 +29,17 @@ def _program(name: str) -> tuple[str, ...]:
 
 
 def _find(package: str) -> Callable[[], str]:
-    """Return a function that returns the version of an installed package, or raises AbsentError."""
+    """Return the `find` of a Peer for a package."""
 
     def find() -> str:
         if sys.platform != "linux" or platform.machine() not in _MACHINES:
-            raise AbsentError("it is set up for Linux on x86-64 or ARM only")
+            raise AbsentError("it runs on Linux on x86-64 or ARM only")
         try:
             text = (FOLDER / "node_modules" / package / "package.json").read_text("utf-8")
         except FileNotFoundError:
-            raise AbsentError(f"the packages of npm are not installed: {FETCH}") from None
+            raise AbsentError(f"its npm package is not installed: {FETCH}") from None
         if not _NODE.exists():
-            raise AbsentError(f"npm left the Node.js of package.json out: {FETCH}")
+            raise AbsentError(f"Node.js is not installed: {FETCH}")
         return str(json.loads(text)["version"])
 
     return find
@@ -71,11 +69,9 @@ NODE_PEERS = [
 
 
 def fetch() -> None:
-    """Install the packages; takes a download of about 50 MB, once.
+    """Install the packages, a download of about 50 MB.
 
-    Raises:
-        subprocess.CalledProcessError: npm could not get or install them.
-        FileNotFoundError: there is no npm.
+    Raises CalledProcessError if npm fails, FileNotFoundError if it is missing.
     """
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()

@@ -1,26 +1,26 @@
-"""Describes a peer to the harness: its name, its program, its settings and its limits."""
+"""The description of a peer: its name, program, settings and limits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
 class AbsentError(Exception):
-    """A peer cannot run here; the text has the missing part and how to install it."""
+    """A peer cannot run here; the text names the missing package and how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One queue and its programs; the package docstring has the protocol.
+    """One queue and its programs, run by the protocol of this package.
 
     name: a word. origin: the package and the registry, in words.
     find: returns the client's version, without a database; raises AbsentError.
-    program: the command line to which the role is added, started in the root of the checkout.
-    settings: in words, every choice made for this client that its manual leaves open.
-    cannot: the reason why it cannot run scenarios that need "batch" (several messages a fetch),
-        "workers" (several at a time on one queue), "delay", "rate" or "group" (first in, first
-        out per key), or a kind of scenario; missing if it can.
-    keeper: whether it has the role keep. floor: whether it is a bare statement, no queue.
-    own: whether it is rowq in another setting, and no other queue.
+    program: the command line without the role, run in the root of the checkout.
+    settings: in words, every choice that the client's manual leaves open.
+    cannot: by need of a scenario, why it cannot run it: "batch" (several messages per fetch),
+        "workers" (several on one queue), "delay", "group" (first in, first out per key), or a
+        kind of scenario.
+    has_maintenance: whether it has the role maintain. floor: whether it is a bare table.
+    own: whether it is rowq with other settings.
     """
 
     name: str
@@ -29,6 +29,6 @@ class Peer:
     program: tuple[str, ...]
     settings: str = ""
     cannot: Mapping[str, str] = field(default_factory=dict)
-    keeper: bool = False
+    has_maintenance: bool = False
     floor: bool = False
     own: bool = False

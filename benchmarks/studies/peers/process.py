@@ -1,4 +1,4 @@
-"""Runs a peer's program as a process, and speaks with it by the protocol of this package."""
+"""A peer's program as a process: the harness' side of the protocol."""
 
 import contextlib
 import json
@@ -21,14 +21,11 @@ _ENDING = 20.0
 
 
 class ProgramError(RuntimeError):
-    """A program failed or broke the protocol; the text has the reason."""
+    """A program failed or broke the protocol."""
 
 
 class Program(Closing):
-    """One process of a peer, started at once and killed on leaving if it is still there.
-
-    config: what is sent to it besides its role.
-    """
+    """One process of a peer, started at once; killed on exit if it still runs."""
 
     def __init__(self, peer: Peer, role: str, config: dict[str, Any]) -> None:
         self.name = f"{peer.name} {role}"
@@ -37,7 +34,7 @@ class Program(Closing):
         self.cpu = 0.0
         self._cpu_at_go = 0.0
         self._ready = threading.Event()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed on leaving
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         self._process = subprocess.Popen(
             [*peer.program, role],
             cwd=ROOT,
@@ -52,47 +49,47 @@ class Program(Closing):
         self._send({"role": role} | config)
 
     def close(self) -> None:
-        """Kill the process if it is still there."""
+        """Kill the process if it still runs."""
         if self._process.returncode is None:
-            # Popen.kill would reap the process if it has ended, so the signal is sent without it.
+            # Not Popen.kill, which reaps an ended process and loses its CPU time.
             os.kill(self._process.pid, signal.SIGKILL)
             self._wait()
         self._errors.close()
 
     def wait_ready(self) -> None:
-        """Wait until the program reports ready."""
+        """Wait until the program is ready."""
         end = time.monotonic() + _PATIENCE
         while not self._ready.wait(0.05):
             if not self._reader.is_alive() or time.monotonic() > end:
                 raise self._failure("did not get ready")
 
     def go(self) -> None:
-        """Let it begin; its processor time counts from here."""
+        """Order it to start; its CPU time counts from here."""
         self._cpu_at_go = _tree_cpu(self._process.pid)
         self._send({"go": True})
 
     def cpu_so_far(self) -> float:
-        """Return the processor seconds since go of a program that still runs."""
+        """Return the CPU seconds since go of a running program."""
         return _tree_cpu(self._process.pid) - self._cpu_at_go
 
     @property
     def ended(self) -> bool:
-        """Whether it has said all that it will say."""
+        """Whether its output has ended."""
         return not self._reader.is_alive()
 
     def mark(self) -> None:
-        """Order it to discard its latencies."""
+        """Order it to discard the latencies so far."""
         self._send({"mark": True})
 
     def stop(self) -> None:
-        """Order it to stop; do not wait."""
+        """Order it to stop, and return at once."""
         with contextlib.suppress(BrokenPipeError):
             self._send({"stop": True})
 
     def finish(self, at_work: float = 0.0) -> dict[str, Any]:
-        """Wait for the result and the end of the process; sets `cpu`, the seconds since go.
+        """Wait for the result and the end of the process; set `cpu`, the seconds since go.
 
-        at_work: seconds it may work before it begins to stop.
+        at_work: seconds that it may work before it stops.
         """
         self._reader.join(_PATIENCE if self.name.endswith("prepare") else at_work + _ENDING)
         if self._reader.is_alive():
@@ -103,7 +100,7 @@ class Program(Closing):
         return self.result
 
     def _wait(self) -> None:
-        """Reap the process; what it and its children used is known only then."""
+        """Reap the process, which makes its and its children's CPU time known."""
         _, status, used = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self.cpu = used.ru_utime + used.ru_stime - self._cpu_at_go
@@ -130,18 +127,18 @@ class Program(Closing):
 
     def _failure(self, what: str) -> ProgramError:
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip()[-2000:]
-        return ProgramError(f"{self.name} {what}: {said or 'it said nothing'}")
+        text = self._errors.read().decode(errors="replace").strip()[-2000:]
+        return ProgramError(f"{self.name} {what}: {text or 'no error output'}")
 
 
 def run_program(peer: Peer, role: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Run a program that needs no orders, and return its result."""
+    """Run a program without further orders, and return its result."""
     with Program(peer, role, config) as program:
         return program.finish()
 
 
 def start_together(programs: Sequence[Program]) -> None:
-    """Let programs begin that are all ready."""
+    """Wait until all programs are ready, then start them."""
     for program in programs:
         program.wait_ready()
     for program in programs:
@@ -149,5 +146,5 @@ def start_together(programs: Sequence[Program]) -> None:
 
 
 def _tree_cpu(pid: int) -> float:
-    """Return the seconds of a process and of its children that are alive."""
+    """Return the CPU seconds of a process and its live children."""
     return cpu_seconds(pid) + sum(map(_tree_cpu, children_of(pid)))

@@ -1,4 +1,4 @@
-"""The protocol's other side, for programs in Python; the head of this package describes it."""
+"""The program's side of the protocol (see this package), for programs in Python."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 _BUCKETS_PER_E = 50
-_TOLD_EVERY = 0.05
+_REPORT_SECONDS = 0.05
 _OWN_LENGTH = len('{"t": 1700000000.123456, "n": 1000000, "pad": ""}')
 
 Body = dict[str, Any]
@@ -18,24 +18,21 @@ Role = Callable[["Talk"], Mapping[str, Any]]
 
 
 class Histogram:
-    """Counts of lengths of time in buckets two per cent wide."""
+    """Counts of durations in buckets 2 % wide."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
         self.greatest = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one length of time."""
+        """Count one duration."""
         micros = seconds * 1e6
         self.greatest = max(self.greatest, micros)
         self.counts[math.floor(_BUCKETS_PER_E * math.log(max(micros, 1.0)))] += 1
 
 
 def percentile(counts: Mapping[int, int], share: float) -> float:
-    """Return the microseconds below which a share (0 to 1) of the values lies.
-
-    counts: a histogram with at least one value in it.
-    """
+    """Return a percentile in microseconds of a histogram that is not empty; share: 0 to 1."""
     left = share * sum(counts.values())
     for bucket in sorted(counts):
         left -= counts[bucket]
@@ -45,7 +42,7 @@ def percentile(counts: Mapping[int, int], share: float) -> float:
 
 
 class Talk:
-    """The program's side: reads the configuration at once, then waits for orders."""
+    """The configuration and orders that the harness sends."""
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = json.loads(sys.stdin.readline())
@@ -67,17 +64,17 @@ class Talk:
 
     @property
     def workers(self) -> int:
-        """The number of handlers that work at a time in this process."""
+        """The number of handlers at a time in this process."""
         return int(self.config["workers"])
 
     @property
     def batch(self) -> int:
-        """The number of messages that a fetch takes."""
+        """The number of messages per fetch."""
         return int(self.config["batch"])
 
     @property
     def keys(self) -> int:
-        """The number of groups that the messages are of, or 0."""
+        """The number of message groups, or 0."""
         return int(self.config["keys"])
 
     @property
@@ -86,18 +83,18 @@ class Talk:
         return int(self.config["delay_seconds"])
 
     def ready(self) -> None:
-        """Report ready, and wait for the start order."""
-        self.tell({"ready": True})
+        """Report that the program is ready, and wait for the order to go."""
+        self.send({"ready": True})
         self._go.wait()
 
     def on_stop(self, act: Callable[[], object]) -> None:
-        """Call a function, in another thread, when the harness says stop."""
+        """Call a function, in another thread, on the order to stop."""
         self._on_stop.append(act)
         if self.stopping.is_set():
             act()
 
-    def tell(self, line: Mapping[str, Any]) -> None:
-        """Print one object for the harness."""
+    def send(self, line: Mapping[str, Any]) -> None:
+        """Send one object to the harness."""
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
 
@@ -117,7 +114,7 @@ class Talk:
 
 
 class Producing:
-    """The role produce: gives out the messages of each call at its time, and measures the calls."""
+    """The role produce: yields the messages of each call when it is due, and times the calls."""
 
     def __init__(self, talk: Talk) -> None:
         config = talk.config
@@ -138,7 +135,7 @@ class Producing:
         self._began = self._ended = 0.0
 
     def calls(self) -> Iterator[list[Body]]:
-        """Wait until a call is due and yield its messages; what the caller does is the call."""
+        """Yield the messages of each call when it is due; the caller makes the call."""
         self._began = self._ended = time.time()
         clock = time.monotonic()
         while self._done < self._messages and not self._talk.stopping.is_set():
@@ -156,7 +153,7 @@ class Producing:
             self._ended = time.time()
 
     def result(self) -> dict[str, Any]:
-        """Return what the role prints."""
+        """Return the result of the role."""
         return {
             "messages": self._done,
             "began": self._began,
@@ -172,7 +169,7 @@ class Producing:
 
 
 class Tally:
-    """Handler and counts of the role consume; may run in several threads."""
+    """The thread-safe handler of the role consume, and its counts."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -186,8 +183,8 @@ class Tally:
         talk.on_mark = self._forget_latencies
         threading.Thread(target=self._report, daemon=True).start()
 
-    def note(self, body: Mapping[str, Any]) -> None:
-        """Record the start of a message."""
+    def handle(self, body: Mapping[str, Any]) -> None:
+        """Handle a message: record its start."""
         now = time.time()
         with self._lock:
             self._messages += 1
@@ -199,7 +196,7 @@ class Tally:
                 self._starts.append((body["k"], body["n"], now))
 
     def result(self) -> dict[str, Any]:
-        """Return what the role prints."""
+        """Return the result of the role."""
         return {
             "messages": self._messages,
             "sum": self._sum,
@@ -214,27 +211,25 @@ class Tally:
             self._latency = Histogram()
 
     def _report(self) -> None:
-        told = 0
-        while not self._talk.stopping.wait(_TOLD_EVERY):
+        reported = 0
+        while not self._talk.stopping.wait(_REPORT_SECONDS):
             handled = self._messages
-            if handled > told:
-                told = handled
-                self._talk.tell({"handled": handled})
+            if handled > reported:
+                reported = handled
+                self._talk.send({"handled": handled})
 
 
 def run_role(roles: Mapping[str, Role]) -> None:
-    """Run the role that the command line names, and print its result."""
+    """Run the role named on the command line, and send its result."""
     talk = Talk()
-    talk.tell(roles[sys.argv[1]](talk))
+    talk.send(roles[sys.argv[1]](talk))
 
 
 def run_threads(talk: Talk, turn: Callable[[], bool], pause: float = 0) -> None:
-    """Call `turn` again and again in as many threads as there are workers, until told to stop.
+    """Call `turn` repeatedly in one thread per worker until the order to stop.
 
-    turn: fetches, handles and acknowledges; returns whether there was anything.
-    pause: seconds to wait when there was nothing.
-
-    Raises what a turn raised first.
+    turn: fetches, handles and acknowledges; returns whether there were messages.
+    pause: seconds to wait if there were none. Raises the first error of a turn.
     """
     failures: list[BaseException] = []
 

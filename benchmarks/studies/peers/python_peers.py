@@ -1,4 +1,4 @@
-"""The peers whose clients are in Python or plain SQL, rowq and the bare table among them."""
+"""The peers with clients in Python or SQL, including rowq and the bare table."""
 
 import shutil
 import sys
@@ -44,7 +44,7 @@ PYTHON_PEERS = [
         origin="this checkout",
         find=_of_package("rowq"),
         program=_program("rowq"),
-        settings="Worker with a thread for each worker; everything else as it comes",
+        settings="Worker with a thread for each worker; all other settings are defaults",
     ),
     Peer(
         name="rowq_poll",
@@ -52,7 +52,7 @@ PYTHON_PEERS = [
         find=_of_package("rowq"),
         program=_program("rowq_poll"),
         settings="the same with listen=False",
-        cannot={"drain": "as rowq, which listens only while a worker is idle"},
+        cannot={"drain": "the same as rowq, which listens only while idle"},
         own=True,
     ),
     Peer(
@@ -60,13 +60,13 @@ PYTHON_PEERS = [
         origin="psycopg; insert or COPY in, `delete ... returning` out: no queue",
         find=_of_package("psycopg"),
         program=_program("bare"),
-        settings="a worker that finds nothing looks again after 10 ms",
+        settings="a worker polls an empty table every 10 ms",
         cannot={"delay": "a bare table has no due time", "group": "a bare table has no groups"},
         floor=True,
     ),
     Peer(
         name="pgmq",
-        origin="PyPI's pgmq: class PGMQueue and the SQL that the package carries",
+        origin="PyPI's pgmq: class PGMQueue and the SQL of its package",
         find=_of_package("pgmq"),
         program=_program("pgmq"),
         settings="read_with_poll with its default step of 100 ms, vt 600 s, delete_batch; for"
@@ -77,15 +77,15 @@ PYTHON_PEERS = [
         origin="Debian's postgresql-15-pgq3 and pgqd",
         find=_find_pgq,
         program=_program("pgq"),
-        settings="SQL functions; a tick each 0.1 s; a consumer that finds no batch looks again"
+        settings="SQL functions; a tick every 0.1 s; a consumer without a batch polls again"
         " after 50 ms",
         cannot={
-            "batch": "a batch is what came between two ticks",
+            "batch": "a batch is the events between two ticks",
             "workers": "each consumer gets every event: one worker for a queue",
             "delay": "an event has no due time",
             "group": "a consumer gets events in their order, one consumer for a queue",
         },
-        keeper=True,
+        has_maintenance=True,
     ),
     Peer(
         name="procrastinate",
@@ -101,8 +101,8 @@ PYTHON_PEERS = [
         origin="PyPI's pgqueuer with asyncpg",
         find=_of_package("pgqueuer"),
         program=_program("pgqueuer"),
-        settings="QueueManager.run, batch as batch_size; a process handles at once all that it"
-        " fetched, whatever the number of workers",
+        settings="QueueManager.run, batch as batch_size; a process handles all fetched jobs"
+        " at once, for any number of workers",
         cannot={"group": "it has no order by a key"},
     ),
 ]

@@ -1,4 +1,4 @@
-"""The parts of RESULTS.md with other people's queues."""
+"""The sections of RESULTS.md about other queues."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ _BY_SYSTEM = {
 
 
 def beaten(data: dict[str, Any]) -> Iterator[str]:
-    """Yield the section with the figures in which another queue is better than rowq."""
+    """Yield the section about figures in which another queue is better than rowq."""
     results = PeerResults(data)
     cells: dict[str, dict[str, list[str]]] = {}
     for win in results.beaten():
@@ -28,10 +28,7 @@ def beaten(data: dict[str, Any]) -> Iterator[str]:
         row.setdefault(win.measure.words, []).append(f"{win.system} {win.ratio.median:,.2f}")
     columns = list(dict.fromkeys(m.words for measures in COMPARED.values() for m in measures))
     yield "## Where another queue is better than rowq"
-    yield (
-        "By more than two per cent, in the median of the rounds; behind each name rowq's figure"
-        " divided by theirs."
-    )
+    yield "Better by more than 2 % in the median; the number is rowq's figure divided by theirs."
     yield table(
         ["", *columns],
         (
@@ -42,12 +39,12 @@ def beaten(data: dict[str, Any]) -> Iterator[str]:
 
 
 def peers_section(data: dict[str, Any]) -> Iterator[str]:
-    """Yield the section beside other queues."""
+    """Yield the section that compares rowq with other queues."""
     results = PeerResults(data)
     yield "## Beside other queues, on PostgreSQL"
-    yield " ".join(_said(data))
+    yield " ".join(_notes(data))
     others = [*results.queues, FLOOR]
-    yield "rowq's rate, divided by theirs; `bare` is the floor, as above:"
+    yield "rowq's rate divided by theirs; `bare` is a table without a queue, as above:"
     yield table(
         ["", "backlog", "workers", "batch", *others],
         (
@@ -69,15 +66,15 @@ def peers_section(data: dict[str, Any]) -> Iterator[str]:
     )
     reasons = dict.fromkeys((run["system"], run["reason"]) for run in data["not_run"])
     yield "Not run: " + "; ".join(
-        f"{system}, as {reason}: {', '.join(_names(data, system, reason))}"
+        f"{system} ({reason}): {', '.join(_names(data, system, reason))}"
         for system, reason in reasons
     )
 
 
-def _said(data: dict[str, Any]) -> Iterator[str]:
-    yield "Everything that was measured of each queue is in [peers.json](results/peers.json)."
+def _notes(data: dict[str, Any]) -> Iterator[str]:
+    yield "[peers.json](results/peers.json) has all figures of each queue."
     if data["size"] != "full":
-        yield f"A run of the size {data['size']}: fewer rounds and messages than in full."
+        yield f"Size {data['size']}: fewer rounds and messages than the full size."
     for again in data.get("again", []):
         names = ", ".join(again["scenarios"])
         yield f"Run again at {again['made_at']}, {again['commit']}: {names}."

@@ -1,4 +1,4 @@
-"""Reads the results of this set, and compares rowq with the others round by round."""
+"""The results of the set peers, with rowq compared round by round."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _CLEARLY = 1.02
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure that is compared. words: its name. more: whether more is better."""
+    """A compared figure. words: its name. more: whether more is better."""
 
     key: str
     words: str
@@ -52,7 +52,7 @@ class Beaten:
 
 
 class PeerResults:
-    """The results of one run, as the JSON file holds them."""
+    """The results of one run."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = data
@@ -63,7 +63,7 @@ class PeerResults:
         self.queues = [name for name in self.systems if name not in others]
 
     def rounds(self, scenario: str, system: str) -> dict[int, dict[str, Any]]:
-        """Return a system's figures by the round."""
+        """Return a system's figures by round."""
         return {
             run["round"]: run["figures"]
             for run in self.data["runs"]
@@ -71,14 +71,14 @@ class PeerResults:
         }
 
     def reason(self, scenario: str, system: str) -> str:
-        """Return why a system has no figures in a scenario, or has them not of every round."""
+        """Return why a system lacks figures of a scenario or of some of its rounds."""
         for run in self.data["not_run"]:
             if (run["scenario"], run["system"]) == (scenario, system):
                 return str(run["reason"])
         return ""
 
     def figure(self, scenario: str, system: str, key: str) -> Spread | None:
-        """Return one figure over the rounds, None if it was not measured."""
+        """Return one figure over the rounds, None if not measured."""
         found = [figures.get(key) for figures in self.rounds(scenario, system).values()]
         values = [float(value) for value in found if value is not None]
         return spread(values) if values else None
@@ -94,7 +94,7 @@ class PeerResults:
         return spread(values) if values else None
 
     def beaten(self) -> Iterator[Beaten]:
-        """Find the figures in which a queue is better than rowq by more than two per cent."""
+        """Yield the figures in which a queue is better than rowq by more than 2 %."""
         for name, scenario in self.scenarios.items():
             for measure in COMPARED[scenario["kind"]]:
                 for system in self.queues:
@@ -105,5 +105,5 @@ class PeerResults:
 
 
 def _is_worse(ratio: float, *, more: bool) -> bool:
-    """Return whether rowq's figure divided by another's is clearly worse."""
+    """Return whether rowq's figure divided by another's is worse by more than 2 %."""
     return ratio < 1 / _CLEARLY if more else ratio > _CLEARLY

@@ -1,4 +1,4 @@
-"""Runs the set: every scenario, round and peer, in fresh databases of one server."""
+"""Runs of the set: every scenario, round and peer, each in a fresh database."""
 
 import contextlib
 import time
@@ -21,7 +21,7 @@ from benchmarks.studies.peers.runs import PeerScenario, Run, config_of
 from rowq.tools.local_postgres.directory import choose_binaries
 from rowq.tools.local_postgres.server import LocalPostgresError
 
-# PgQ is a package for Debian's PostgreSQL; without that, 18 is as good for the others.
+# PgQ is packaged for Debian's PostgreSQL 15; the others run on 18 as well.
 _MAJORS = (15, 18)
 _SETTINGS = {
     **SETTINGS,
@@ -34,8 +34,8 @@ _SETTINGS = {
 class PeerPlan:
     """The scenarios and peers to run, and how.
 
-    peers: who is asked to take part. url: of a server, None for a private one.
-    home: the private server's directory; its major version is added. root: the checkout.
+    url: of a server, None for a private one. home: the private server's directory, to which
+    its major version is appended. root: the checkout.
     size: of the scenarios, command, note: for the report.
     """
 
@@ -51,14 +51,14 @@ class PeerPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A peer as the server's template databases know it."""
+    """A peer that a lab can install."""
 
     name: str
     install: Callable[[str], object]
 
 
 def run_peers(plan: PeerPlan) -> dict[str, Any]:
-    """Run everything, and return the results as JSON data."""
+    """Run all scenarios and return the results as JSON data."""
     began = time.monotonic()
     major = _major()
     found: list[dict[str, Any]] = []
@@ -79,7 +79,7 @@ def run_peers(plan: PeerPlan) -> dict[str, Any]:
 
 
 def _major() -> int:
-    """Return the first version of PostgreSQL whose programs are here."""
+    """Return the first installed version of PostgreSQL."""
     for major in _MAJORS:
         with contextlib.suppress(LocalPostgresError):
             return choose_binaries(major).major
@@ -87,7 +87,7 @@ def _major() -> int:
 
 
 def _count_statements(lab: Lab) -> None:
-    """Have the server count statements, if it can."""
+    """Install pg_stat_statements, if available."""
     with (
         psycopg.connect(make_conninfo(lab.url), autocommit=True) as connection,
         contextlib.suppress(psycopg.Error),
@@ -96,7 +96,7 @@ def _count_statements(lab: Lab) -> None:
 
 
 def _prepare(lab: Lab, peer: Peer, found: list[dict[str, Any]]) -> bool:
-    """Create the peer's template; record its version or why it is absent; return success."""
+    """Make a peer's template, add its facts to `found`, and return whether it can run."""
     system = {"name": peer.name, "origin": peer.origin, "settings": peer.settings}
     try:
         version = peer.find()

@@ -1,4 +1,4 @@
-"""One peer in one database, and the programs that work on it."""
+"""One peer in one database, and its programs."""
 
 import contextlib
 from collections.abc import Iterator
@@ -45,20 +45,20 @@ class PeerScenario:
     holder: str = ""
 
     def shares(self) -> list[int]:
-        """Return the workers of each process; a process without any is left out."""
+        """Return the number of workers of each process that has any."""
         each, more = divmod(self.workers, self.processes)
         shares = [each + (number < more) for number in range(self.processes)]
         return [share for share in shares if share]
 
 
 def load_peer_scenarios(size: str = "full") -> list[PeerScenario]:
-    """Return all scenarios in the order of the file; size: one of the harness's SIZES."""
+    """Return all scenarios in the order of the file; size: one of SIZES."""
     return [PeerScenario(**values) for values in scenario_values(SCENARIOS, size)]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One peer in one database. postmaster: the server's main process, None if elsewhere."""
+    """One peer in one database. postmaster: the server's main process, None if remote."""
 
     peer: Peer
     scenario: PeerScenario
@@ -68,19 +68,19 @@ class Run:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Return the configuration of every program."""
+        """The configuration of every program."""
         scenario = self.scenario
         return config_of(self.url, scenario.workers, scenario.batch) | {"keys": scenario.keys}
 
     @property
     def is_cut(self) -> bool:
-        """Whether the peer gets one worker instead of the scenario's."""
+        """Whether the peer runs with one worker only."""
         return "workers" in self.peer.cannot
 
     def producer(self, **more: Any) -> Program:
-        """Start a program that adds messages as the scenario says, with changes."""
+        """Start a program that adds the scenario's messages; more: changes to it."""
         scenario = self.scenario
-        given = {
+        work = {
             "messages": scenario.messages,
             "rate": scenario.rate,
             "bulk": scenario.bulk,
@@ -89,7 +89,7 @@ class Run:
             "bodies": scenario.bodies,
             "seconds": scenario.seconds,
         }
-        return Program(self.peer, "produce", self.config | given | more)
+        return Program(self.peer, "produce", self.config | work | more)
 
     def consumers(self, stack: contextlib.ExitStack) -> list[Program]:
         """Start the consuming programs."""
@@ -104,35 +104,35 @@ class Run:
         ]
 
     @contextlib.contextmanager
-    def keeper(self) -> Iterator[list[Program]]:
-        """Run the peer's own maintenance process, if any."""
-        if not self.peer.keeper:
+    def maintenance(self) -> Iterator[list[Program]]:
+        """Run the peer's maintenance process, if it has one."""
+        if not self.peer.has_maintenance:
             yield []
             return
-        with Program(self.peer, "keep", self.config) as program:
+        with Program(self.peer, "maintain", self.config) as program:
             start_together([program])
             yield [program]
 
     def watch(self) -> contextlib.closing[Watch]:
-        """Return a context with the counters of the database."""
+        """Return a context manager for the counters of the database."""
         database = str(conninfo_to_dict(self.url)["dbname"])
         return contextlib.closing(Watch(self.admin_url, database, self.postmaster))
 
     def fill(self, **more: Any) -> dict[str, Any]:
-        """Put messages in as fast as one client does it; return what it printed."""
+        """Add messages as fast as one client can; return its result."""
         longest = self.scenario.fill_seconds or _LONGEST_FILL
         with self.producer(rate=0, seconds=longest, **more) as program:
             start_together([program])
             return program.finish(longest)
 
     def vacuum(self) -> None:
-        """Do what autovacuum would have done a minute later."""
+        """Vacuum all tables, as autovacuum would within a minute."""
         with psycopg.connect(make_conninfo(self.url), autocommit=True) as connection:
             connection.execute("vacuum (analyze)")
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep a transaction open, if the scenario asks for one."""
+        """Hold the scenario's open transaction, if it has one."""
         if not self.scenario.holder:
             yield
             return
@@ -147,7 +147,7 @@ class Run:
 
 
 def config_of(url: str, workers: int = _PREPARED_WORKERS, batch: int = 1) -> dict[str, Any]:
-    """Return the configuration of a database and its work for every program."""
+    """Return the configuration of a program for a database."""
     parts = conninfo_to_dict(url)
     return {
         "url": url,

@@ -1,4 +1,4 @@
-"""Measures writes, reads, queries and CPU time of the server between two samples."""
+"""The server's counters of one database, read from another database."""
 
 import time
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _STEP = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The counters of a database; cpu: seconds of the whole server.
+    """The counters of a database at one time; cpu: seconds of the whole server.
 
     queries: statements that clients ran; None without pg_stat_statements.
     """
@@ -45,10 +45,9 @@ class Counters:
 
 
 class Watch:
-    """Reads the counters of one database from a session in another one.
+    """A session in another database that reads the counters of `database`.
 
-    admin_url: of another database. database: the measured one.
-    postmaster: the server's main process, None if it runs elsewhere.
+    postmaster: the server's main process, None if it is remote.
     """
 
     def __init__(self, admin_url: str, database: str, postmaster: int | None) -> None:
@@ -67,7 +66,7 @@ class Watch:
         self._sessions_before = self._sessions()
 
     def wait_quiet(self) -> None:
-        """Wait, a second at most, for sessions to end: they hand in their counters then."""
+        """Wait up to 1 second for sessions to end, which report their counters then."""
         end = time.monotonic() + _QUIET_SECONDS
         while self._sessions() > self._sessions_before and time.monotonic() < end:
             time.sleep(_STEP)
@@ -82,7 +81,7 @@ class Watch:
         self._connection.close()
 
     def read(self) -> Counters:
-        """Read everything."""
+        """Read the counters."""
         counters = self._connection.execute(_COUNTERS, [self._database]).fetchone()
         assert counters is not None
         queries = None
@@ -96,7 +95,7 @@ class Watch:
 
 
 def sizes(url: str) -> tuple[int, int]:
-    """Return the bytes of all tables (with TOAST) and of all indexes of a database."""
+    """Return the bytes of all tables (with TOAST) and of all indexes."""
     with psycopg.connect(make_conninfo(url)) as connection:
         row = connection.execute(_SIZES).fetchone()
     assert row is not None
@@ -104,6 +103,6 @@ def sizes(url: str) -> tuple[int, int]:
 
 
 def server_cpu(postmaster: int) -> float:
-    """Return the processor seconds of a server, of its processes that have ended as well."""
+    """Return the CPU seconds of a server, including its ended processes."""
     processes = [postmaster, *children_of(postmaster)]
     return sum(cpu_seconds(pid, waited=True) for pid in processes)

@@ -1,4 +1,4 @@
-"""PostgreSQL as the harness runs it."""
+"""The kinds of scenario on PostgreSQL."""
 
 import contextlib
 import statistics
@@ -23,8 +23,8 @@ _TOMORROW = 86400
 _SAMPLE_SECONDS = 0.1
 _BUFFERS_EACH = 3
 
-# A sample is the messages passed by then, and the buffers that a dequeue touched.
 Sample = tuple[int, int]
+"""Messages handled so far, and buffers of a dequeue."""
 
 
 def drain(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def drain(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
 
 
 def one_by_one(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
-    """Each session adds a message, takes one and completes it, for a fixed time."""
+    """Let each session enqueue, dequeue and complete one message at a time."""
     with Client(url, system.statements, QUEUE, durable=False) as control:
         control.create()
         control.fill(scenario.preload)
@@ -51,9 +51,9 @@ def one_by_one(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
 
 
 def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
-    """Pass messages through, first freely, then beside a snapshot that prevents all cleaning up.
+    """Handle messages, first without and then with an open snapshot that prevents all cleanup.
 
-    The session that counts buffers was there when the tables were empty, and has its plans since.
+    The session that counts buffers has planned its statements while the tables were empty.
     """
     batch = scenario.batch
     seconds = NO_END if system.name == "rowq" else scenario.seconds
@@ -86,13 +86,13 @@ def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
 
 
 def _watch(control: Client, task: Task, sessions: int) -> tuple[list[Report], list[Sample]]:
-    """Let sessions work, keep house, and note how many buffers a dequeue touches meanwhile."""
+    """Let sessions work, run maintenance, and sample the buffers of a dequeue."""
     samples: list[Sample] = []
     crew = Crew([task] * sessions)
-    keep_house = once_a_second(control.maintain, at_once=True)
+    maintain = once_a_second(control.maintain, at_once=True)
 
     def tick() -> None:
-        keep_house()
+        maintain()
         samples.append((crew.passed, control.buffers(task.batch)))
 
     _, reports = crew.work(lambda: None, tick, _SAMPLE_SECONDS)
@@ -101,10 +101,10 @@ def _watch(control: Client, task: Task, sessions: int) -> tuple[list[Report], li
 
 
 def depth(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
-    """Take turns at three queues: a small one, one behind delayed messages, and a backlog.
+    """Dequeue in turn from a small queue, one with delayed messages, and one with a backlog.
 
-    Each has a session of its own that was there when it was empty. Each turn takes a batch,
-    completes it and puts as many new messages in, so that the depth stays.
+    Each queue has a session that was opened while it was empty. Each turn dequeues and completes a
+    batch and adds as many messages, so that the depth stays constant.
     """
     names = ["small"] if system.name == "bare" else ["small", "delayed", "backlog"]
     figures: dict[str, Any] = {}
@@ -130,10 +130,10 @@ def _depth_figures(clients: dict[str, Client], batch: int, samples: int) -> Figu
     """Return the median milliseconds and the mean buffers of a dequeue from each queue."""
     lengths: dict[str, list[float]] = {name: [] for name in clients}
     buffers: dict[str, list[int]] = {name: [] for name in clients}
-    houses = [once_a_second(client.maintain, at_once=True) for client in clients.values()]
+    maintenance = [once_a_second(client.maintain, at_once=True) for client in clients.values()]
     for turn in range(samples):
-        for keep_house in houses:
-            keep_house()
+        for maintain in maintenance:
+            maintain()
         for name, client in clients.items():
             lengths[name].append(_replace(client, batch))
             if turn % _BUFFERS_EACH == 0:
@@ -164,7 +164,7 @@ def _task(url: str, system: System, scenario: Scenario, *, feed: bool, seconds: 
 
 
 def _run(control: Client, task: Task, sessions: int) -> Figures:
-    """Let the sessions work, with housekeeping about once a second, and return the figures."""
+    """Let the sessions work, run maintenance once a second, and return the figures."""
     marks: list[Mark] = []
     crew = Crew([task] * sessions)
     began, reports = crew.work(lambda: marks.append(_mark(control)), control.maintain)
@@ -172,13 +172,13 @@ def _run(control: Client, task: Task, sessions: int) -> Figures:
 
 
 def _dequeue_ms(reports: Sequence[Report], after: int) -> float:
-    """Return the median milliseconds of the dequeues after so many messages had passed."""
+    """Return the median milliseconds of the dequeues after the first `after` messages."""
     chosen = [seconds for report in reports for at, seconds in report.dequeues if at > after]
     return round(statistics.median(chosen) * 1e3, 4)
 
 
 def _replace(client: Client, batch: int) -> float:
-    """Take a batch, finish it, put as many in; return the seconds of the dequeue alone."""
+    """Dequeue and complete a batch, add as many messages; return the dequeue's seconds."""
     started = time.perf_counter()
     taken = client.dequeue(batch)
     length = time.perf_counter() - started
@@ -187,7 +187,7 @@ def _replace(client: Client, batch: int) -> float:
 
 
 def _mark(control: Client) -> Mark:
-    """Read the counters."""
+    """Read the server's counters."""
     row = control.connection.execute(
         "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, wal_fpi"
         " from pg_stat_wal"

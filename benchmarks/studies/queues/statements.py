@@ -1,9 +1,9 @@
-"""The statements of each system's client, light enough for every session's process to import.
+"""The statements of a system's client, in a module that every session's process can import fast.
 
-All clients ask for the same: the id and the text of each message, and what finishes it. Parameters:
+Parameters:
     create      $1 queue
     enqueue     $1 queue, $2 body
-    fill        $1 queue, $2 first number, $3 how many, $4 seconds of delay
+    fill        $1 queue, $2 first number, $3 number of messages, $4 seconds of delay
     dequeue     $1 queue, $2 batch size; columns: message id, body, claim
     complete    $1 queue, $2 the claim, or the message's id, or for `complete_many` an array of ids
 """
@@ -17,9 +17,9 @@ NUMBERS_SQL = "generate_series($2::bigint, $2::bigint + $3::bigint - 1) g"
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """The statements; see the head of this module.
+    """The statements, with the parameters of this module's docstring.
 
-    complete is None where dequeue deletes. by_claim: whether complete takes the claim, not ids.
+    complete: None if dequeue deletes. by_claim: whether complete takes the claim, not ids.
     """
 
     create: str

@@ -1,4 +1,4 @@
-"""The systems that are compared, each as the statements that a client of it runs."""
+"""The compared systems, each with the statements of its client."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from rowq.tools.migrate import migrate
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One system: its name, its version and where it came from, its statements, its installer."""
+    """One system; origin: where it comes from, in words."""
 
     name: str
     version: str
@@ -50,7 +50,7 @@ def rowq() -> System:
 
 
 def bare() -> System:
-    """Return the floor of all cost: a row is inserted, and deleted by the one who takes it."""
+    """Return the minimum cost: insert a row, and delete it to dequeue it."""
     return System(
         "bare",
         "",
@@ -82,7 +82,7 @@ def _install_bare(url: str) -> None:
 
 
 def pgmq(path: Path | None) -> System | None:
-    """Return pgmq from a file with its SQL, or else from the package pgmq, or None without both."""
+    """Return pgmq from a file with its SQL or from its package, None if both are missing."""
     if path is not None:
         text = path.read_text("utf-8")
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""The ratios that rowq sets out to reach; each is checked in every report."""
+"""The target ratios of rowq on PostgreSQL; every report checks them."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ _DRAINS = {"drain_durable": "synchronous_commit on", "drain_async": "synchronous
 
 
 def check_targets(results: Results) -> list[Target]:
-    """Return all targets with what was found."""
+    """Return all targets with their results."""
     return [*_against_peer(results), *_under_snapshot(results), *_by_depth(results)]
 
 

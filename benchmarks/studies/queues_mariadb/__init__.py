@@ -1,1 +1,1 @@
-"""Compares rowq with two usual ways of making a queue of one table, on MariaDB."""
+"""Compares rowq with two usual queue tables, on MariaDB."""

@@ -1,4 +1,4 @@
-"""Clients of the systems on MariaDB, with as little of the client in the figures as possible."""
+"""Clients of the systems on MariaDB, with minimal overhead."""
 
 import json
 from abc import abstractmethod
@@ -21,9 +21,9 @@ _RETRIES = {1213, 1205, 1020}
 
 
 class Client(Closing):
-    """A session of one system, in autocommit; the systems below say what it runs.
+    """A session of one system, in autocommit.
 
-    A statement that ends in a deadlock or a lock timeout is counted and tried again.
+    Statements that fail by a deadlock or lock timeout are counted and retried.
     """
 
     def __init__(self, url: str) -> None:
@@ -36,12 +36,12 @@ class Client(Closing):
 
     @property
     def server_cpu(self) -> float:
-        """Seconds that the server spent for this session alone; 0, as nobody can tell."""
+        """0: MariaDB does not count CPU time by session."""
         return 0.0
 
     @property
     def deadlocks(self) -> int:
-        """The number of statements tried again after a deadlock or a lock timeout."""
+        """The number of statements retried after a deadlock or lock timeout."""
         return self._deadlocks
 
     @abstractmethod
@@ -55,41 +55,41 @@ class Client(Closing):
     def fill(self, count: int) -> None:
         """Add many messages, in chunks."""
         for first in range(0, count, _CHUNK):
-            self._patiently(self._add, min(_CHUNK, count - first))
+            self._retry(self._add, min(_CHUNK, count - first))
 
     def dequeue(self, batch: int) -> Rows:
-        """Take up to batch messages."""
-        return self._patiently(self._take, batch)
+        """Dequeue up to batch messages."""
+        return self._retry(self._take, batch)
 
     def complete(self, taken: Rows) -> int:
-        """Finish what dequeue returned; return how many messages those are."""
+        """Complete dequeued messages; return their number."""
         if taken:
-            self._patiently(self._finish, taken)
+            self._retry(self._finish, taken)
         return len(taken)
 
     def maintain(self) -> None:
-        """Do the system's housekeeping, if it has any."""
+        """Run the system's maintenance, if it has any."""
 
     def settle(self) -> None:
-        """Do what an administrator would do after filling the queue."""
+        """Update statistics after filling the queue, if the system needs it."""
 
     @abstractmethod
     def _add(self, count: int) -> None:
-        """Add so many messages."""
+        """Add messages."""
 
     @abstractmethod
     def _take(self, batch: int) -> Rows:
-        """Take up to so many messages."""
+        """Dequeue up to batch messages."""
 
     @abstractmethod
     def _finish(self, taken: Rows) -> None:
-        """Finish what was taken."""
+        """Complete dequeued messages."""
 
     def _run(self, statement: str) -> Rows:
         """Run a statement; return the rows of its first result."""
         return self._session.run(statement.encode())
 
-    def _patiently(self, act: Callable[[_Value], _Answer], value: _Value) -> _Answer:
+    def _retry(self, act: Callable[[_Value], _Answer], value: _Value) -> _Answer:
         while True:
             try:
                 return act(value)
@@ -116,7 +116,7 @@ class Rowq(Client):
         self._call("enqueue", f"'{QUEUE}'", f"'{body.decode()}'")
 
     def maintain(self) -> None:
-        """Run rowq's housekeeping."""
+        """Run maintain."""
         self._call("maintain")
 
     def _add(self, count: int) -> None:
@@ -129,12 +129,12 @@ class Rowq(Client):
         self._call("complete", f"'{QUEUE}'", _text(taken[0][0]))
 
     def _call(self, routine: str, *arguments: str) -> Rows:
-        """Call a routine with these as its first arguments, and null for all others."""
+        """Call a routine; its remaining arguments are null."""
         nulls = ["null"] * (self._parameters(routine) - len(arguments))
         return self._run(f"call rowq.{routine}({', '.join([*arguments, *nulls])})")
 
     def _parameters(self, routine: str) -> int:
-        """Return how many a routine has: fewer in rowq of another commit."""
+        """Return the number of a routine's parameters, which older commits may lack."""
         if routine not in self._counts:
             rows = self._run(
                 "select count(*) from information_schema.parameters"
@@ -145,7 +145,7 @@ class Rowq(Client):
 
 
 class _OneTable(Client):
-    """One table of jobs with a status and an owner: the queue that is usually written first."""
+    """One table of jobs with a status and an owner."""
 
     def create(self) -> None:
         """Create the table."""
@@ -165,7 +165,7 @@ class _OneTable(Client):
         self._run(f"insert into {BARE}.job (body) values ('{body.decode()}')")
 
     def settle(self) -> None:
-        """Give the optimizer fresh statistics."""
+        """Update the optimizer's statistics."""
         self._run(f"analyze table {BARE}.job")
 
     def _add(self, count: int) -> None:
@@ -176,7 +176,7 @@ class _OneTable(Client):
 
 
 class SelectUpdate(_OneTable):
-    """select ... for update, then update what was found, in one transaction."""
+    """select ... for update, then update the selected rows, in one transaction."""
 
     def _take(self, batch: int) -> Rows:
         self._run("begin")
@@ -194,7 +194,7 @@ class SelectUpdate(_OneTable):
 
 
 class UpdateLimit(_OneTable):
-    """update ... limit with an owner column, then select what is one's own."""
+    """update ... limit with an owner column, then select its own rows."""
 
     def _take(self, batch: int) -> Rows:
         self._run(

@@ -1,4 +1,4 @@
-"""MariaDB as the harness runs it."""
+"""The kinds of scenario on MariaDB."""
 
 import contextlib
 import statistics
@@ -20,14 +20,14 @@ from benchmarks.studies.queues_mariadb.client import Client
 from benchmarks.studies.queues_mariadb.systems import System, all_systems
 from rowq.engines.mysql.url import connection_parameters
 
-# The start and the end of a drain are each one of so many parts of its messages.
 _PART = 20
+"""The start and the end of a drain are the first and last 1/20 of its messages."""
 
 SCENARIOS = POSTGRES_SCENARIOS.with_name("scenarios_mariadb.toml")
 
 
 def drain(url: str, system: System, scenario: Scenario) -> Figures:
-    """Empty a full queue, or as much of it as the seconds allow."""
+    """Drain a full queue, for up to the scenario's seconds."""
     with system.client(url) as control:
         control.create()
         control.fill(scenario.messages)
@@ -37,7 +37,7 @@ def drain(url: str, system: System, scenario: Scenario) -> Figures:
 
 
 def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> dict[str, Any]:
-    """Empty a full queue; viewed: beside a read view that is older than all of its messages."""
+    """Drain a full queue; viewed: with an open read view older than all its messages."""
     with system.client(url) as control, _view(url) if viewed else contextlib.nullcontext():
         control.create()
         control.fill(scenario.messages)
@@ -56,7 +56,7 @@ def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> dict[
 
 
 def enqueue(url: str, system: System, scenario: Scenario) -> Figures:
-    """Let all sessions add messages, batch by batch, for a fixed time."""
+    """Let all sessions enqueue batches for a fixed time."""
     with system.client(url) as control:
         control.create()
         figures, _ = _work(control, url, system, scenario, feed=True)
@@ -64,7 +64,7 @@ def enqueue(url: str, system: System, scenario: Scenario) -> Figures:
 
 
 def idle(url: str, system: System, scenario: Scenario) -> Figures:
-    """Dequeue from a queue where there is nothing, one call after the other."""
+    """Dequeue repeatedly from an empty queue."""
     with system.client(url) as control:
         control.create()
         control.settle()
@@ -96,7 +96,7 @@ KINDS: dict[str, Callable[[str, System, Scenario], dict[str, Any]]] = {
 def _work(
     control: Client, url: str, system: System, scenario: Scenario, *, feed: bool = False
 ) -> tuple[Figures, list[Report]]:
-    """Let the sessions work, with housekeeping about once a second; return figures and reports."""
+    """Let the sessions work, run maintenance once a second; return figures and reports."""
     task = Task(
         open=partial(system.client, url),
         batch=scenario.batch,
@@ -122,7 +122,7 @@ def _work(
 
 @contextlib.contextmanager
 def _view(url: str) -> Iterator[None]:
-    """Hold a read view that sees the tables as they are now."""
+    """Hold a read view of the current tables."""
     with pymysql.connect(**connection_parameters(url)) as holder, holder.cursor() as cursor:
         cursor.execute("set transaction isolation level repeatable read")
         cursor.execute("start transaction with consistent snapshot")
@@ -130,7 +130,7 @@ def _view(url: str) -> Iterator[None]:
 
 
 def _dequeue_ms(reports: Sequence[Report], after: int, until: int) -> list[float]:
-    """Return the milliseconds of the dequeues while these messages passed."""
+    """Return the milliseconds of the dequeues of these messages."""
     return [
         seconds * 1e3
         for report in reports

@@ -1,4 +1,4 @@
-"""The systems that are compared on MariaDB, each with its client and its installer."""
+"""The systems compared on MariaDB, each with its client and installer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from rowq.tools.migrate import migrate
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One system: its name, its version and where it came from, its client, its installer."""
+    """One system; origin: where it comes from, in words."""
 
     name: str
     version: str
@@ -24,7 +24,7 @@ class System:
 
 
 def all_systems() -> list[System]:
-    """Return rowq and the two usual ways of making a queue of one table."""
+    """Return rowq and the two usual queue tables."""
     table = "one table with a status and an owner, written for this comparison"
     return [
         System("rowq", version("rowq"), "this checkout", Rowq, migrate),
@@ -38,7 +38,7 @@ def all_systems() -> list[System]:
         System(
             "update_limit",
             "",
-            f"{table}: update ... limit, then select one's own",
+            f"{table}: update ... limit, then select its own rows",
             UpdateLimit,
             _make_database,
         ),

@@ -1,4 +1,4 @@
-"""The ratios that rowq sets out to reach on MariaDB; each is checked in every report."""
+"""The target ratios of rowq on MariaDB; every report checks them."""
 
 from collections.abc import Iterator
 
@@ -7,16 +7,16 @@ from benchmarks.harness.results import Results
 
 PEERS = ("select_update", "update_limit")
 _LEAST = {1: 0.82, 10: 1.05, 100: 1.5}
-"""The least of the better table's server CPU divided by rowq's, by size of the batch."""
+"""Minimum of the better table's server CPU divided by rowq's, by batch size."""
 
 
 def check_targets(results: Results) -> list[Target]:
-    """Return all targets with what was found."""
+    """Return all targets with their results."""
     return [*_against_better(results), *_deadlocks(results), *_under_view(results)]
 
 
 def better(results: Results, scenario: str) -> Spread | None:
-    """Return rowq's rate divided by that of the better of the others, round by round."""
+    """Return rowq's rate divided by the better table's, round by round."""
     rates = [
         [figures["messages_per_second"] for figures in results.rounds(scenario, system)]
         for system in ("rowq", *PEERS)
@@ -33,7 +33,7 @@ def _against_better(results: Results) -> Iterator[Target]:
 
 
 def _cheaper(results: Results, scenario: str) -> Spread | None:
-    """Return the server CPU of the better of the others divided by rowq's, round by round."""
+    """Return the better table's server CPU divided by rowq's, round by round."""
     costs = [
         [figures["server_cpu_us_per_message"] for figures in results.rounds(scenario, system)]
         for system in ("rowq", *PEERS)

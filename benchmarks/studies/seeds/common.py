@@ -1,4 +1,4 @@
-"""What the experiments of the seeds share: forms of a queue, their sessions, workers, counters."""
+"""Shared code of the seeds: forms of a queue, their sessions, workers and counters."""
 
 import time
 from collections import Counter
@@ -49,10 +49,10 @@ Figures = dict[str, Any]
 
 
 class Client(Closing):
-    """A session of a form. sql: its statements by name; values in them as `%(name)s`.
+    """A session of a form. sql: its statements by name, with parameters `%(name)s`.
 
-    `enqueue` adds a body. A dequeue is one statement `take`, or `claim` and `own`, or in a
-    transaction `find`, `mark` and perhaps `read`. `complete` finishes ids.
+    `enqueue` adds a body. A dequeue is the statement `take`, or `claim` and `own`, or in a
+    transaction `find`, `mark` and optionally `read`. `complete` ends messages by id.
     """
 
     def __init__(self, sql: Mapping[str, str], url: str) -> None:
@@ -82,7 +82,7 @@ class Client(Closing):
             return list(cursor.fetchall()) if cursor.description else []
 
     def run_all(self, name: str, **values: Any) -> None:
-        """Run the statements of a name."""
+        """Run all statements of a name."""
         for statement in self.sql[name].split(";\n"):
             used = {key: value for key, value in values.items() if f"%({key})s" in statement}
             self.run(statement, **used)
@@ -95,7 +95,7 @@ class Client(Closing):
                 cursor.executemany(self.sql["enqueue"], chunk)
 
     def settle(self) -> None:
-        """Do what an administrator does after filling a table."""
+        """Update statistics after filling a table."""
         if self.is_postgres:
             self.run("vacuum (analyze)")
             return
@@ -104,7 +104,7 @@ class Client(Closing):
             self.run(f"analyze table {SCHEMA}.{table}")
 
     def take(self, batch: int) -> Ids:
-        """Take up to so many messages in the transaction that is open, if one is."""
+        """Dequeue up to batch messages in the open transaction, if any."""
         if "take" in self.sql:
             return _ids(self.run(self.sql["take"], batch=batch))
         if "claim" in self.sql:
@@ -118,7 +118,7 @@ class Client(Closing):
         return found
 
     def dequeue(self, batch: int) -> Ids:
-        """Take up to so many messages."""
+        """Dequeue up to batch messages in a transaction."""
         if "find" not in self.sql:
             return self.take(batch)
         self.run("begin")
@@ -127,30 +127,30 @@ class Client(Closing):
         return taken
 
     def complete(self, ids: Ids) -> Ids:
-        """Finish messages; return those that this session has finished."""
+        """Complete messages; return those that this session completed."""
         if ids:
             self.run(self.sql["complete"], ids=ids)
         return ids
 
     def maintain(self) -> None:
-        """Do the form's housekeeping, if it has any."""
+        """Run the form's maintenance, if it has any."""
 
     def reads(self) -> int:
-        """Return how many blocks of tables, indexes and sequences were looked at; TOAST apart."""
+        """Return the blocks read of tables, indexes and sequences, without TOAST."""
         self.run("select pg_stat_force_next_flush()")
         return int(self.run(_READS)[0][0])
 
     def wait_for_others(self) -> None:
-        """Wait until the other sessions are gone: each hands in its counts at its end."""
+        """Wait until the other sessions have ended, which report their counts then."""
         until = time.monotonic() + 10
         while self.is_postgres and self.run(_OTHERS)[0][0] and time.monotonic() < until:
             time.sleep(0.02)
 
     def server_cpu(self) -> float:
-        """Return the seconds that this session's process of the server has used."""
+        """Return the CPU seconds of this session's server process."""
         return cpu_seconds(self.connection.info.backend_pid) if self.is_postgres else 0.0
 
-    def forgive(self, error: Exception) -> None:
+    def roll_back(self, error: Exception) -> None:
         """Roll back after a deadlock or a lock timeout; raise any other error."""
         number = getattr(error, "sqlstate", None) if self.is_postgres else error.args[0]
         if number not in _RETRIES:
@@ -160,7 +160,7 @@ class Client(Closing):
 
 
 class RowqClient(Client):
-    """A session of rowq, through its client for Python."""
+    """A session of rowq through its Python client."""
 
     def __init__(self, sql: Mapping[str, str], url: str) -> None:
         super().__init__(sql, url)
@@ -168,24 +168,24 @@ class RowqClient(Client):
         self.claim = 0
 
     def fill(self, bodies: Sequence[str]) -> None:
-        """Create the queue, and add messages."""
+        """Create the queue and add messages."""
         self.queue.create_queue(QUEUE)
         for first in range(0, len(bodies), _CHUNK):
             chunk = [rowq.NewMessage(text=body) for body in bodies[first : first + _CHUNK]]
             self.queue.enqueue_batch(QUEUE, chunk)
 
     def take(self, batch: int) -> Ids:
-        """Lease up to so many messages."""
+        """Lease up to batch messages."""
         taken = self.queue.dequeue_fast(QUEUE, batch, lease_seconds=LEASE_SECONDS)
         self.claim = taken[0].claim_id if taken else 0
         return [message.message_id for message in taken]
 
     def dequeue(self, batch: int) -> Ids:
-        """Lease up to so many messages."""
+        """Lease up to batch messages."""
         return self.take(batch)
 
     def complete(self, ids: Ids) -> Ids:
-        """Complete the claim that was taken last."""
+        """Complete the last claim."""
         if ids:
             self.queue.complete(QUEUE, self.claim)
         return ids
@@ -197,7 +197,7 @@ class RowqClient(Client):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of queue. origin: what it is. client: the class of its sessions."""
+    """A form of queue. origin: describes it. client: the class of its sessions."""
 
     name: str
     origin: str
@@ -210,7 +210,7 @@ class Form:
         return self.client(self.sql, url)
 
     def install(self, url: str) -> None:
-        """Bring the form into an empty database."""
+        """Install the form in an empty database."""
         if not self.sql:
             migrate(url)
             return
@@ -228,7 +228,7 @@ def rowq_form(name: str = "rowq", client: type[Client] = RowqClient) -> Form:
 def forms(
     origins: Mapping[str, str], sql: Callable[[str, str], Mapping[str, str]], engine: str
 ) -> list[Form]:
-    """Return rowq and the forms of these names; sql: takes a name and the engine."""
+    """Return rowq and the named forms; sql: takes a name and the engine."""
     return [rowq_form(), *(Form(name, what, sql(name, engine)) for name, what in origins.items())]
 
 
@@ -236,10 +236,10 @@ def forms(
 class Seed:
     """One document's experiment.
 
-    words: its title and, below an empty line, the question and how it is answered.
-    forms: those on an engine, rowq first.
+    words: its title, an empty line, the question and the method.
+    forms: the forms on an engine, rowq first.
     kinds: functions of a URL, a form and a scenario. columns: figures and headings by kind.
-    targets: ratios to reach, of the results.
+    targets: ratios to reach.
     """
 
     words: str
@@ -251,9 +251,9 @@ class Seed:
 
 @dataclass(slots=True)
 class Report:
-    """What a session did: (id, begun, ended) of each message, and the time of the last complete.
+    """The work of a session: (id, begun, ended) of each message, and the last complete's time.
 
-    added: predecessors by ids.
+    added: predecessors by id.
     """
 
     done: list[tuple[int, float, float]] = field(default_factory=list)
@@ -271,9 +271,9 @@ def work(
     producers: Sequence[Callable[[Gate], Report]] = (),
     pause: float = 0.0,
 ) -> tuple[Figures, list[Report]]:
-    """Let sessions take and finish messages; return the figures, and each session's report.
+    """Let sessions handle messages; return the figures and each session's report.
 
-    control: for the housekeeping. pause: seconds of work for a batch.
+    control: the session that runs maintenance. pause: seconds of work per batch.
     """
     consume = partial(_consume, form, url, scenario.batch, scenario.seconds, pause)
     before: list[float] = []
@@ -298,7 +298,7 @@ def work(
 
 
 def drain(url: str, form: Form, scenario: Scenario) -> Figures:
-    """Fill a queue, and let sessions take and finish its messages."""
+    """Fill a queue and let sessions handle its messages."""
     with form.open(url) as client:
         client.fill([str(number).ljust(200, "x") for number in range(scenario.messages)])
         client.settle()
@@ -320,7 +320,7 @@ def _consume(form: Form, url: str, batch: int, seconds: float, pause: float, gat
                 ended = time.monotonic()
                 done = client.complete(taken) if taken else []
             except DRIVER_ERRORS as error:
-                client.forgive(error)
+                client.roll_back(error)
                 continue
             if done:
                 report.done += [(number, begun, ended) for number in done]
@@ -331,7 +331,7 @@ def _consume(form: Form, url: str, batch: int, seconds: float, pause: float, gat
 
 
 def _whole_cpu(url: str) -> float:
-    """Return the seconds that MariaDB's only process has used; 0 on PostgreSQL."""
+    """Return the CPU seconds of MariaDB's process; 0 on PostgreSQL."""
     return 0.0 if url.startswith("postgres") else read_counts(url).cpu
 
 

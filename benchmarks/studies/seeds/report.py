@@ -1,4 +1,4 @@
-"""The part of RESULTS.md with the seeds' experiments."""
+"""The section of RESULTS.md about the seeds."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -26,7 +26,7 @@ _WORKED = {
 
 
 def seeds_engine(name: str) -> Engine:
-    """Return an engine whose systems are the forms of all seeds, on its usual server."""
+    """Return an engine with the forms of all seeds as systems."""
     forms = {form.name: form for seed in SEEDS for form in seed.forms(name)}
     kinds = {kind: partial(_run, name, seed, kind) for seed in SEEDS for kind in seed.kinds}
     return Engine(name, lambda: list(forms.values()), kinds, _LABS[name])
@@ -40,13 +40,13 @@ def seeds_scenarios(engine: str, *, quick: bool = False) -> list[Scenario]:
 
 
 def _run(engine: str, seed: Seed, kind: str, url: str, form: Form, scenario: Scenario) -> Figures:
-    """Run a scenario with the seed's own form of a name: rowq's session differs between seeds."""
+    """Run a scenario with this seed's form; rowq's session differs between seeds."""
     (own,) = (known for known in seed.forms(engine) if known.name == form.name)
     return seed.kinds[kind](url, own, scenario)
 
 
 def check_seeds(results: Results) -> list[Target]:
-    """Return all targets that were measured on an engine."""
+    """Return all measured targets."""
     return [
         target for seed in SEEDS for target in seed.targets(results) if target.found is not None
     ]
@@ -59,9 +59,9 @@ def seeds_section(found: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     results = {product: Results(data) for product, data in found.items()}
     yield "## The seeds' questions"
     yield (
-        "Five documents describe queues in a database; each has an experiment in"
-        " [studies/seeds](studies/seeds), which runs the document's own forms beside rowq."
-        f" Slower than another form, rate divided by its rate: {_slower(results)}."
+        "Five documents describe queues in a database. An experiment for each in"
+        " [studies/seeds](studies/seeds) compares the document's forms of a queue with rowq."
+        f" rowq is slower in these cases, with its rate divided by the form's: {_slower(results)}."
     )
     for seed in SEEDS:
         yield from _seed(results, seed)
@@ -93,7 +93,7 @@ def _seed(results: Mapping[str, Results], seed: Seed) -> Iterator[str]:
 
 
 def _table(results: Mapping[str, Results], kind: str, columns: Mapping[str, str]) -> Iterator[str]:
-    """Yield a kind's table, the engines side by side."""
+    """Yield a kind's table with the engines side by side."""
     cells = {
         product: {(name, form): row for name, form, *row in figures_rows(known, (kind,), columns)}
         for product, known in results.items()

@@ -1,10 +1,11 @@
 """Large bodies.
 
-How much does a dequeue read if bodies are large? The document (on SQL Server) begins with one wide
-table, a select for update, an update and a select; it splits the bodies off, and ends with one
-statement that passes over locked rows. It counts 1,695 and 1,546 logical reads in batches of 10,
-and 553 in a batch of 100. Here reads are blocks of tables, indexes and sequences, median of nine
-dequeues; those of TOAST are left out for all. The other forms keep processed rows, as there.
+How much does a dequeue read if bodies are large? The document (for SQL Server) starts with one wide
+table, a select for update, an update and a select. It then moves the bodies to a second table, and
+ends with one statement that skips locked rows. It counts 1,695 and 1,546 logical reads for batches
+of 10, and 553 for a batch of 100. Here a read is a block of a table, index or sequence, without
+TOAST; the figure is the median of nine dequeues. The other forms keep processed rows, as in the
+document.
 """
 
 import base64
@@ -95,7 +96,7 @@ def _forms(_engine: str) -> list[common.Form]:
 
 
 def queue_tables(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
-    """Count the reads of a dequeue from a full and from a half processed queue, then work."""
+    """Count the reads of a dequeue from a full and a half processed queue, then drain it."""
     figures: common.Figures = {}
     with form.open(url) as client:
         client.fill(list(_bodies(scenario.messages, scenario.body_bytes)))
@@ -110,7 +111,7 @@ def queue_tables(url: str, form: common.Form, scenario: Scenario) -> common.Figu
 
 
 def _reads(client: common.Client, samples: int, when: str) -> common.Figures:
-    """Return the median reads of a dequeue, for both sizes of a batch."""
+    """Return the median reads of a dequeue for both batch sizes."""
     figures: common.Figures = {}
     for batch in _BATCHES:
         client.complete(client.dequeue(batch))
@@ -126,7 +127,7 @@ def _reads(client: common.Client, samples: int, when: str) -> common.Figures:
 
 
 def _bodies(count: int, greatest: int) -> Iterator[str]:
-    """Yield bodies of 1 to so many letters that do not compress, always the same ones."""
+    """Yield incompressible bodies of 1 to `greatest` letters, the same in each run."""
     pool = base64.b64encode(random.Random(0).randbytes(_POOL)).decode()
     dice = random.Random(greatest)
     for _ in range(count):
@@ -135,7 +136,7 @@ def _bodies(count: int, greatest: int) -> Iterator[str]:
 
 
 def _targets(results: Results) -> Iterator[Target]:
-    for when, words in (("full", "a full queue"), ("half", "a queue that is half processed")):
+    for when, words in (("full", "a full queue"), ("half", "a half processed queue")):
         for batch in _BATCHES:
             key = f"dequeue_reads_{when}_{batch}"
             found = results.between("queue_tables", key, "rowq", "one_statement")

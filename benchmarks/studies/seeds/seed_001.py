@@ -1,11 +1,11 @@
 """Chains of predecessors.
 
-Is a join to the predecessor at dequeue sound, and free of deadlocks? Each message takes a
-millisecond of work; chains of 200 stand in the table one behind the other, in `chains_stuck` behind
-a chain of 2,000 that cannot begin before tomorrow. `chain_blocked` and `chain_join` keep a
-transaction open from the dequeue to the delete, as in the document (on SQL Server); rowq commits
-both. The join walks over every blocked message before the first free one. "Order broken" counts
-messages that were handed out before the work on their predecessor was done.
+Is a join to the predecessor at dequeue correct and free of deadlocks? Each message takes one
+millisecond of work. Chains of 200 follow each other in the table; in `chains_stuck` they follow a
+chain of 2,000 that is due tomorrow. `chain_blocked` and `chain_join` keep a transaction open from
+the dequeue to the delete, as in the document (for SQL Server); rowq commits both. The join reads
+every blocked message before the first free one. "Order broken" counts messages dequeued before the
+work on their predecessor ended.
 """
 
 import time
@@ -80,10 +80,10 @@ _BLOCKED = {
 
 
 class ChainClient(common.Client):
-    """A session whose transaction is open from the dequeue until the message is deleted."""
+    """A session with an open transaction from the dequeue to the delete."""
 
     def prepare(self, count: int, stuck: int) -> dict[int, int]:
-        """Add chains, `stuck` of the messages as one whose first is due tomorrow."""
+        """Add chains; the first `stuck` messages are one chain that is due tomorrow."""
         self.run_all("fill", count=count, stuck=stuck)
         heads = {1, *range(stuck + 1, count + 1, _LENGTH)}
         return {n: 0 if n in heads else n - 1 for n in range(1, count + 1)}
@@ -93,7 +93,7 @@ class ChainClient(common.Client):
         return int(self.run(self.sql["enqueue"], predecessor=predecessor)[0][0])
 
     def dequeue(self, batch: int) -> common.Ids:
-        """Begin a transaction and take a message in it."""
+        """Begin a transaction and dequeue a message in it."""
         self.run("begin")
         taken = self.take(batch)
         if not taken:
@@ -101,7 +101,7 @@ class ChainClient(common.Client):
         return taken
 
     def complete(self, ids: common.Ids) -> common.Ids:
-        """Delete the message, and commit."""
+        """Delete the message and commit."""
         if ids:
             self.run_all("complete", ids=ids)
             self.run("commit")
@@ -136,9 +136,9 @@ class RowqChainClient(common.RowqClient):
 
 
 def chains(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
-    """Let consumers work on chains while producers add to chains of their own.
+    """Let consumers work on chains while producers add to their own chains.
 
-    scenario.delayed: so many messages, in front of the others, are one chain that is stuck.
+    scenario.delayed: number of messages in a stuck chain before the others.
     """
     with form.open(url) as control:
         predecessors = control.prepare(scenario.messages, scenario.delayed)  # type: ignore[attr-defined]
@@ -159,7 +159,7 @@ def chains(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
 
 
 def broken_order(reports: Sequence[common.Report], predecessors: Mapping[int, int]) -> int:
-    """Return how many messages were handed out before the work on their predecessor was done."""
+    """Return the number of messages dequeued before the work on their predecessor ended."""
     done = [run for report in reports for run in report.done]
     ended = {number: end for number, _, end in done}
     known = ((start, predecessors.get(number, 0)) for number, start, _ in done)
@@ -167,7 +167,7 @@ def broken_order(reports: Sequence[common.Report], predecessors: Mapping[int, in
 
 
 def _produce(form: common.Form, url: str, seconds: float, gate: Gate) -> common.Report:
-    """Add messages to a chain of this session's own, one every two milliseconds at most."""
+    """Add messages to this session's own chain, at most one every 2 milliseconds."""
     report, last = common.Report(), 0
     with form.open(url) as client:
         end = gate.wait() + seconds
@@ -176,15 +176,15 @@ def _produce(form: common.Form, url: str, seconds: float, gate: Gate) -> common.
                 added = client.add(last)  # type: ignore[attr-defined]
                 report.added[added], last = last, added
             except common.DRIVER_ERRORS as error:
-                client.forgive(error)
+                client.roll_back(error)
             time.sleep(0.002)
         report.retries = client.retries
     return report
 
 
 def _forms(_engine: str) -> list[common.Form]:
-    apart = "messages with a predecessor in a table of their own"
-    join = "one table, a join at dequeue, locked rows passed over"
+    apart = "a separate table for messages with a predecessor"
+    join = "one table, a join at dequeue, skip locked"
     return [
         common.rowq_form(client=RowqChainClient),
         common.Form("chain_blocked", apart, _BLOCKED, ChainClient),

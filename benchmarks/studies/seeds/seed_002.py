@@ -1,8 +1,8 @@
-"""Who takes which job.
+"""Concurrent workers.
 
-Can several workers take jobs from one table so that none runs twice, and none waits? A job has run
-twice if the histories of the workers hold its id twice. In `second_worker` one worker has taken two
-jobs and not committed, and another asks for two. The document's best answer is `skip locked`.
+Can several workers take jobs from one table so that no job runs twice and no worker waits? A job
+ran twice if its id is twice in the workers' histories. In `second_worker` the first worker holds
+two jobs in an open transaction, and the second requests two. The document recommends `skip locked`.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _ORIGINS = {
     "no_locks": "select, then update, in one transaction",
 }
 _LOCKS = {"for_update": "for update", "no_locks": ""}
-_IMPATIENT = {
+_LOCK_TIMEOUT = {
     "postgres": "set lock_timeout = '1s'",
     "mariadb": "set session innodb_lock_wait_timeout = 1",
 }
@@ -51,27 +51,27 @@ def _sql(name: str, engine: str) -> dict[str, str]:
 
 
 def race(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
-    """Let sessions take jobs from the same queue, and count what was done twice."""
+    """Let sessions take jobs from one queue and count the jobs run twice."""
     figures = common.drain(url, form, scenario)
     once = 1 - figures["double_runs"] / max(figures["messages"], 1)
     return figures | {"different_per_second": round(figures["messages_per_second"] * once, 1)}
 
 
 def second_worker(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
-    """Hold a batch in an open transaction, and see what another session gets meanwhile."""
+    """Hold a batch in an open transaction while another session dequeues."""
     waited = 0
     with form.open(url) as first, form.open(url) as second:
         first.fill(["x" * 200] * scenario.messages)
         first.settle()
         for client in (first, second):
-            client.run(_IMPATIENT["postgres" if client.is_postgres else "mariadb"])
+            client.run(_LOCK_TIMEOUT["postgres" if client.is_postgres else "mariadb"])
             client.complete(client.dequeue(scenario.batch))
             client.run("begin")
         held = first.take(scenario.batch)
         try:
             got = second.take(scenario.batch)
         except common.DRIVER_ERRORS as error:
-            second.forgive(error)
+            second.roll_back(error)
             got, waited = [], 1
         for client in (second, first):
             client.run("rollback")
@@ -86,9 +86,9 @@ def second_worker(url: str, form: common.Form, scenario: Scenario) -> common.Fig
 def _targets(results: Results) -> Iterator[Target]:
     for name, words in (("race_1", "one by one"), ("race_10", "ten at a time")):
         twice = results.figure(name, "rowq", "double_runs")
-        yield Target(f"002: jobs taken {words} that rowq ran twice", 0, False, twice)
+        yield Target(f"002: jobs that rowq ran twice, taken {words}", 0, False, twice)
     got = results.figure("second_worker", "rowq", "second_got")
-    yield Target("002: jobs for a second worker that asks rowq for two", 2, True, got)
+    yield Target("002: jobs that rowq returns to a second worker, of two", 2, True, got)
 
 
 SEED = common.Seed(

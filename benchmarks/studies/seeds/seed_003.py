@@ -1,11 +1,11 @@
 """Claims by an owner, and crashed workers.
 
-How is a message marked as taken, and what frees it if its worker crashes? The document (on MySQL)
-warns of a select for update, and marks by an update with a limit. It resets claims by age: ten
-minutes, two seconds here, as rowq's lease. A worker with five messages is killed, works long on
-its first, loses its connections meanwhile, or is suspended; another takes what comes back. rowq's
-is its own `Worker`, which extends its leases. A suspended process cannot; it ends the message it
-was at.
+How is a message marked as taken, and what releases it if its worker crashes? The document (for
+MySQL) warns against select for update, and marks rows by an update with a limit. It resets claims
+by age: ten minutes there, two seconds here, as rowq's lease. A worker with five messages is killed,
+works long on its first, loses its connections during that, or is suspended; another worker takes
+the released messages. rowq runs its own `Worker`, which extends its leases. A suspended worker
+cannot extend them; when resumed, it ends its current message.
 """
 
 import logging
@@ -26,14 +26,14 @@ from benchmarks.studies.seeds import common
 
 _BATCH = 5
 _CASES = {"killed": 2.5, "slow": 2.5, "cut_off": 2.5, "suspended": 0.5}
-"""How long each worker is at its first message, in limits; the others are short."""
+"""Length of each worker's first message, in limits; the others are short."""
 _RESUMED, _LAST = 2.5, 3.5
 _SIGNALS = {"killed": signal.SIGKILL, "suspended": signal.SIGSTOP}
 _ORIGINS = {
     "claim_for_update": "select for update, then update, in one transaction",
-    "claim_update_limit": "update with a limit and an owner, then select one's own",
+    "claim_update_limit": "update with a limit and an owner, then select its own rows",
     "reset_by_age": "claim_update_limit; claims are reset by their age",
-    "reset_by_age_and_session": "the same, if the owner is no session of the server",
+    "reset_by_age_and_session": "the same, if the owner's session has ended",
 }
 _WORDS = {
     "postgres": {
@@ -59,7 +59,7 @@ def _sql(name: str, engine: str) -> dict[str, str]:
     words = _WORDS[engine]
     free = "where owner = 0 and status = 'unsent' limit %(batch)s"
     mark = "update email set status = 'claimed', owner = {me}, ts = {now}".format(**words)
-    # PostgreSQL has no update with a limit; the nearest is an update of what a select has locked.
+    # PostgreSQL has no update with a limit; the nearest is an update of the rows a select locks.
     limited = f"where id = any (array(select id from email {free} for update))"
     sql = {
         "install": f"""
@@ -93,7 +93,7 @@ def _sql(name: str, engine: str) -> dict[str, str]:
 
 
 def crashes(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
-    """Let something happen to a worker with five messages; another takes what comes back."""
+    """Disturb a worker with five messages; another worker takes the released ones."""
     figures: common.Figures = {}
     for case in _CASES:
         with form.open(url) as control, tempfile.NamedTemporaryFile(prefix="rowq-") as diary:
@@ -108,7 +108,7 @@ def crashes(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
 def _play(
     case: str, url: str, form: common.Form, control: common.Client, diary: Path, limit: float
 ) -> tuple[set[int], dict[int, float]]:
-    """Return what the worker began, and what came back and after how many seconds."""
+    """Return the messages that the worker began, and the seconds until each was released."""
     args = (url, form, diary, _CASES[case] * limit, int(limit))
     worker = multiprocessing.get_context("spawn").Process(target=_worker, args=args, daemon=True)
     worker.start()
@@ -116,18 +116,18 @@ def _play(
     rescued: dict[int, float] = {}
     try:
         while not diary.read_text("ascii"):
-            assert worker.is_alive(), "the worker has ended before anything happened"
+            assert worker.is_alive(), "the worker ended too early"
             time.sleep(0.01)
-        happened = time.monotonic()
-        _happen(case, worker.pid, control)
-        while (passed := time.monotonic() - happened) < _LAST * limit:
+        disturbed = time.monotonic()
+        _disturb(case, worker.pid, control)
+        while (passed := time.monotonic() - disturbed) < _LAST * limit:
             if case == "suspended" and passed > _RESUMED * limit:
                 os.kill(worker.pid, signal.SIGCONT)
             if "reset" in control.sql:
                 control.run(control.sql["reset"], limit=limit)
             control.maintain()
             taken = control.complete(control.dequeue(_BATCH))
-            rescued |= dict.fromkeys(taken, time.monotonic() - happened)
+            rescued |= dict.fromkeys(taken, time.monotonic() - disturbed)
             time.sleep(0.1)
     finally:
         worker.kill()
@@ -135,7 +135,7 @@ def _play(
     return {int(line) for line in diary.read_text("ascii").split()}, rescued
 
 
-def _happen(case: str, pid: int, control: common.Client) -> None:
+def _disturb(case: str, pid: int, control: common.Client) -> None:
     if case in _SIGNALS:
         os.kill(pid, _SIGNALS[case])
     if case == "cut_off":
@@ -145,7 +145,7 @@ def _happen(case: str, pid: int, control: common.Client) -> None:
 
 
 def _worker(url: str, form: common.Form, diary: Path, first_seconds: float, limit: int) -> None:
-    """Work on messages; write each into the diary, which survives a death, before it is begun."""
+    """Handle messages; write each to the diary first, which survives a kill."""
 
     def handle(number: int) -> None:
         is_first = not diary.read_text("ascii")
@@ -175,10 +175,13 @@ def _targets(results: Results) -> Iterator[Target]:
     for case in ("slow", "cut_off"):
         found = results.figure("crashes", "rowq", f"{case}_twice")
         yield Target(
-            f"003: messages of a worker that is {case.replace('_', ' ')} run twice", 0, False, found
+            f"003: messages of a worker that is {case.replace('_', ' ')}, run twice",
+            0,
+            False,
+            found,
         )
     found = results.figure("crashes", "rowq", "killed_back")
-    yield Target("003: messages of a killed worker that came back, of five", 5, True, found)
+    yield Target("003: released messages of a killed worker, of five", 5, True, found)
 
 
 SEED = common.Seed(
@@ -188,7 +191,7 @@ SEED = common.Seed(
     columns={
         "claims": {},
         "crashes": {
-            "killed_back": "killed: came back, of 5",
+            "killed_back": "killed: released, of 5",
             "killed_back_seconds": "killed: seconds until then",
             "slow_twice": "slow: run twice",
             "cut_off_twice": "cut off: run twice",

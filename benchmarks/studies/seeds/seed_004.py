@@ -1,10 +1,10 @@
 """Two strategies of a scheduler.
 
 How many statements does a scheduler need if its table is a queue? Four processes take 50 executions
-at a time and delete each when it is done; the server counted the statements. The document (on
-db-scheduler) reckons at worst 254 for a batch of 50 by optimistic picks, and 51 by lock and fetch.
-`rowq` completes a claim in one call, `rowq_single` message by message, as often as lock and fetch
-deletes; rowq's own worker hands in what is done twice a second.
+at a time and delete each when it is done; the server counts the statements. The document (for
+db-scheduler) estimates at most 254 statements for a batch of 50 with optimistic picks, and 51 with
+lock and fetch. `rowq` completes a claim in one call; `rowq_single` completes each message, as lock
+and fetch deletes each. rowq's own worker completes ended messages twice a second.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ _SQL = {
         )
         returning one.task_instance, one.task_data""",
 }
-# Each statement here is a transaction; one that writes has a number of its own.
+# Each statement is a transaction, and each that writes has its own transaction number.
 _SERVED = """
     select xact_commit, pg_snapshot_xmax(pg_current_snapshot())::text::bigint
     from pg_stat_database
@@ -57,18 +57,18 @@ _SERVED = """
 
 
 class OptimisticClient(common.Client):
-    """A scheduler that reads a batch, and picks each execution by its version."""
+    """A scheduler that reads a batch and picks each execution by its version."""
 
     def take(self, batch: int) -> common.Ids:
-        """Read what is due."""
+        """Read due executions."""
         return [int(row[0]) for row in self.run(self.sql["fetch"], batch=batch)]
 
     def dequeue(self, batch: int) -> common.Ids:
-        """Read what is due."""
+        """Read due executions."""
         return self.take(batch)
 
     def complete(self, ids: common.Ids) -> common.Ids:
-        """Pick each, and remove it if no other scheduler has picked it before."""
+        """Pick each, and remove it if no other scheduler has picked it first."""
         return [number for number in ids if self._picked(number) and self._removed(number)]
 
     def _picked(self, number: int) -> bool:
@@ -86,7 +86,7 @@ class LockAndFetchClient(OptimisticClient):
     """A scheduler that picks a batch under locks."""
 
     def take(self, batch: int) -> common.Ids:
-        """Pick what is due."""
+        """Pick due executions."""
         return [int(row[0]) for row in self.run(self.sql["lock_and_fetch"], batch=batch)]
 
     def _picked(self, _number: int) -> bool:
@@ -94,7 +94,7 @@ class LockAndFetchClient(OptimisticClient):
 
 
 class SingleClient(common.RowqClient):
-    """A session of rowq that completes message by message."""
+    """A session of rowq that completes each message."""
 
     def complete(self, ids: common.Ids) -> common.Ids:
         """Complete each message."""
@@ -104,7 +104,7 @@ class SingleClient(common.RowqClient):
 
 
 def executions(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
-    """Let schedulers execute what is due; there is nothing to do for an execution."""
+    """Let schedulers run due executions, which do no work."""
     with form.open(url) as client:
         client.fill([str(number).ljust(200, "x") for number in range(scenario.messages)])
         client.settle()
@@ -121,7 +121,7 @@ def executions(url: str, form: common.Form, scenario: Scenario) -> common.Figure
 
 
 def _served(client: common.Client) -> tuple[int, int]:
-    """Return how many statements, and how many commits that wrote, the server has counted."""
+    """Return the server's counts of statements and of commits that wrote."""
     client.run("select pg_stat_force_next_flush()")
     ((statements, commits),) = client.run(_SERVED)
     return int(statements), int(commits)

@@ -1,1 +1,1 @@
-"""Programs that speak the protocol, one module for each peer with a client in Python."""
+"""Programs of the peers with a client in Python or SQL."""

@@ -1,6 +1,6 @@
-"""A bare table without a queue: rows put in by insert or COPY, taken by `delete ... returning`.
+"""A bare table: rows added by insert or COPY and removed by `delete ... returning`.
 
-No lease, no retry, no housekeeping: what a crashed worker had taken is lost.
+No lease, no retry, no maintenance: a crashed worker's messages are lost.
 """
 
 import json
@@ -32,7 +32,7 @@ def prepare(talk: Talk) -> Mapping[str, Any]:
 
 
 def produce(talk: Talk) -> Mapping[str, Any]:
-    """Put one row in by insert, several by COPY."""
+    """Add one row by insert, several by COPY."""
     work = Producing(talk)
     with psycopg.connect(talk.url, autocommit=True) as connection:
         talk.ready()
@@ -51,7 +51,7 @@ def produce(talk: Talk) -> Mapping[str, Any]:
 
 
 def consume(talk: Talk) -> Mapping[str, Any]:
-    """Delete rows, each thread with a connection of its own."""
+    """Delete rows; each thread has its own connection."""
     tally = Tally(talk)
     local = threading.local()
     batch = [talk.batch]
@@ -61,7 +61,7 @@ def consume(talk: Talk) -> Mapping[str, Any]:
             local.connection = psycopg.connect(talk.url, autocommit=True)
         rows = local.connection.execute(_TAKE, batch).fetchall()
         for (body,) in rows:
-            tally.note(json.loads(body))
+            tally.handle(json.loads(body))
         return bool(rows)
 
     talk.ready()

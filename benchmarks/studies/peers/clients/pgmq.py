@@ -1,4 +1,4 @@
-"""Runs pgmq by the class PGMQueue of its package, with the SQL that the package carries."""
+"""Runs pgmq by the class PGMQueue and the SQL of its package."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -60,7 +60,7 @@ def produce(talk: Talk) -> Mapping[str, Any]:
 
 
 def consume(talk: Talk) -> Mapping[str, Any]:
-    """Take by a read with poll, in steps of 100 ms, and delete the batch when it is handled."""
+    """Read with poll in steps of 100 ms, and delete each handled batch."""
     tally = Tally(talk)
     queue = _open(talk, talk.workers)
     read = queue.read_grouped_with_poll if talk.keys else queue.read_with_poll
@@ -68,7 +68,7 @@ def consume(talk: Talk) -> Mapping[str, Any]:
     def turn() -> bool:
         taken = read(talk.queue, vt=_LEASE_SECONDS, qty=talk.batch, max_poll_seconds=_POLL_SECONDS)
         for message in taken:
-            tally.note(message.message)
+            tally.handle(message.message)
         if taken:
             queue.delete_batch(talk.queue, [message.msg_id for message in taken])
         return bool(taken)

@@ -1,7 +1,7 @@
 """Runs PgQ by its SQL functions, with Debian's daemon pgqd as the ticker.
 
-A consumer gets the events of a whole batch, which is what came between two ticks, and finishes it
-as a whole. Several workers on one queue are not a thing of PgQ's own: every consumer gets it all.
+A consumer gets and finishes a batch, the events between two ticks. Each consumer gets all events,
+so PgQ itself cannot share a queue between workers.
 """
 
 import json
@@ -57,7 +57,7 @@ def produce(talk: Talk) -> Mapping[str, Any]:
 
 
 def consume(talk: Talk) -> Mapping[str, Any]:
-    """Take batch after batch, handle its events, finish it."""
+    """Take a batch, handle its events and finish it, repeatedly."""
     tally = Tally(talk)
     with psycopg.connect(talk.url, autocommit=True) as connection:
 
@@ -71,7 +71,7 @@ def consume(talk: Talk) -> Mapping[str, Any]:
                 "select ev_data from pgq.get_batch_events(%s)", found
             ).fetchall()
             for (data,) in events:
-                tally.note(json.loads(data))
+                tally.handle(json.loads(data))
             connection.execute("select pgq.finish_batch(%s)", found)
             return True
 
@@ -80,8 +80,8 @@ def consume(talk: Talk) -> Mapping[str, Any]:
     return tally.result()
 
 
-def keep(talk: Talk) -> Mapping[str, Any]:
-    """Run pgqd for this database alone."""
+def maintain(talk: Talk) -> Mapping[str, Any]:
+    """Run pgqd for this database."""
     program = shutil.which("pgqd")
     assert program is not None, "pgqd comes with Debian's package pgqd"
     where = talk.config["pg"]
@@ -105,4 +105,4 @@ def keep(talk: Talk) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    run_role({"prepare": prepare, "produce": produce, "consume": consume, "keep": keep})
+    run_role({"prepare": prepare, "produce": produce, "consume": consume, "maintain": maintain})

@@ -67,7 +67,7 @@ def consume(talk: Talk) -> Mapping[str, Any]:
         @manager.entrypoint(talk.queue)
         async def handle(job: Job) -> None:
             assert job.payload is not None
-            tally.note(json.loads(job.payload))
+            tally.handle(json.loads(job.payload))
 
         await asyncio.to_thread(talk.ready)
         loop = asyncio.get_running_loop()

@@ -18,7 +18,7 @@ def _app(talk: Talk, tally: Tally | None) -> tuple[App, Task[Any, Any, Any]]:
     @app.task(name="handle", queue=talk.queue)
     async def handle(**body: Any) -> None:
         assert tally is not None
-        tally.note(body)
+        tally.handle(body)
 
     return app, handle
 
@@ -36,7 +36,7 @@ def prepare(talk: Talk) -> Mapping[str, Any]:
 
 
 def produce(talk: Talk) -> Mapping[str, Any]:
-    """Add jobs by defer_async or batch_defer_async; those of groups with a lock each."""
+    """Add jobs by defer_async or batch_defer_async; jobs of a group share a lock."""
     work = Producing(talk)
 
     async def run() -> None:

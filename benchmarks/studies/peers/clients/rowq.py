@@ -43,7 +43,7 @@ def consume(talk: Talk, *, listen: bool | None = None) -> Mapping[str, Any]:
     tally = Tally(talk)
 
     def handle(message: rowq.Message) -> None:
-        tally.note(message.data)
+        tally.handle(message.data)
 
     worker = rowq.Worker(
         talk.url,
