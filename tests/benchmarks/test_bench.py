@@ -24,7 +24,7 @@ TINY = {"drain": 2000, "one_by_one": 0, "snapshot": 400, "depth": 500}
 
 def tiny(scenario: Scenario) -> Scenario:
     """Return a scenario of 1 to 2 seconds."""
-    messages = TINY.get(scenario.kind, 40 * scenario.batch) if scenario.messages else 0
+    messages = TINY.get(scenario.kind, 40 * scenario.batches[0]) if scenario.messages else 0
     return replace(
         scenario,
         rounds=1,
