@@ -2,10 +2,10 @@
 --
 -- Deleted rows cost a reader nothing here, but the emptied blocks at the left end of an index are
 -- scanned until they are reused. A reader therefore starts at the floor of its lane. maintain
--- rescans from the very start, finds rows that were committed late and lowers the floor: a late
--- message waits for the next maintain and is never lost. A lane below 0 is another table that is
--- read from its low end, such as claim, delayed or expiry. After a slow scan a lane backs off for
--- 50 times the duration of the scan.
+-- rescans from the very start, finds rows that were committed late and lowers the floor: such a
+-- message waits for a later maintain, normally the next, and is never lost. A lane below 0 is
+-- another table that is read from its low end, such as claim, delayed or expiry. After a slow scan
+-- a lane backs off for 50 times the duration of the scan.
 --
 -- A lane is a row of rowq_lane, and only maintain moves its floor, at most to half a second before
 -- now.

@@ -1,10 +1,10 @@
 -- Limits: max_leased and rate_limit.
 --
--- A dequeue from a limited queue counts the leased messages and the deliveries started within
+-- A dequeue from a limited queue counts the leased messages and the deliveries of the last
 -- rate_seconds, and leases no more than the limits allow. It counts first without a lock, so that
--- polling a full queue neither waits nor writes, then under the limit lock (the queue's row in
--- limit_lock), so that two dequeues cannot use the same capacity. There are no counters, so
--- capacity cannot leak: a claim that is finished, reaped or rolled back is free again.
+-- polling a queue at its limit neither waits nor writes, then under the limit lock (the queue's
+-- row in limit_lock), so that two dequeues cannot use the same capacity. There are no counters
+-- that could leak capacity: a finished, reaped or rolled-back claim no longer counts as leased.
 --
 --   dequeue -> admit -> available_capacity, lock_limit
 --   dequeue -> record_start
@@ -21,7 +21,7 @@ is
 -- differs   the isolation level cannot be read: a serializable transaction is refused only if other
 --           sessions have leased since it began
 begin
-    -- Count without the lock first: polling a full queue must not wait or write.
+    -- Count without the lock first: polling a queue at its limit must not wait or write.
     if internal_available_capacity(p_queue_id, p_wanted) = 0 then
         return 0;
     end if;

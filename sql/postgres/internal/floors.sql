@@ -2,13 +2,14 @@
 --
 -- Deleted rows stay in an index while a snapshot can see them. A reader therefore starts at the
 -- floor of its lane and skips them. maintain rescans from below, finds rows that were committed
--- late and lowers the floor: a late message waits for the next maintain and is never lost. A lane
--- below 0 is another table that is read from its low end, such as claim, delayed or expiry. After a
--- slow scan a lane backs off for 50 times the duration of the scan.
+-- late and lowers the floor: such a message waits for a later maintain, normally the next, and is
+-- never lost. A lane below 0 is another table that is read from its low end, such as claim,
+-- delayed or expiry. After a slow scan a lane backs off for 50 times the duration of the scan.
 --
--- A floor is a row of the append-only table floor, newest generation first. It holds the start and
--- the safe start, below which no open transaction can add a row. 1 of 12 dequeues moves the start
--- past the rows it has leased.
+-- A floor is a row of floor. Rows are inserted and deleted, never updated; a newer one has a lower
+-- generation. It holds start_seq, where a dequeue starts; safe_seq, below which no open
+-- transaction can add a row; and pending_seq, the next safe_seq. Dequeues move start_seq past the
+-- rows they have leased, now and then.
 --
 --   enqueue, enqueue_batch, push_ready, ... -> open_lanes
 --   dequeue_fast, promote, pop_ready, ... -> move_floor -> is_past, first_key

@@ -2,9 +2,9 @@
 --
 -- Deleted rows stay in an index while a snapshot can see them. A reader therefore starts at the
 -- floor of its lane and skips them. maintain rescans from below, finds rows that were committed
--- late and lowers the floor: a late message waits for the next maintain and is never lost. A lane
--- below 0 is another table that is read from its low end, such as claim, delayed or expiry. After a
--- slow scan a lane backs off for 50 times the duration of the scan.
+-- late and lowers the floor: such a message waits for a later maintain, normally the next, and is
+-- never lost. A lane below 0 is another table that is read from its low end, such as claim,
+-- delayed or expiry. After a slow scan a lane backs off for 50 times the duration of the scan.
 --
 -- A lane is a row of lane, read dirty and changed with readpast, because it is approximate. 1 of 12
 -- dequeues moves its floor up, at most to half a second before now. A lane that was never used is

@@ -3,10 +3,9 @@
 -- A message needs a slot, a row of group_slot, to be ready, leased or delayed for a retry. A
 -- message without a slot waits in group_waiting, which dequeue does not read. The call that ends a
 -- message passes its slot to the group's next message, or deletes it, in the same transaction. So
--- slots cannot leak, and groups take turns. A producer whose message joins the group locks the
--- group's slots until its transaction ends, so that the last slot is not deleted before that. No
--- worker waits for a producer: if a slot cannot be passed on now, a row of deferred leaves it to
--- maintain.
+-- slots cannot leak, and groups take turns. A producer that finds the group full locks its slots
+-- until its transaction ends, so that the last slot is not deleted before that. No worker waits
+-- for a producer: if a slot cannot be passed on now, a row of deferred leaves it to maintain.
 --
 -- A call in the caller's transaction adds no group's first slot and deletes no slot, so that no
 -- producer waits for a worker's open transaction.
