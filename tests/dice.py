@@ -7,7 +7,7 @@ import random
 SEED_VARIABLE = "ROWQ_TEST_SEED"
 """A number, or `random` for another one with each run."""
 LENGTH_VARIABLE = "ROWQ_TEST_LENGTH"
-"""The tests of faults go on so many times as long as in CI, such as 20."""
+"""Factor by which the tests of faults run longer than in CI, such as 20."""
 
 
 def _seed() -> int:

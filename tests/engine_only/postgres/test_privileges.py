@@ -200,7 +200,7 @@ def test_default_privileges_reach_no_rowq_object(server: Server, empty_database:
             session.execute(f"drop role {name}")
 
 
-def test_owner_is_no_superuser_and_cannot_log_in(owner: Connection) -> None:
+def test_owner_has_no_superuser_right_and_no_login(owner: Connection) -> None:
     owners = owner.execute(
         """
         select distinct r.rolname, r.rolsuper, r.rolcanlogin, r.rolcreaterole, r.rolbypassrls

@@ -124,7 +124,7 @@ def test_maintain_waits_1_second_for_archive_lock(
 
 
 @pytest.mark.promise("P16", "P19")
-def test_lock_of_a_prepared_transaction_is_no_election(
+def test_lock_of_a_prepared_transaction_elects_no_leader(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
     consumer, stranger = as_role("consumer", "rowq_consumer"), as_role("stranger")

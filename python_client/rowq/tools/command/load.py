@@ -196,7 +196,7 @@ def _format_of(source: Path, file_format: FileFormat | None) -> FileFormat:
     found = file_format or _ENDINGS.get(source.suffix.lower())
     if found is None:
         raise typer.BadParameter(
-            f"cannot tell the format of {source}; use --format csv or --format jsonl"
+            f"unknown format of {source}; use --format csv or --format jsonl"
         )
     return found
 

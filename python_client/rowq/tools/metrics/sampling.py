@@ -1,6 +1,6 @@
 """Samples of the queues of a database, one at a time and cached.
 
-So many scrapes cost the database as little as one, and a sample that hangs is not repeated.
+Many scrapes cost the database as much as one, and a sample that hangs is not repeated.
 """
 
 import logging

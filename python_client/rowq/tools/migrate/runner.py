@@ -84,7 +84,7 @@ def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrate
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a rollback would do.
+    """The plan of a rollback.
 
     Attributes:
         installed: the number installed now, 0 for none.

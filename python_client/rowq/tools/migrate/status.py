@@ -1,4 +1,4 @@
-"""What is installed in a database, and whether it was modified."""
+"""Status: the installed version, and modifications of it."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is installed.
+    """The installed version and its modifications.
 
     Attributes:
         server: the server's name and version.
