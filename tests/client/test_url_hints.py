@@ -50,7 +50,8 @@ def test_unknown_scheme_error_lists_schemes() -> None:
     with pytest.raises(rowq.EngineUnknown) as refused:
         engine_for_url("sqlite:///x")
     assert str(refused.value) == (
-        "the URL must begin with one of mysql://, oracle://, postgresql://, sqlserver://"
+        "the URL must begin with one of mariadb://, mssql://, mysql://, oracle://, postgres://, "
+        "postgresql://, sqlserver://"
     )
 
 
@@ -68,3 +69,8 @@ def test_missing_method_error_suggests_methods() -> None:
             _ = queue.dequeue
         with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
             _ = queue.nonsense
+
+
+def test_missing_url_raises_a_clear_error() -> None:
+    with pytest.raises(rowq.EngineUnknown, match="got NoneType"):
+        rowq.connect(None)  # type: ignore[arg-type]

@@ -40,11 +40,14 @@ def engine_module(engine: str, module: str, package: str = __name__) -> Any:
 
 def engine_for_url(url: str) -> Engine:
     """Return the engine of a URL such as postgresql://host/database; raises EngineUnknown."""
+    if not isinstance(url, str):
+        raise EngineUnknown(f"expected a URL such as {EXAMPLE}, got {type(url).__name__}")
     scheme = url.partition("://")[0] if "://" in url else ""
     for engine in engines():
         if scheme in engine.schemes:
             return engine
-    known = ", ".join(f"{engine.schemes[0]}://" for engine in engines())
+    schemes = {scheme for engine in engines() for scheme in engine.schemes if "+" not in scheme}
+    known = ", ".join(f"{scheme}://" for scheme in sorted(schemes))
     hint = "" if scheme or "=" not in url else f"; use a URL such as {EXAMPLE}"
     raise EngineUnknown(f"the URL must begin with one of {known}{hint}")
 

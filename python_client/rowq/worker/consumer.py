@@ -90,7 +90,7 @@ class Consumer:
         )
 
     def run(self) -> None:
-        """Work until stopped or, with drain, until the queue is empty."""
+        """Work until stopped or, with drain, until no message is ready, due or leased."""
         with ExitStack() as stack:
             stack.callback(self._turn.pass_on)
             self._slots = {

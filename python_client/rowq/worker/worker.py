@@ -184,7 +184,7 @@ class Worker:
                 self.stop()
 
     def run(self) -> WorkerStats:
-        """Work until SIGTERM, SIGINT or stop(), or with `drain` until the queue is empty.
+        """Work until SIGTERM, SIGINT or stop(), or with `drain` until no message is due or leased.
 
         After the first signal, running messages finish and the others are released. A second signal
         ends the process at once; its messages are reaped when their leases expire. A worker can run

@@ -195,9 +195,7 @@ def _in_batches(bodies: Iterator[Body], batch_size: int) -> Iterator[list[Body]]
 def _format_of(source: Path, file_format: FileFormat | None) -> FileFormat:
     found = file_format or _ENDINGS.get(source.suffix.lower())
     if found is None:
-        raise typer.BadParameter(
-            f"unknown format of {source}; use --format csv or --format jsonl"
-        )
+        raise typer.BadParameter(f"unknown format of {source}; use --format csv or --format jsonl")
     return found
 
 

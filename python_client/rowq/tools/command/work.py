@@ -173,7 +173,9 @@ def work(
             help="With --stripes: the stripe to poll first, such as this worker's number.",
         ),
     ] = None,
-    drain: Annotated[bool, typer.Option("--drain", help="Exit when the queue is empty.")] = False,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Exit when no message is ready, due or leased.")
+    ] = False,
     metrics_port: Annotated[
         int | None,
         typer.Option(
@@ -189,9 +191,9 @@ def work(
 ) -> None:
     """Process messages by a command or a Python function.
 
-    Runs until Ctrl-C or SIGTERM, or with --drain until the queue is empty. The first signal lets
-    running messages finish and releases the others. A second signal ends everything at once,
-    programs of --exec included; their messages return when the lease expires.
+    Runs until Ctrl-C or SIGTERM, or with --drain until no message is ready, due or leased. The
+    first signal lets running messages finish and releases the others. A second signal ends
+    everything at once, programs of --exec included; their messages return when the lease expires.
 
     A command of --exec completes its message with exit status 0 and makes it dead with 65. Any
     other status or a signal retries it after the queue's backoff, with the end of standard error as

@@ -87,7 +87,9 @@ class Command(BaseCommand):  # type: ignore[misc]
             metavar="N",
             help="With --stripes: stripe to poll first.",
         )
-        parser.add_argument("--drain", action="store_true", help="Exit when the queue is empty.")
+        parser.add_argument(
+            "--drain", action="store_true", help="Exit when no message is ready, due or leased."
+        )
         parser.add_argument(
             "--metrics-port",
             type=int,
