@@ -92,7 +92,7 @@ as $$
 -- locks     as {routine.name} with a text {other.parameter}, which it calls
 -- commits   never; the caller owns the transaction
 -- errors    {header["errors"]}
--- differs   PostgreSQL only: the {other.parameter} is {other.type}, and its text is kept
+-- differs   PostgreSQL only: the {other.parameter} is {other.type}; its text is stored
 begin
     return query
     select {columns}

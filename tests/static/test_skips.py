@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.engines.base import REMEDIES, TO_RUN, Server
+from tests.engines.sqlserver.babelfish_faults import FAULTS
 from tests.static.each import for_each
 from tests.static.sources import ROOT
 
@@ -53,3 +54,11 @@ def test_every_capability_has_a_remedy() -> None:
     assert Server.__doc__
     listed = Server.__doc__.partition("capabilities:")[2].splitlines()[1:]
     assert {line.split()[0] for line in listed if line[8:9].strip()} == set(REMEDIES)
+
+
+def test_babelfish_faults_name_existing_tests() -> None:
+    for fault in FAULTS:
+        for test in fault.tests:
+            file, _, name = test.partition("::")
+            text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+            assert f"def {name.partition('[')[0]}(" in text, test

@@ -26,7 +26,7 @@ as $$
 -- locks     as enqueue with a text body, which it calls
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   PostgreSQL only: the body is json, and its text is kept
+-- differs   PostgreSQL only: the body is json; its text is stored
 begin
     return query
     select e.message_id, e.outcome

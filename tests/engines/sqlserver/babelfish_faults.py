@@ -80,7 +80,7 @@ FAULTS = (
     ),
     Fault(
         "procedure names are in lower case, so all of them seem unknown",
-        ("cli/test_migrate.py::test_a_database_is_installed_looked_at_and_left_as_it_was",),
+        ("cli/test_migrate.py::test_migrate_status_and_rollback_work",),
     ),
     Fault(
         "a delete joined with a table variable scans the other table for each row: 20,000 messages"
@@ -103,18 +103,16 @@ FAULTS = (
     Fault(
         "it reports SQL Server 2014, so the doctor stops before the rights",
         (
-            "cli/test_doctor.py::test_an_installation_that_is_as_it_should_be_passes",
-            "cli/test_doctor.py::test_the_rights_of_an_account_are_told_by_role",
-            "cli/test_doctor.py::test_asking_for_rights_changes_nothing",
+            "cli/test_doctor.py::test_doctor_passes_correct_installation",
+            "cli/test_doctor.py::test_doctor_reports_rights_by_role",
+            "cli/test_doctor.py::test_check_of_rights_changes_nothing",
         ),
     ),
     Fault(
         "lock hints are ignored, so sessions wait differently",
         (
-            "cli/test_doctor.py::"
-            "test_a_step_that_disagrees_fails_and_spoils_no_other[disjoint_batches]",
             "cli/test_load_interrupted.py::"
-            "test_a_connection_lost_in_the_middle_of_a_batch_is_not_hidden",
+            "test_load_reports_connection_lost_during_batch",
         ),
     ),
     Fault(
