@@ -71,7 +71,7 @@ def test_available_peers_handle_each_message_once(home: Path, peer: Peer) -> Non
     try:
         peer.find()
     except AbsentError as error:
-        pytest.skip(f"{error}; see benchmarks/README.md")
+        pytest.skip(f"{error}; to run it: see benchmarks/README.md")
     found = run(home, {"steady" if "drain" in peer.cannot else "workers_1"}, [peer])
     if peer.name == "pgq" and not found["server"]["version"].startswith("15"):
         pytest.skip("no PostgreSQL 15 of Debian; to run it: apt-get install postgresql-15")
