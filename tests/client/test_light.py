@@ -111,7 +111,7 @@ def test_every_name_is_listed_and_importable() -> None:
 
 
 NEEDS = {
-    "from rowq.tools.program import main; main()": "the program needs typer: tools",
+    "from rowq.tools.program import main; main()": "rowq: typer is missing; run tools",
     "import rowq.tools.metrics as m; m.Collector('postgresql://nowhere/x')": (
         "PackageMissing: metrics need prometheus-client: metrics"
     ),
@@ -122,7 +122,7 @@ NEEDS = {
     "import rowq.contrib.sqlalchemy": (
         "PackageMissing: rowq.contrib.sqlalchemy needs SQLAlchemy: sqlalchemy"
     ),
-    "import rowq.tools.migrate": "migrations need yoyo-migrations: tools",
+    "import rowq.tools.migrate": "yoyo-migrations is missing; run tools",
 }
 """Programs, and the end of their errors without the name of the extra in its command."""
 

@@ -73,7 +73,7 @@ def test_rollback_to_a_number_stops_there(empty_database: str) -> None:
 def test_unknown_migration_number_is_refused(
     number: int, empty_database: str, session: Connection
 ) -> None:
-    with pytest.raises(migrate.UnknownMigration, match="it has 1 to 2"):
+    with pytest.raises(migrate.UnknownMigration, match="must be between 1 and 2"):
         migrate.migrate(empty_database, to=number)
     assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
 

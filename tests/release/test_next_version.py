@@ -114,9 +114,7 @@ def next_version(clone: Clone) -> Clone:
     missing = clone.tests(LEADING, "-k", "next_version or make_generate")
     assert missing.returncode == 1
     for engine in ENGINES:
-        assert f"tables/queue is not as it was, and {newest_of(clone, engine).name}" in (
-            missing.stdout
-        )
+        assert f"tables/queue has changed, but {newest_of(clone, engine).name}" in (missing.stdout)
     assert "run: make generate" in missing.stdout
     add_statements(clone.root)
     clone.generate()
@@ -144,7 +142,7 @@ def test_second_release_and_dist_are_refused(clone: Clone) -> None:
     assert "Nothing was released:" in done.stderr
     assert "the tree is not clean" in done.stderr
     said = clone.does("make", "dist")
-    assert "for trying only, not to be given away: 99.0.0 is not released: make release" in said
+    assert "for testing only, do not publish: 99.0.0 is not released; run make release" in said
     assert "rowq-99.0.0-py3-none-any.whl: written" in said
 
 

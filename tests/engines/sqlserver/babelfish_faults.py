@@ -110,10 +110,7 @@ FAULTS = (
     ),
     Fault(
         "lock hints are ignored, so sessions wait differently",
-        (
-            "cli/test_load_interrupted.py::"
-            "test_load_reports_connection_lost_during_batch",
-        ),
+        ("cli/test_load_interrupted.py::test_load_reports_connection_lost_during_batch",),
     ),
     Fault(
         "DATALENGTH of a value from OPENJSON counts UTF-8 bytes",
