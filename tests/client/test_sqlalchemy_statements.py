@@ -263,7 +263,7 @@ def test_unsupported_session_is_refused_with_a_hint() -> None:
         (sqlite, "expected a SQLAlchemy session or connection, got Engine"),
         (Session(sqlite), "got sqlite; use "),
         (AsyncSession(), "AsyncSession requires the functions that end in _async"),
-        ("postgresql://host/db", "str has no transaction"),
+        ("postgresql://host/db", "expected a SQLAlchemy session or connection, got str"),
     ]
     for owner, hint in wrong:
         with pytest.raises(rowq.EngineUnknown, match=hint):
