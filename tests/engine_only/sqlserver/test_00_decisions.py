@@ -1,6 +1,6 @@
 """Questions that only a server can answer, one per test; they run first.
 
-sql/sqlserver/README.md describes what to do if one fails. Not tested on SQL Server and Oracle.
+If one fails, the comment of the routine that it calls is wrong. Not tested on SQL Server and Oracle.
 """
 
 import json

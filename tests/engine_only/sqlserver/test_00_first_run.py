@@ -1,6 +1,6 @@
 """Behavior that the documentation of SQL Server leaves open; rowq relies on a guess.
 
-These tests run first. sql/sqlserver/README.md describes what to do if one fails.
+These tests run first. Their docstrings name the remedy if one fails.
 """
 
 from contextlib import closing
@@ -24,7 +24,11 @@ COMPILED_LATER = ["Enqueue", "EnqueueBatch", "InternalEnqueueBatch", "InternalNe
 def test_refusal_keeps_a_transaction_with_xact_abort(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    """The error is raised with xact_abort off, in a caller that has it on."""
+    """The error is raised with xact_abort off, in a caller that has it on.
+
+    If it fails: the page must say that a refusal ends the transaction of a caller with
+    xact_abort on; nothing in T-SQL prevents it.
+    """
     given: dict[str, dict[str, Any]] = {
         "complete": {"claim_id": 1},
         "enqueue_batch": {"messages": []},
@@ -43,7 +47,10 @@ def test_refusal_keeps_a_transaction_with_xact_abort(
 def test_routine_compiles_while_rowcount_is_set(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    """Error 11739 forbids `next value for` with rowcount, possibly at compilation."""
+    """Error 11739 forbids `next value for` with rowcount, possibly at compilation.
+
+    If it fails: callers must not set rowcount.
+    """
     for name in (*COMPILED_LATER, "DequeueFast", "InternalDequeue", "InternalPopReady"):
         connection.execute(f"exec sys.sp_recompile N'rowq.{name}'")
     arguments: dict[str, Any] = {"enqueue": {"body": "a"}, "enqueue_batch": {"messages": [{}, {}]}}
@@ -58,7 +65,11 @@ def test_routine_compiles_while_rowcount_is_set(
 def test_keys_of_a_batch_are_inserted_in_order(
     connection: Connection, queue: str, count: int
 ) -> None:
-    """A sort below the insert prevents a deadlock of two batches with the same keys."""
+    """A sort below the insert prevents a deadlock of two batches with the same keys.
+
+    If it fails: two batches with the same keys may deadlock: error 1205 in a caller's
+    transaction. reset has the same statement.
+    """
     keys = ", ".join(f'{{"dedup_key": "{number % 7}-{number}"}}' for number in range(count))
     statement = "exec rowq.EnqueueBatch @queue_name = ?, @messages = ?"
     _, plans = run(connection, statement, queue, f"[{keys}]")
@@ -69,7 +80,10 @@ def test_keys_of_a_batch_are_inserted_in_order(
 
 @pytest.mark.promise("P06", "P07")
 def test_dequeue_skips_rows_under_optimized_locking(server: Server, optimized: str) -> None:
-    """With optimized locking a new row has no row lock; readpast must skip it."""
+    """With optimized locking a new row has no row lock; readpast must skip it.
+
+    If it fails: a dequeue waits for open enqueues; turn optimized_locking off.
+    """
     with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
         rowq.Queue(one).create_queue("q")
         other.execute("set lock_timeout 0")

@@ -1,4 +1,4 @@
-"""Decisions about groups that need a SQL Server; sql/sqlserver/README.md explains them.
+"""Decisions about groups that need a SQL Server. If one fails, use no group_key on it.
 
 In an impatient session every wait for a lock is an error.
 """
@@ -111,7 +111,10 @@ def test_producer_does_not_wait_for_a_callers_transaction(
 def test_conversion_of_a_shared_slot_lock_is_skipped(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """A handler enqueues the next message of its group and ends its own in one transaction."""
+    """A handler enqueues the next message of its group and ends its own in one transaction.
+
+    If it fails: such slots must go to deferred.
+    """
     other, worker = connect(), impatient(connect())
     enqueue(connection, queue, "1", group_key="a")
     [second] = enqueue(connection, queue, "2", group_key="a")
@@ -129,7 +132,10 @@ def test_conversion_of_a_shared_slot_lock_is_skipped(
 def test_conversion_of_an_update_slot_lock_is_skipped(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """Two messages of one group end in one call while a producer has locked all slots shared."""
+    """Two messages of one group end in one call while a producer has locked all slots shared.
+
+    If it fails: such slots must go to deferred.
+    """
     producer, worker = connect(), impatient(connect())
     call(connection, "alter_queue", queue_name=queue, group_limit=2)
     claim = claim_of(connection, queue, "1", "2", "3")
@@ -166,7 +172,10 @@ def test_promote_sees_an_open_producers_slot_without_waiting(
 def test_promote_retries_after_a_lock_timeout_on_a_slot(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """Error 1222 makes the transaction uncommittable, and error_procedure names its origin."""
+    """Error 1222 makes the transaction uncommittable, and error_procedure names its origin.
+
+    If it fails: error_procedure() names another procedure; compare with that name.
+    """
     holder, maintainer = connect(), connect()
     enqueue(connection, queue, "1", group_key="a")
     enqueue(connection, queue, "delayed", group_key="a", delay_seconds=5)
@@ -185,7 +194,10 @@ def test_promote_retries_after_a_lock_timeout_on_a_slot(
 
 @pytest.mark.promise("P21", "P24")
 def test_group_continues_with_optimized_locking(server: Server, optimized: str) -> None:
-    """With optimized locking a new row has no lock, and slots are locked by hints only."""
+    """With optimized locking a new row has no lock, and slots are locked by hints only.
+
+    If it fails: turn optimized_locking off.
+    """
     with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
         rowq.Queue(one).create_queue("q")
         impatient(other)

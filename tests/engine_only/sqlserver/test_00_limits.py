@@ -1,4 +1,4 @@
-"""Decisions about limits that need a SQL Server; sql/sqlserver/README.md explains them."""
+"""Decisions about limits that need a SQL Server; docstrings name remedies."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -42,7 +42,10 @@ def test_dequeue_skips_a_held_limit_lock(
 def test_count_under_the_limit_lock_sees_earlier_commits(
     connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
-    """The new holder reads row versions, which must include the previous holder's."""
+    """The new holder reads row versions, which must include the previous holder's.
+
+    If it fails: InternalAvailableCapacity must count with readcommittedlock.
+    """
     sessions = [connect() for _ in range(SESSIONS)]
     limited(connection, queue, max_attempts=10000, rate_seconds=1000, **{setting: 5})
     start = Barrier(SESSIONS)
@@ -78,7 +81,10 @@ def test_count_includes_a_lease_that_is_being_ended(
 def test_count_at_any_isolation_level_includes_newer_leases(
     connection: Connection, connect: Connect, queue: str, isolation: str
 ) -> None:
-    """A routine reads at READ COMMITTED even in a snapshot transaction."""
+    """A routine reads at READ COMMITTED even in a snapshot transaction.
+
+    If it fails: a limited queue must refuse such callers with 52713, as on PostgreSQL.
+    """
     strict, other = connect(), connect()
     limited(connection, queue, max_leased=5)
     dialect_of(strict).begin(strict, isolation)
@@ -94,7 +100,10 @@ def test_count_at_any_isolation_level_includes_newer_leases(
 def test_without_row_versions_an_open_complete_stops_dequeues(
     server: Server, unversioned: str, in_transaction: bool
 ) -> None:
-    """The count raises error 1222, in rowq's own or the caller's transaction."""
+    """The count raises error 1222, in rowq's own or the caller's transaction.
+
+    If it fails: error_procedure() names another procedure; compare with that name.
+    """
     with (
         closing(server.connect(unversioned)) as worker,
         closing(server.connect(unversioned)) as other,

@@ -1,4 +1,4 @@
-"""Decisions about predecessors that need a SQL Server; sql/sqlserver/README.md explains them.
+"""Decisions about predecessors that need a SQL Server; docstrings name remedies.
 
 In an impatient session every wait for a lock is an error.
 """
@@ -39,7 +39,10 @@ def leased(connection: Connection, queue: str, body: str) -> tuple[int, int]:
 def test_producer_naming_an_open_complete_keeps_its_transaction(
     connection: Connection, connect: Connect, queue: str, in_transaction: bool
 ) -> None:
-    """Error 1222 by nowait, caught with xact_abort off, must not end the transaction."""
+    """Error 1222 by nowait, caught with xact_abort off, must not end the transaction.
+
+    If it fails: use no predecessor_ids and no expire_seconds on that server.
+    """
     worker, producer = connect(), connect()
     first, claim = leased(worker, queue, "first")
     with transaction(worker):
@@ -80,7 +83,10 @@ def test_rolled_back_complete_does_not_end_a_predecessor(
 def test_complete_locks_the_message_before_reading_successors(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """In the other order a producer could add a successor that is never resumed."""
+    """In the other order a producer could add a successor that is never resumed.
+
+    If it fails: InternalFinish must lock the messages in a statement of its own.
+    """
     holder, worker, producer = connect(), connect(), impatient(connect())
     first, claim = leased(worker, queue, "first")
     enqueue(connection, queue, "second", predecessor_ids=[first])
@@ -103,7 +109,11 @@ def test_complete_locks_the_message_before_reading_successors(
 def test_complete_defers_a_row_that_a_producer_has_locked(
     connection: Connection, connect: Connect, queue: str, ending: str
 ) -> None:
-    """The delete skips the locked row; maintain deletes it and resumes successors."""
+    """The delete skips the locked row; maintain deletes it and resumes successors.
+
+    If it fails: readpast does not skip a shared lock, and the end of a message waits for
+    producers.
+    """
     producer, worker = connect(), impatient(connect())
     first, claim = leased(worker, queue, "first")
     dialect_of(producer).begin(producer)
@@ -213,7 +223,10 @@ def test_archive_skips_a_message_that_a_producer_has_named(
 
 @pytest.mark.promise("P25", "P26")
 def test_producer_defers_with_optimized_locking(server: Server, optimized: str) -> None:
-    """With optimized locking a deleted row has no lock: nowait must see its transaction's."""
+    """With optimized locking a deleted row has no lock: nowait must see its transaction's.
+
+    If it fails: use no predecessor_ids and no expire_seconds on that server.
+    """
     with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
         rowq.Queue(one).create_queue("q")
         impatient(other)
