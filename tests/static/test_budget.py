@@ -17,7 +17,7 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (219_220, 1_490),
+    "": (219_270, 1_490),
     "benchmarks": (8_020, 78),
     "docs": (9_000, 120),
     "migrations": (1_380, 22),
@@ -34,7 +34,7 @@ BUDGETS = {
     "sql/postgres": (12_290, 78),
     "sql/postgres/addons": (6_430, 30),
     "sql/sqlserver": (15_320, 76),
-    "tests": (94_210, 644),
+    "tests": (94_260, 644),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 

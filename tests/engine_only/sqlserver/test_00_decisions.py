@@ -1,6 +1,7 @@
 """Questions that only a server can answer, one per test; they run first.
 
-If one fails, the comment of the routine that it calls is wrong. Not tested on SQL Server and Oracle.
+If one fails, the comment of the routine that it calls is wrong.
+Not tested on SQL Server and Oracle.
 """
 
 import json

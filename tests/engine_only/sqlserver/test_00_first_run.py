@@ -26,7 +26,7 @@ def test_refusal_keeps_a_transaction_with_xact_abort(
 ) -> None:
     """The error is raised with xact_abort off, in a caller that has it on.
 
-    If it fails: the page must say that a refusal ends the transaction of a caller with
+    If it fails: the page must state that a refusal ends the transaction of a caller with
     xact_abort on; nothing in T-SQL prevents it.
     """
     given: dict[str, dict[str, Any]] = {
