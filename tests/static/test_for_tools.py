@@ -181,7 +181,7 @@ def test_write_files_never_changes_an_existing_file(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     assert migrate.write_files(folder, {"a": "1\n"}) == [folder / "a"]
     assert migrate.write_files(folder, {"a": "1\n", "b": "2\n"}) == [folder / "b"]
-    with pytest.raises(migrate.FileInTheWayError, match="a is there already"):
+    with pytest.raises(migrate.FileInTheWayError, match="a exists with other content"):
         migrate.write_files(folder, {"a": "other\n", "c": "3\n"})
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
     assert (folder / "a").read_text(encoding="utf-8") == "1\n"

@@ -26,11 +26,11 @@ def account(connection: Connection) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("role", "status", "words"),
     [
-        (None, Status.FAILED, "has no role of rowq's"),
-        ("producer", Status.WARNING, "those of producer; "),
-        ("consumer", Status.WARNING, "those of consumer; "),
-        ("monitor", Status.WARNING, "those of monitor; "),
-        ("admin", Status.OK, "may call all "),
+        (None, Status.FAILED, "no role of rowq is granted"),
+        ("producer", Status.WARNING, "has producer; "),
+        ("consumer", Status.WARNING, "has consumer; "),
+        ("monitor", Status.WARNING, "has monitor; "),
+        ("admin", Status.OK, "can call all "),
     ],
 )
 def test_doctor_finds_the_role_of_an_account(

@@ -17,7 +17,7 @@ def test_migrate_warns_once_about_a_limited_encoding(empty_database: str, encodi
         try:
             url = with_database(empty_database, name)
             (notice,) = migrate(url).notices
-            assert notice.startswith(f"database {name} has the encoding {encoding}: bodies")
+            assert notice.startswith(f"database {name} has encoding {encoding}: bodies")
             assert migrate(url).notices == ()
             with rowq.connect(url) as queue:
                 queue.create_queue("orders")
