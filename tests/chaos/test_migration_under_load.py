@@ -155,7 +155,7 @@ def test_ten_sessions_work_during_an_upgrade_and_rollback(
 ) -> None:
     """From the first release to the made-up one and back."""
     if killable.server.product == "mysql":
-        pytest.skip("MySQL's callers are stopped start, as its page says; to run it: MariaDB")
+        pytest.skip("MySQL's callers stop during a migration; to run it: MariaDB")
     newest = next_release + 1
     rollback(url, to=1)
 

@@ -74,3 +74,5 @@ def test_missing_method_error_suggests_methods() -> None:
 def test_missing_url_raises_a_clear_error() -> None:
     with pytest.raises(rowq.EngineUnknown, match="got NoneType"):
         rowq.connect(None)  # type: ignore[arg-type]
+    with pytest.raises(rowq.EngineUnknown, match="got NoneType"):
+        rowq.Worker(None, "orders", print)  # type: ignore[arg-type]

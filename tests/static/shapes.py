@@ -62,6 +62,11 @@ def blanked(text: str) -> str:
     return _NO_CODE.sub(_blank, text)
 
 
+def uncommented(text: str) -> str:
+    """Return a text with a blank in place of each comment."""
+    return _NO_CODE.sub(lambda found: " " if found[0].startswith(("--", "/*")) else found[0], text)
+
+
 def _blank(found: re.Match[str]) -> str:
     hidden = re.sub(r"[^\n]", " ", found.group())
     return hidden if found.group().startswith(("--", "/*")) else f"'{hidden[1:-1]}'"

@@ -215,15 +215,15 @@ def _result_of_batch(ids: list[int], returned: Any) -> HandlerResult:
         return HandlerResult(dict.fromkeys(ids, COMPLETED))
     if not isinstance(returned, Mapping):
         return _mistaken(ids, returned)
-    answers = dict(returned)
-    unknown = answers.keys() - set(ids)
-    if unknown or not all(isinstance(value, Retry | Fail | None) for value in answers.values()):
+    found = dict(returned)
+    unknown = found.keys() - set(ids)
+    if unknown or not all(isinstance(value, Retry | Fail | None) for value in found.values()):
         return _mistaken(ids, returned)
+    answers = {message_id: found.get(message_id) for message_id in ids}
     return HandlerResult(
         {
             message_id: COMPLETED if answer is None else decision_of(answer)
-            for message_id in ids
-            for answer in (answers.get(message_id),)
+            for message_id, answer in answers.items()
         }
     )
 

@@ -110,7 +110,7 @@ class ServerCheck:
 
 def servers_of(urls: str | Mapping[str, str]) -> dict[str | None, str]:
     """Return the servers' URLs by name; a single URL has the name None."""
-    if isinstance(urls, str):
+    if not isinstance(urls, Mapping):
         return {None: urls}
     servers: dict[str | None, str] = {}
     servers.update(urls.items())

@@ -22,6 +22,7 @@ from rowq.tools.engines.oracle.script import SCRIPT
 from rowq.tools.migrate.sources import file_units, has_units
 from tests.run.workers import processors
 from tests.static.plsql import tools
+from tests.static.shapes import uncommented
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 SOURCES = ROOT / "sql" / "oracle"
@@ -35,9 +36,6 @@ _RECORD = Path(__file__).with_name("accepted.txt")
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _LOCK = threading.Lock()
-
-_NO_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
-"""A comment or a literal."""
 
 _BODY = "create or replace package body rowq as "
 _SUBPROGRAM = re.compile(r"(?:(?:--[^\n]*)?\n)*(?:procedure|function|type|subtype)\b")
@@ -191,12 +189,8 @@ def _digests(scripts: Iterable[Script]) -> set[str]:
 
 def _digest(text: str) -> str:
     """Return the digest of a unit without comments and spaces."""
-    code = " ".join(_NO_CODE.sub(lambda found: _code_of(found[0]), text).split())
+    code = " ".join(uncommented(text).split())
     return hashlib.sha256(code.encode() + _parser()).hexdigest()[:16]
-
-
-def _code_of(text: str) -> str:
-    return " " if text.startswith(("--", "/*")) else text
 
 
 @cache

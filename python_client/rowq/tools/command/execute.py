@@ -93,7 +93,13 @@ def environment(facts: Mapping[str, Any], file: Path) -> dict[bytes, bytes]:
 
 
 def _encoded(fact: Any) -> bytes:
-    text = json.dumps(fact) if isinstance(fact, dict) else "" if fact is None else str(fact)
+    match fact:
+        case None:
+            text = ""
+        case dict():
+            text = json.dumps(fact)
+        case _:
+            text = str(fact)
     return text.replace("\0", "").encode("utf-8", "backslashreplace")
 
 

@@ -232,9 +232,11 @@ def _is_unmodified(found: migrate.Status) -> bool:
 
 
 def _unmodified(found: migrate.Status | str) -> Iterator[Check]:
-    if isinstance(found, str) or not found.installed:
-        text = found if isinstance(found, str) else "only the owner can read the routines"
-        yield Check("as shipped", Status.UNKNOWN, text)
+    if isinstance(found, str):
+        yield Check("as shipped", Status.UNKNOWN, found)
+        return
+    if not found.installed:
+        yield Check("as shipped", Status.UNKNOWN, "only the owner can read the routines")
         return
     pending = ", ".join(map(str, found.pending))
     drift = ", ".join(f"{each.routine} is {each.problem}" for each in found.drift)

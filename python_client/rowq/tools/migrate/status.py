@@ -82,15 +82,15 @@ def status_by(inspection: BaseInspection, release: Release) -> Status:
     installed = release.installed([known for known in ids if known not in newer])
     roles = inspection.roles()
     shipped = inspection.shipped(release.files(installed))
-    has_drift = installed and not newer
+    is_known = installed and not newer
     return Status(
         server=inspection.server(),
         installed=installed,
-        rowq_version=release.get(installed).rowq_version if installed and not newer else None,
+        rowq_version=release.get(installed).rowq_version if is_known else None,
         available=tuple(numbered.number for numbered in release.migrations),
         pending=tuple(range(installed + 1, release.newest + 1)),
         newer=newer,
-        drift=_drift(shipped, inspection.routines(), inspection.orphans()) if has_drift else (),
+        drift=_drift(shipped, inspection.routines(), inspection.orphans()) if is_known else (),
         owner=owner,
         roles=roles,
         notices=(*inspection.missing_roles(roles), *inspection.rights_of_others()) if owner else (),
