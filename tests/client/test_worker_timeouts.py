@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -248,11 +249,16 @@ def test_timeout_is_raised_only_in_the_handler() -> None:
             pass
 
     watcher = threading.Thread(target=watch)
-    watcher.start()
-    caller = HandlerCaller(context, handler)
-    outcomes = [caller.call(claim.messages) for _ in range(2000)]
-    ended.set()
-    watcher.join()
+    interval = sys.getswitchinterval()  # 5 ms: longer than a call, so the watcher may never run.
+    sys.setswitchinterval(0.0001)
+    try:
+        watcher.start()
+        caller = HandlerCaller(context, handler)
+        outcomes = [caller.call(claim.messages) for _ in range(2000)]
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        watcher.join()
     timed_out = [outcome.timed_out for outcome in outcomes]
     assert 0 < sum(timed_out) < 2000
     assert all(outcome.timed_out or outcome.decisions == {2: COMPLETED} for outcome in outcomes)

@@ -17,11 +17,11 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (219_270, 1_490),
+    "": (219_300, 1_490),
     "benchmarks": (8_020, 78),
     "docs": (9_000, 120),
     "migrations": (1_380, 22),
-    "python_client": (36_630, 245),
+    "python_client": (36_640, 245),
     "python_client/rowq/contrib": (6_740, 41),
     "python_client/rowq/engines": (3_350, 27),
     "python_client/rowq/tools": (12_070, 85),
@@ -34,7 +34,7 @@ BUDGETS = {
     "sql/postgres": (12_290, 78),
     "sql/postgres/addons": (6_430, 30),
     "sql/sqlserver": (15_320, 76),
-    "tests": (94_260, 644),
+    "tests": (94_300, 644),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 

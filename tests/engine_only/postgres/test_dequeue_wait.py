@@ -59,6 +59,32 @@ def test_waiting_session_does_not_hold_the_horizon(
     thread.join()
 
 
+@pytest.mark.pitfall("postgres 9")
+@pytest.mark.promise("P13", "P17")
+def test_vacuum_removes_dead_rows_while_a_session_waits(
+    server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
+) -> None:
+    waiter = open_owner()
+    thread = start_waiting(own_queue.via(waiter))
+    started = "select 1 from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
+    wait_until(
+        lambda: owner.execute(started, [server.session_id(waiter)]).fetchone() is not None,
+        "the wait begins",
+    )
+    owner.execute("create table public.t as select generate_series(1, 1000) as n")
+    owner.execute("delete from public.t")
+
+    def removed() -> bool:
+        owner.execute("vacuum public.t")
+        row = owner.execute("select pg_relation_size('public.t')").fetchone()
+        return bool(row[0] == 0)
+
+    wait_until(removed, "vacuum removes the dead rows", seconds=20)
+    assert thread.is_alive()
+    own_queue.enqueue("ends the wait")
+    thread.join()
+
+
 @pytest.mark.promise("P17")
 def test_waiting_session_holds_no_table_lock(
     server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
