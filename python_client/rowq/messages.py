@@ -190,6 +190,19 @@ class Message(_Body):
 
 
 @dataclass(frozen=True, slots=True)
+class NextMessages:
+    """The answer of complete_and_dequeue: leased messages, and those that were not completed.
+
+    `is_stale` means that the claim no longer holds a message that was asked for; `stale_ids` are
+    those messages. If the claim is gone and no ids were passed, `stale_ids` is empty.
+    """
+
+    messages: list[Message]
+    is_stale: bool
+    stale_ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class PeekedMessage(_Body):
     """A ready message that is not leased."""
 

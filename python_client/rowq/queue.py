@@ -44,6 +44,7 @@ from rowq.messages import (
     MessageDetails,
     MessageResult,
     NewMessage,
+    NextMessages,
     Outcome,
     PeekedMessage,
     Promoted,
@@ -294,6 +295,38 @@ class Queue:
         if traces:
             traces.record_received(queue_name, messages, called_at)
         return messages
+
+    def complete_and_dequeue(
+        self,
+        queue_name: str,
+        claim_id: int,
+        message_ids: Sequence[int] | None = None,
+        *,
+        results: Sequence[Any] | None = None,
+        batch_size: int = 1,
+        worker_name: str | None = None,
+        lease_seconds: int | None = None,
+    ) -> NextMessages:
+        """Complete messages as complete does and dequeue the next ones, in one call and one commit.
+
+        A stale claim raises no error: see NextMessages. A refused call completes nothing.
+        """
+        arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
+        arguments |= {
+            "claim_id": claim_id,
+            "message_ids": message_ids,
+            "results": plain_results(results, self._default),
+        }
+        traces = tracing.active
+        called_at = time.monotonic() if traces else 0.0
+        rows = self._session.call("complete_and_dequeue", arguments)
+        messages = [Message(*row[1:]) for row in rows if row[0] == "leased"]
+        stale_ids = [row[2] for row in rows if row[0] == "stale"]
+        if traces:
+            traces.record_received(queue_name, messages, called_at)
+        return NextMessages(
+            messages, bool(stale_ids), [found for found in stale_ids if found is not None]
+        )
 
     def dequeue_wait(
         self,

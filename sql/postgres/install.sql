@@ -56,6 +56,7 @@ $$;
 \ir routines/publish.sql
 \ir routines/publish_batch.sql
 \ir routines/dequeue_fast.sql
+\ir routines/complete_and_dequeue.sql
 \ir routines/dequeue_wait.sql
 \ir routines/peek.sql
 \ir routines/complete.sql

@@ -34,6 +34,8 @@ TIMES = {"next_ticks"}
 """Routines that return times instead of rows."""
 ANSWERS = {"dequeue_wait": "dequeue_fast", "wait_for_result": "get_result"}
 """Routines that return rows as one JSON value, and the routine with the same rows."""
+SORTED = {"complete_and_dequeue": {"outcome"}}
+"""Routines whose rows Python sorts by these columns into the lists of one answer."""
 
 PYTHON_TYPES: dict[str, Any] = {
     "boolean": bool,
@@ -78,7 +80,8 @@ def result_class(method: Callable[..., Any]) -> type:
     candidates = [
         candidate for candidate in typing.get_args(annotation) if candidate is not type(None)
     ]
-    return typing.cast("type", candidates[0] if candidates else annotation)
+    found = candidates[0] if candidates else annotation
+    return rowq.Message if found is rowq.NextMessages else typing.cast("type", found)
 
 
 @pytest.mark.parametrize("queue", QUEUES, ids=name_of)
@@ -126,7 +129,8 @@ def test_result_has_the_routines_columns_in_order(routine: Routine) -> None:
         return
     fields = [field.name for field in dataclasses.fields(result)]
     same = CONTRACT.routines[ANSWERS.get(routine.name, routine.name)]
-    assert fields == [column.name for column in same.columns]
+    left_out = SORTED.get(routine.name, set())
+    assert fields == [column.name for column in same.columns if column.name not in left_out]
     assert result.__name__ in rowq.__all__
 
 
@@ -137,6 +141,8 @@ def test_result_fields_have_the_contracts_types(routine: Routine) -> None:
     routine = CONTRACT.routines[ANSWERS.get(routine.name, routine.name)]
     hints = typing.get_type_hints(result_class(getattr(rowq.Queue, routine.name)))
     for column in routine.columns:
+        if column.name in SORTED.get(routine.name, set()):
+            continue
         wanted = Any if column.name in ANY_VALUE else PYTHON_TYPES[column.type]
         assert hints[column.name] in {wanted, wanted | None}, column.name
 
