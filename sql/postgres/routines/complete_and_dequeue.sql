@@ -46,7 +46,7 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- complete refuses a claim that is gone, but this routine dequeues all the same. Lock the claim
+    -- complete refuses a claim that is gone, but this routine still dequeues. Lock the claim
     -- row as complete does, before any other row.
     perform from rowq.claim c
     where c.queue_id = v_queue_id
