@@ -37,32 +37,39 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_queue_id integer;
+    v_queue_id       integer;
+    v_result_seconds double precision;
+    v_is_stale       boolean := false;
 begin
-    select q.queue_id into v_queue_id
+    select q.queue_id, q.result_seconds into v_queue_id, v_result_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- complete refuses a claim that is gone, but this routine still dequeues. Lock the claim
-    -- row as complete does, before any other row.
-    perform from rowq.claim c
-    where c.queue_id = v_queue_id
-      and c.claim_id = p_claim_id
-    for update;
-    if found or p_claim_id is null then
+    -- complete refuses a claim that is gone, but this routine still dequeues. Lock the claim row as
+    -- complete does, before any other row.
+    if p_message_ids is null and p_claim_id is not null then
+        perform from rowq.claim c
+        where c.queue_id = v_queue_id
+          and c.claim_id = p_claim_id
+        for update;
+        v_is_stale := not found;
+    end if;
+    if v_is_stale and p_results is not null then
+        perform rowq.internal_check_results(p_results, 1, v_result_seconds);
+    end if;
+    if v_is_stale then
+        outcome := 'stale';
+        claim_id := p_claim_id;
+        return next;
+    else
         return query
         select 'stale', p_claim_id, c.message_id, null::integer, null, null::jsonb, null,
                null::bytea, null::timestamp with time zone, null::timestamp with time zone, null
         from rowq.complete(p_queue_name, p_claim_id, p_message_ids, p_results) c
         where c.outcome = 'stale';
-    else
-        return query
-        select 'stale', p_claim_id, u.message_id, null::integer, null, null::jsonb, null,
-               null::bytea, null::timestamp with time zone, null::timestamp with time zone, null
-        from unnest(coalesce(p_message_ids, array[null::bigint])) u (message_id);
     end if;
 
     return query
