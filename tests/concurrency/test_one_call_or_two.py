@@ -45,7 +45,7 @@ SEEN = {
     *("promoted", "retried"),
 }
 SEEN_WITH = {"results": "results", "cancel": "requested", "groups": "blocked"}
-"""What a run must have seen with a capability of the server."""
+"""The words that a run must have seen, by capability of the server."""
 
 
 class Side:
@@ -231,7 +231,7 @@ class TwoQueues:
         self.seen.update(row["outcome"] for row in rows)
 
     def let_time_pass(self, random: Random) -> None:
-        """Let delays and perhaps leases end, and mostly call maintain."""
+        """Let time pass, and mostly call maintain."""
         seconds = random.choice([100, 100, 1000])
         for side in (self.one, self.other):
             side.queue.pass_seconds(seconds)
