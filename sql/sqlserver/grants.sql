@@ -66,6 +66,7 @@ grant execute on rowq.EnqueueBatch to rowq_admin;
 grant execute on rowq.Publish to rowq_admin;
 grant execute on rowq.PublishBatch to rowq_admin;
 grant execute on rowq.DequeueFast to rowq_admin;
+grant execute on rowq.CompleteAndDequeue to rowq_admin;
 grant execute on rowq.DequeueWait to rowq_admin;
 grant execute on rowq.Peek to rowq_admin;
 grant execute on rowq.Complete to rowq_admin;
@@ -126,6 +127,7 @@ grant execute on type::rowq.input_list to rowq_producer;
 grant execute on type::rowq.parsed_list to rowq_producer;
 go
 grant execute on rowq.DequeueFast to rowq_consumer;
+grant execute on rowq.CompleteAndDequeue to rowq_consumer;
 grant execute on rowq.DequeueWait to rowq_consumer;
 grant execute on rowq.Peek to rowq_consumer;
 grant execute on rowq.Complete to rowq_consumer;

@@ -58,6 +58,7 @@ go
 :r routines/publish.sql
 :r routines/publish_batch.sql
 :r routines/dequeue_fast.sql
+:r routines/complete_and_dequeue.sql
 :r routines/dequeue_wait.sql
 :r routines/peek.sql
 :r routines/complete.sql

@@ -174,14 +174,19 @@ def test_only_own_transactions_are_begun_and_ended(unit: Unit) -> None:
         assert "if @owns_transaction = 0 set xact_abort off;" in text
 
 
+def completing() -> Unit:
+    """Return the helper that completes a claim in the transaction of a dequeue."""
+    return next(unit for unit in CODE if unit.stem == "complete_claim")
+
+
 @pytest.mark.pitfall("sqlserver 11")
-@for_each(FRAMES)
+@for_each([*FRAMES, completing()])
 def test_refusals_precede_xact_abort_and_writes_follow(unit: Unit) -> None:
     """A refusal keeps the caller's transaction usable; an interrupted call writes nothing."""
     text = code(unit)
     if unit.stem in SAVING or "@owns_transaction" not in text:
         return
-    off = text.index("if @owns_transaction = 0 set xact_abort off;")
+    off = 0 if unit == completing() else text.index("if @owns_transaction = 0 set xact_abort off;")
     before, _, after = text[off:].partition(" set xact_abort on;")
     assert after
     # maintain_delivery refuses only in its own transaction: the caller's has already locked the
@@ -189,6 +194,41 @@ def test_refusals_precede_xact_abort_and_writes_follow(unit: Unit) -> None:
     refusals = set(REFUSING.findall(after))
     assert refusals <= ({"LockQueueShared"} if unit.stem == "maintain_delivery" else set())
     assert not WRITING.search(before)
+
+
+def test_completion_follows_refusals_and_precedes_the_dequeue() -> None:
+    """A refused call completes nothing; freed capacity and messages are leased."""
+    text = code(next(unit for unit in CODE if unit.stem == "dequeue"))
+    before, _, after = text.partition(
+        "if @old_claim_id is not null exec rowq.InternalCompleteClaim"
+    )
+    assert not REFUSING.search(after)
+    for helper in ("Admit", "PopReady", "Promote", "RunDeferred"):
+        assert f"exec rowq.Internal{helper}" not in before
+        assert f"exec rowq.Internal{helper}" in after
+
+
+def test_lock_timeout_of_a_count_loses_no_completion() -> None:
+    """Our own transaction is rolled back, so the call must be repeated or fail."""
+    text = code(next(unit for unit in CODE if unit.stem == "dequeue"))
+    assert "or @is_full = 1 and @old_claim_id is not null ), @tries_left - 1, 0 );" in text
+    swallowed = "if @tries_left = 0 and (@is_full = 0 or @owns_transaction = 1 and @old_claim_id"
+    assert f"{swallowed} is not null) throw;" in text
+    assert "@capacity = iif(@is_paused = 1 or @is_full = 1, 0, @batch_size);" in text
+
+
+def test_claim_is_completed_by_the_statements_of_complete() -> None:
+    """A procedure cannot read another's rows, so two procedures have these statements."""
+    complete = code(next(unit for unit in ROUTINES if unit.stem == "complete"))
+    text = code(completing())
+    first = complete.index("delete l output")
+    deleting = complete[first : complete.index(";", first)]
+    last = complete.index("exec rowq.InternalFinish")
+    finishing = complete[last : complete.index("if @owns_transaction = 1 commit")]
+    first = complete.index("if @results is not null and @message_ids is null begin")
+    counting = complete[first : complete.index("end;", first)]
+    for statements in (deleting, finishing, counting):
+        assert statements.strip() in text
 
 
 @for_each([*REFUSES.split("|"), *(rf"{word}\w*" for word in WRITES.split("|"))])

@@ -6,7 +6,7 @@
 -- without maintain still moves. dequeue_wait repeats that in short transactions until a message
 -- comes or the time is up.
 --
---   dequeue_fast, dequeue_wait -> dequeue -> pop_ready, trim_claim
+--   dequeue_fast, complete_and_dequeue, dequeue_wait -> dequeue -> pop_ready, trim_claim
 --
 -- Writes claim, leased, ready, started. Only reads lane, message, queue_lock, queue.
 
@@ -22,15 +22,21 @@ create or alter procedure rowq.InternalDequeue
     @queue_id int output,
     @claim_id bigint output,
     @lease_until datetime2(6) output,
-    @most_bytes bigint = null
+    @most_bytes bigint = null,
+    @old_claim_id bigint = null,
+    @message_ids nvarchar(max) = null,
+    @results nvarchar(max) = null,
+    @stale_ids nvarchar(max) = null output
 as
 begin
 -- purpose   Lease ready messages, up to @batch_size or @most_bytes, to one new claim.
 -- locks     the queue, shared; the limit lock, if the queue has limits: waits up to 100 ms; ready
---           rows, skipping locked ones; the new claim row
+--           rows, skipping locked ones; the new claim row; before them as InternalCompleteClaim
 -- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   shared by two routines, because a procedure cannot read another's result set
+-- differs   shared by three routines, because a procedure cannot read another's result set
+--
+-- It first completes @old_claim_id, if that is set, in the same transaction.
     set nocount on;
     set rowcount 0;
     set xact_abort on;
@@ -38,7 +44,8 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5, @begun int, @queue_key varbinary(402), @default_seconds int,
         @is_paused bit, @has_deferred bit, @max_leased int, @rate_limit int, @rate_seconds float,
-        @capacity int, @taken int, @leased_at datetime2(6), @promoted int, @solved int;
+        @is_full bit = 0, @capacity int, @taken int, @leased_at datetime2(6), @promoted int,
+        @solved int;
 
     -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
@@ -81,7 +88,12 @@ begin
             end;
             if @queue_id is null
                 exec rowq.InternalRefuseQueue @queue_name;
-            set @capacity = iif(@is_paused = 1, 0, @batch_size);
+            -- Complete first: it may free capacity and make messages ready.
+            if @old_claim_id is not null
+                exec rowq.InternalCompleteClaim
+                    @queue_id, @old_claim_id, @message_ids, @results, @owns_transaction,
+                    @stale_ids output;
+            set @capacity = iif(@is_paused = 1 or @is_full = 1, 0, @batch_size);
             if @capacity > 0 and @max_leased + @rate_limit > 0
                 exec rowq.InternalAdmit
                     @queue_id, @max_leased, @rate_limit output, @rate_seconds, @batch_size,
@@ -140,6 +152,12 @@ begin
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
+            -- Without row versions a count may wait for a session that is ending a lease. If that
+            -- takes too long there is no capacity. The caller's transaction keeps a completion, but
+            -- the rollback above has undone it in our own: repeat it and lease nothing.
+            set @is_full = iif(
+                error_number() = 1222 and error_procedure() like N'%InternalAvailableCapacity', 1, 0
+            );
             -- Retry a deadlock (1205), or a lock timeout while taking a group slot, in our own
             -- transaction.
             set @tries_left = iif(
@@ -148,17 +166,14 @@ begin
                         error_number() = 1205
                         or error_number() = 1222
                             and error_procedure() like N'%InternalTryTakeGroupSlot'
+                        or @is_full = 1 and @old_claim_id is not null
                     ),
                 @tries_left - 1, 0
             );
             if @tries_left > 0
                 exec rowq.InternalPauseBeforeRetry;
-            -- Without row versions a count may wait for a session that is ending a lease. If that
-            -- takes too long there is no capacity, and nothing has been written yet.
             if @tries_left = 0
-                and not (
-                    error_number() = 1222 and error_procedure() like N'%InternalAvailableCapacity'
-                )
+                and (@is_full = 0 or @owns_transaction = 1 and @old_claim_id is not null)
                 throw;
         end catch;
     end;

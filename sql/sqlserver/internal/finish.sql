@@ -11,6 +11,7 @@
 -- the row can store the error.
 --
 --   complete, retry_later -> delete_claim, delete_empty_claim
+--   dequeue -> complete_claim -> delete_empty_claim, finish
 --   complete, discard_dead, purge_step, ... -> finish -> release_links
 --   block, propagate_deaths -> release_links
 --   complete, retry_later, extend_lease -> lock_claim
@@ -69,6 +70,102 @@ begin
             and l.claim_id = @claim_id
       )
     option (loop join, maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalCompleteClaim
+    @queue_id int,
+    @claim_id bigint,
+    @message_ids nvarchar(max),
+    @results nvarchar(max),
+    @owns_transaction bit,
+    @stale_ids nvarchar(max) output
+as
+begin
+-- purpose   Complete messages for complete_and_dequeue; return the stale ones, [null] for a lost claim.
+-- locks     as complete
+-- errors    RQ711
+-- differs   complete has this code once more, because a procedure cannot read another's result set
+    set nocount on;
+    declare @archive_days int, @result_seconds float, @history_days int, @count int = 1,
+        @worker_name nvarchar(400), @leased_at datetime2(6);
+    declare @asked table (
+        message_id bigint not null,
+        place      int not null,
+        primary key (message_id, place)
+    );
+    declare @taken rowq.message_list;
+    set @stale_ids = null;
+
+    if @message_ids is not null
+    begin
+        exec rowq.InternalCheckIds @message_ids;
+        insert into @asked (place, message_id)
+        select cast(j.[key] as int), cast(j.value as bigint)
+        from openjson(@message_ids) j;
+    end;
+    select @archive_days = q.archive_days, @result_seconds = q.result_seconds,
+           @history_days = q.history_days
+    from rowq.queue q with (forceseek)
+    where q.queue_id = @queue_id;
+    if @results is not null
+    begin
+        if @message_ids is not null
+            select @count = count(*) from @asked;
+        exec rowq.InternalCheckResults @results, @count, @result_seconds;
+    end;
+
+    -- The claim row is locked before any other row.
+    select @worker_name = c.worker_name, @leased_at = c.leased_at
+    from rowq.claim c with (rowlock, updlock, forceseek)
+    where c.queue_id = @queue_id
+      and c.claim_id = @claim_id;
+    if @leased_at is null
+    begin
+        set @stale_ids = coalesce(@message_ids, N'[null]');
+        return;
+    end;
+    if @results is not null and @message_ids is null
+    begin
+        select @count = count(*)
+        from rowq.leased l with (forceseek)
+        where l.queue_id = @queue_id
+          and l.claim_id = @claim_id
+        option (maxdop 1, keepfixed plan);
+        if @count > 1
+            exec rowq.InternalRefuse
+                N'results without message_ids requires a claim of exactly one message';
+    end;
+
+    -- Writes start here. If the client disconnects, xact_abort rolls back the whole transaction. In
+    -- the caller's transaction it is off again while the dequeue counts, so that a lock timeout
+    -- there keeps the completion.
+    set xact_abort on;
+    delete l
+    output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
+    into @taken (message_id, lane, place, attempt)
+    from rowq.leased l with (rowlock, forceseek)
+    where l.queue_id = @queue_id
+      and l.claim_id = @claim_id
+      and (
+          @message_ids is null
+          or exists (select 1 from @asked a where a.message_id = l.message_id)
+      )
+    option (loop join, maxdop 1, keepfixed plan);
+    exec rowq.InternalDeleteEmptyClaim @queue_id, @claim_id;
+    exec rowq.InternalFinish @queue_id, @archive_days, @taken, N'completed', @owns_transaction;
+    if @result_seconds > 0
+        exec rowq.InternalPushResult
+            @queue_id, @taken, N'completed', null, @results, @message_ids;
+    if @history_days > 0
+        exec rowq.InternalPushHistory
+            @queue_id, @claim_id, @worker_name, @leased_at, @taken, N'completed';
+
+    if @message_ids is not null
+        select @stale_ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',')
+                   within group (order by a.place) + N']'
+        from @asked a
+        where not exists (select 1 from @taken j where j.message_id = a.message_id);
 end
 go
 

@@ -10,7 +10,15 @@ import rowq
 from tests.dice import times
 from tests.engine_only.sqlserver.sessions import impatient, value
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import bodies, call, dequeue, enqueue, rolled_back, transaction
+from tests.helpers.calls import (
+    bodies,
+    call,
+    dequeue,
+    enqueue,
+    rolled_back,
+    state_of,
+    transaction,
+)
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
@@ -124,3 +132,34 @@ def test_without_row_versions_an_open_complete_stops_dequeues(
         found = bodies(dequeue(other, "q", 9))
         assert len(found) == 2
         assert ("first of all" in found) == in_transaction
+
+
+@pytest.mark.promise("P28")
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_without_row_versions_a_full_queue_keeps_a_completion(
+    server: Server, unversioned: str, in_transaction: bool
+) -> None:
+    """Error 1222 of the count leases nothing, and complete_and_dequeue still completes.
+
+    If it fails in a transaction: `set xact_abort on` of InternalCompleteClaim outlives it.
+    """
+    with (
+        closing(server.connect(unversioned)) as worker,
+        closing(server.connect(unversioned)) as other,
+    ):
+        rowq.Queue(worker).create_queue("q")
+        limited(worker, "q", max_leased=5)
+        claim = dequeue(worker, "q", 3)[0].claim_id
+        [row] = dequeue(other, "q")
+        ours = {"queue_name": "q", "claim_id": row.claim_id, "batch_size": 9}
+        with rolled_back(worker):
+            call(worker, "complete", queue_name="q", claim_id=claim)
+            if in_transaction:
+                with transaction(other):
+                    assert call(other, "complete_and_dequeue", **ours) == []
+                    assert value(other, "select xact_state()") == 1
+            else:
+                assert call(other, "complete_and_dequeue", **ours) == []
+                assert value(other, "select @@trancount") == 0
+        assert state_of(other, "q", row.message_id) is None
+        assert len(dequeue(other, "q", 9)) == 2

@@ -223,6 +223,26 @@ def test_finishing_routines_find_rows_by_seeks(
     assert not found
 
 
+@pytest.mark.pitfall("sqlserver 8")
+@pytest.mark.promise("P13")
+@pytest.mark.parametrize("size", [0, LARGE])
+def test_complete_and_dequeue_finds_rows_by_seeks(
+    connection: Connection, queue: str, size: int
+) -> None:
+    enqueue(connection, queue, *"abcdefghij")
+    leased = dequeue(connection, queue, 5)
+    fill(connection, queue, size)
+    ids = json.dumps([row.message_id for row in leased])
+    statement = "exec rowq.CompleteAndDequeue @queue_name = ?, @claim_id = ?, @message_ids = ?"
+    for count in (1, 6):
+        # The second call finds all 5 stale.
+        rows, plans = run(connection, statement, queue, leased[0].claim_id, ids)
+        assert len(rows) == count
+        assert not [fault for fault in faults(plans, small=STEPS) if " on " in fault]
+        last = next(plan for plan in reversed(plans) if "last_error" in plan.text)
+        assert not faults([last])
+
+
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("routine", ["Promote", "Reap"])
 def test_idle_maintenance_reads_by_seeks(connection: Connection, queue: str, routine: str) -> None:

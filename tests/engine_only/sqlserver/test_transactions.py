@@ -27,12 +27,13 @@ from tests.helpers.queues import Connect
 
 genuine = pytest.mark.requires("genuine")
 
-FINISHING = {"complete", "release", "retry_later", "fail_now"}
+FINISHING = {"complete", "complete_and_dequeue", "release", "retry_later", "fail_now"}
 LAST_TABLES = {
     "enqueue": "ready",
     "enqueue_batch": "ready",
     "dequeue_fast": "claim",
     "complete": "message",
+    "complete_and_dequeue": "ready",
     "release": "ready",
     "retry_later": "delayed",
     "fail_now": "dead",
@@ -104,6 +105,9 @@ def test_refused_call_keeps_the_callers_transaction(connection: Connection, queu
         refused(connection, "RQ701", "enqueue", queue_name=f"{queue} ")
         refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=[{"no": 1}])
         refused(connection, "RQ701", "dequeue_fast", queue_name=f"{queue} ")
+        refused(
+            connection, "RQ711", "complete_and_dequeue", queue_name=queue, claim_id=1, results=1
+        )
         for routine in ("complete", "release", "fail_now"):
             refused(connection, "RQ721", routine, queue_name=queue, claim_id=-1)
         refused(connection, "RQ721", "extend_lease", queue_name=queue, claim_id=-1)
@@ -251,30 +255,40 @@ def test_client_timeout_in_a_transaction_leaves_nothing(
 @pytest.mark.pitfall("sqlserver 46")
 @genuine
 @pytest.mark.promise("P04", "P17")
+@pytest.mark.parametrize(
+    ("routine", "outcomes"), [("complete", ["completed"]), ("complete_and_dequeue", ["leased"])]
+)
 def test_deadlock_victim_is_retried(
-    server: Server, connection: Connection, connect: Connect, queue: str
+    server: Server,
+    connection: Connection,
+    connect: Connect,
+    queue: str,
+    routine: str,
+    outcomes: list[str],
 ) -> None:
-    [message] = enqueue(connection, queue, "a")
+    [message] = enqueue(connection, queue, "a", dedup_key="key")
     claim = dequeue_one(connection, queue).claim_id
+    enqueue(connection, queue, "b")
     victim, answers = connect(), list[Row]()
     run(victim, "set deadlock_priority low")
     finish = threading.Thread(
-        target=lambda: answers.extend(call(victim, "complete", queue_name=queue, claim_id=claim))
+        target=lambda: answers.extend(call(victim, routine, queue_name=queue, claim_id=claim))
     )
     with rolled_back(connection):
         run(
             connection,
-            f"update rowq.message with (rowlock) set due_at = due_at where message_id = {message}",
+            "update rowq.dedup with (rowlock) set message_id = message_id"
+            f" where message_id = {message}",
         )
         finish.start()
         wait_until_blocked(server, server.session_id(victim), by=server.session_id(connection))
-        # The other session holds the claim and waits for the message.
+        # The other session holds the claim and waits for the dedup key.
         run(
             connection,
             f"select 1 from rowq.claim with (rowlock, updlock) where claim_id = {claim}",
         )
     finish.join()
-    assert [row.outcome for row in answers] == ["completed"]
+    assert [row.outcome for row in answers] == outcomes
 
 
 @genuine
