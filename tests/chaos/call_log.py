@@ -26,8 +26,10 @@ from tests.concurrency.history import Event
 Arguments = Mapping[str, Any]
 Rows = list[tuple[Any, ...]]
 
-_LOGGED = FINISHES | {"dequeue_fast", "extend_lease"}
+_EXCHANGE = "complete_and_dequeue"
+_LOGGED = FINISHES | {_EXCHANGE, "dequeue_fast", "extend_lease"}
 _EXPECTED = {"complete": "completed", "fail_now": "dead"}
+_NO_CLAIM = {"claim_id": None, "message_ids": None}
 
 
 class CallLog:
@@ -77,9 +79,9 @@ def log_calls(engine: Engine, folder: Path) -> None:
                 return rows
             inside.call = True
             try:
-                with _logging(engine, log, [(routine, arguments)]) as results:
+                with _logging(engine, log, _calls_of(routine, arguments)) as results:
                     rows = made(connection, routine, arguments)
-                    results.append(rows)
+                    results.extend(_results_of(routine, arguments, rows))
             finally:
                 inside.call = False
             return rows
@@ -95,14 +97,6 @@ def log_calls(engine: Engine, folder: Path) -> None:
     patched.call, patched.call_briefly = logged(call), logged(call_briefly)
     module: Any = transactional
     module.work_transaction = transaction
-    if call_all := getattr(engine, "call_all", None):
-
-        def calling_all(connection: Any, calls: Sequence[tuple[str, Arguments]]) -> list[Rows]:
-            with _logging(engine, log, calls) as results:
-                results.extend(call_all(connection, calls))
-            return results
-
-        patched.call_all = calling_all
 
 
 @contextmanager
@@ -160,6 +154,23 @@ class _LoggedTransaction(WorkTransaction):
     def abandon(self) -> None:
         self._transactions.pop(self._key, None)
         self._work.abandon()
+
+
+def _calls_of(routine: str, arguments: Arguments) -> list[tuple[str, Arguments]]:
+    """Return the calls that a call equals."""
+    if routine != _EXCHANGE:
+        return [(routine, arguments)]
+    return [("complete", arguments), ("dequeue_fast", {**arguments, **_NO_CLAIM})]
+
+
+def _results_of(routine: str, arguments: Arguments, rows: Rows) -> list[Rows]:
+    """Return the rows of the calls that a call equals."""
+    if routine != _EXCHANGE:
+        return [rows]
+    stale = {row[2] for row in rows if row[0] == "stale"}
+    ids = arguments["message_ids"]
+    completed = [(one, "stale" if one in stale else "completed") for one in ids]
+    return [completed, [row[1:] for row in rows if row[0] == "leased"]]
 
 
 def _plain(row: tuple[Any, ...]) -> list[int | str | None]:

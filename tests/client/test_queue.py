@@ -31,8 +31,8 @@ def check_types(result: Any) -> None:
     for field, hint in typing.get_type_hints(type(result)).items():
         value = getattr(result, field)
         allowed = {typing.get_origin(part) or part for part in typing.get_args(hint)} or {hint}
-        if typing.get_origin(hint) is dict:
-            allowed = {dict}
+        if typing.get_origin(hint) in {dict, list}:
+            allowed = {typing.get_origin(hint)}
         assert hint is Any or type(value) in allowed, (field, value, hint)
         assert not isinstance(value, datetime) or value.tzinfo is UTC, field
 
@@ -90,6 +90,8 @@ def test_methods_return_python_types(connection: Connection, queue_name: str) ->
             continue
         rows = result if isinstance(result, list) else [result]
         assert rows, routine.name
+        if isinstance(result, rowq.NextMessages):
+            rows = [result, *result.messages]
         for row in rows:
             check_types(row)
 

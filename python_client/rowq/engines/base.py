@@ -1,7 +1,7 @@
 """Interface of a database engine; one package of rowq per engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NoReturn
 
@@ -173,23 +173,6 @@ class ListeningEngine(Engine):
     @abstractmethod
     def is_direct(self, connection: Any) -> bool:
         """Whether the connection has its own server session, without a pooler."""
-
-
-class PipeliningEngine(Engine):
-    """An engine that makes several calls in one transaction and one round trip."""
-
-    @abstractmethod
-    def can_pipeline(self) -> bool:
-        """Whether the installed driver supports it."""
-
-    @abstractmethod
-    def call_all(
-        self, connection: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]
-    ) -> list[list[Row]]:
-        """Call routines on a connection in autocommit; a server error rolls all of them back.
-
-        Raises as `call`. After any error the connection is unusable.
-        """
 
 
 class SynchronousEngine(Engine):

@@ -34,6 +34,10 @@ class HasOutcome(Protocol):
         """The outcome."""
 
 
+Complete = Callable[[list[int]], Sequence[HasOutcome]]
+"""Completes messages of a claim."""
+
+
 def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
     """Count messages by outcome."""
     counts = Counter(result.outcome for result in outcomes)
@@ -53,20 +57,23 @@ def report_outcomes(
     claim_id: int,
     decisions: Mapping[int, Decision],
     results: Mapping[int, Any],
+    complete_last: Complete | None = None,
 ) -> Iterator[tuple[list[int], WorkerStats]]:
     """Report `decisions` by message id: one call for all messages with the same decision.
 
-    results: by message id. Yield after each call the ids of its messages, and the counts of their
-    outcomes.
+    results: by message id. complete_last: makes the last call, instead of `complete`. Yield after
+    each call the ids of its messages, and the counts of their outcomes.
     """
     groups: dict[Decision, list[int]] = {}
     for message_id, decision in decisions.items():
         groups.setdefault(decision, []).append(message_id)
+    completed = groups.pop(COMPLETED, [])
     for decision, message_ids in groups.items():
-        if decision.routine == "complete":
-            yield message_ids, count(complete(queue, queue_name, claim_id, message_ids, results))
-        else:
-            yield message_ids, count(_finish(queue, queue_name, claim_id, message_ids, decision))
+        yield message_ids, count(_finish(queue, queue_name, claim_id, message_ids, decision))
+    if completed and complete_last:
+        yield completed, count(complete_last(completed))
+    elif completed:
+        yield completed, count(complete(queue, queue_name, claim_id, completed, results))
 
 
 def results_of(message_ids: Sequence[int], results: Mapping[int, Any]) -> list[Any] | None:
@@ -384,9 +391,10 @@ class LiveClaim:
             self._decisions.update(decisions)
             self._flush_at = min(self._flush_at, time.monotonic() + _FLUSH_SECONDS)
 
-    def flush(self, queue: Queue) -> None:
+    def flush(self, queue: Queue, complete_last: Complete | None = None) -> None:
         """Report the decisions so far; if the claim is lost, only count them.
 
+        complete_last: makes the last call, instead of `complete`.
         If a call raises, the rest stays for the next flush. Messages of a call that did take effect
         are then counted as stale.
         """
@@ -399,7 +407,7 @@ class LiveClaim:
         left, stale = dict(decisions), 0
         try:
             reports = report_outcomes(
-                queue, self._name, self.claim_id, decisions, self.lease.results
+                queue, self._name, self.claim_id, decisions, self.lease.results, complete_last
             )
             for message_ids, stats in reports:
                 stale += stats.stale
@@ -410,18 +418,6 @@ class LiveClaim:
             self._put_back(left)
         if stale and self._open:
             self.extend(queue)
-
-    def complete_all(self, complete: Callable[[list[int]], Sequence[HasOutcome]]) -> None:
-        """Let `complete` report all messages if all are done; otherwise leave them to `flush`."""
-        decisions = self._pop_decisions(only_if_all_are_completed=True)
-        if not decisions:
-            return
-        try:
-            outcomes = complete(list(decisions))
-        except BaseException:
-            self._put_back(decisions)
-            raise
-        self.record_outcomes(decisions, count(outcomes))
 
     @contextmanager
     def reporting(self, message_ids: Collection[int]) -> Iterator[None]:
@@ -500,14 +496,10 @@ class LiveClaim:
             released = queue.release(self._name, self.claim_id, message_ids)
             self._context.counter.add(self.stripe, count(released))
 
-    def _pop_decisions(self, *, only_if_all_are_completed: bool = False) -> dict[int, Decision]:
+    def _pop_decisions(self) -> dict[int, Decision]:
         """Remove and return the decisions, for this thread to report."""
         with self._lock:
             decisions = self._decisions
-            if only_if_all_are_completed:
-                is_all = self._open == decisions.keys() and set(decisions.values()) <= {COMPLETED}
-                if self.lost or not is_all:
-                    return {}
             self._decisions, self._flush_at = {}, float("inf")
             self._reporting.update(decisions)
             return decisions

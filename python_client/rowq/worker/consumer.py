@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from rowq.engines.base import Engine, PipeliningEngine
+from rowq.contract import load_contract
 from rowq.errors import CannotConnect, ConnectionLost
 from rowq.messages import Outcome
 from rowq.queue import Queue
@@ -27,6 +27,7 @@ from rowq.worker.transactional import TransactionalWork
 _EMPTY_ROUNDS = 2
 # How often to read the queue's lease_seconds.
 _SETTING_SECONDS = 60.0
+_EXCHANGE = "complete_and_dequeue"
 # After a failed exchange, complete and dequeue in separate calls for this time.
 _APART_SECONDS = 10.0
 
@@ -98,7 +99,7 @@ class Consumer:
                 for server in self._context.servers
             }
             self._connect()
-            self._pipelining = _pipelining(self._context.engine)
+            self._can_exchange = _EXCHANGE in load_contract().of(self._context.engine.name)
             caller = caller_for(self._context, self._handler)
             stack.callback(caller.close)
             for slot in self._slots.values():
@@ -250,21 +251,22 @@ class Consumer:
         return ClaimRequest(self._context, stripe, self._worker_name, lease_seconds, self._batch)
 
     def _exchange(self, slot: ServerSlot, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
-        """Report the rest of a claim; if that completes all of it, dequeue in the same call.
+        """Report the rest of a claim; if the next stripe is its own, dequeue in the last call.
 
         Do not dequeue if the claim emptied the queue and no notification came since. Return whether
         the result of a dequeue is known, and the next claim.
         """
         claim.stop_early_release()
-        answers: list[LiveClaim | None] = []
+        claim.release_rest(slot.queue)
         is_empty = self._has_emptied(claim)
         stripe = self._round.next()[0]
-        if not is_empty and (engine := self._pipelining) and self._may_exchange(claim, stripe):
-            claim.complete_all(
-                lambda ids: self._complete_and_dequeue(engine, slot, claim, ids, stripe, answers)
+        answers: list[LiveClaim | None] = []
+        if not is_empty and stripe == claim.stripe and self._may_exchange(stripe):
+            claim.flush(
+                slot.queue, lambda ids: self._complete_and_dequeue(slot, claim, ids, answers)
             )
-        claim.flush(slot.queue)
-        claim.release_rest(slot.queue)
+        else:
+            claim.flush(slot.queue)
         following = answers[0] if answers else None
         if following:
             self._round.record(stripe, is_full=following.is_full)
@@ -278,49 +280,42 @@ class Consumer:
         """Whether a claim emptied the queue and no notification came since."""
         return not claim.is_full and self._context.polling.has_polled_all_since(claim.called_at)
 
-    def _may_exchange(self, claim: LiveClaim, stripe: Stripe) -> bool:
+    def _may_exchange(self, stripe: Stripe) -> bool:
         """Whether to try it; completing must not wait for a read of lease_seconds."""
-        if claim.stripe.server != stripe.server or self._context.stopping.is_set():
+        if not self._can_exchange or self._context.stopping.is_set():
             return False
         _, read_at = self._lease_seconds.get(stripe, (0, 0.0))
         knows_lease = self._context.settings.lease_seconds or time.monotonic() < read_at
         return bool(knows_lease) and time.monotonic() >= self._exchange_from
 
     def _complete_and_dequeue(
-        self,
-        engine: PipeliningEngine,
-        slot: ServerSlot,
-        claim: LiveClaim,
-        ids: list[int],
-        stripe: Stripe,
-        answers: list[LiveClaim | None],
+        self, slot: ServerSlot, claim: LiveClaim, ids: list[int], answers: list[LiveClaim | None]
     ) -> list[Outcome]:
-        """Complete messages and dequeue in one round trip; append the next claim to `answers`.
+        """Complete messages and dequeue in one call; append the next claim to `answers`.
 
-        If that fails, complete them in a separate call, and do not dequeue.
+        If that fails, complete them in a separate call, and do not dequeue: a failed dequeue must
+        not prevent the completion.
         """
-        name, results = claim.stripe.queue_name, claim.lease.results
+        results = claim.lease.results
+        request = self._request(slot, claim.stripe)
         completion = {
-            "queue_name": name,
             "claim_id": claim.claim_id,
             "message_ids": ids,
             "results": results_of(ids, results),
         }
-        request = self._request(slot, stripe)
         try:
-            completed, dequeued = engine.call_all(
-                slot.session.connection(),
-                [("complete", completion), ("dequeue_fast", request.arguments)],
+            rows = self._context.engine.call(
+                slot.session.connection(), _EXCHANGE, {**request.arguments, **completion}
             )
         except Exception as error:
-            # Neither call took effect, or that is unknown. A failed dequeue must not prevent the
-            # completion.
+            # The call took no effect, or that is unknown.
             log.warning("claim %d: completing without dequeue: %s", claim.claim_id, error)
             slot.session.close()
             self._exchange_from = time.monotonic() + _APART_SECONDS
-            return complete(slot.queue, name, claim.claim_id, ids, results)
-        answers.append(request.claim(dequeued))
-        return [Outcome(*row) for row in completed]
+            return complete(slot.queue, claim.stripe.queue_name, claim.claim_id, ids, results)
+        answers.append(request.claim([row[1:] for row in rows if row[0] == "leased"]))
+        stale = {row[2] for row in rows if row[0] == "stale"}
+        return [Outcome(one, "stale" if one in stale else "completed") for one in ids]
 
     def _setting(self, slot: ServerSlot, stripe: Stripe) -> int:
         """Return lease_seconds of a stripe's queue, at most a minute old."""
@@ -362,8 +357,3 @@ class Consumer:
             log.warning("%s is paused: draining ends, its ready messages remain", stripe)
             return True
         return not (stats.ready or stats.leased)
-
-
-def _pipelining(engine: Engine) -> PipeliningEngine | None:
-    """Return the engine if its driver can make several calls in one round trip."""
-    return engine if isinstance(engine, PipeliningEngine) and engine.can_pipeline() else None

@@ -1,22 +1,25 @@
-"""A worker completes one claim and leases the next in one transaction."""
+"""A worker completes one claim and leases the next in one call."""
 
 import threading
 from collections.abc import Callable
 from typing import Any
 
-import psycopg
 import pytest
 
 import rowq
 from rowq.engines import engine_for_url
 from rowq.engines.postgres.engine import PostgresEngine
-from rowq.errors import ConnectionLost, InvalidArgument
+from rowq.errors import ConnectionLost
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.queues import CheckedQueue
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
-Calls = list[tuple[str, Any]]
+EXCHANGE = "complete_and_dequeue"
+
+Exchange = Callable[[], Any]
+Replacement = Callable[[Exchange, Any, dict[str, Any]], Any]
+"""Takes the real exchange, its connection and its arguments; returns the rows."""
 
 
 @pytest.fixture
@@ -37,15 +40,19 @@ def drained(queue: WorkerQueue) -> tuple[list[int], rowq.WorkerStats]:
     return seen, queue.drain(lambda message: seen.append(message.data), batch_size=1)
 
 
-def counted(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the routines that workers' threads call from now on."""
+def replace_exchange(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, replacement: Replacement
+) -> list[str]:
+    """Replace the exchanges of workers; return the routines that their threads call from now on."""
     called: list[str] = []
     call = engine.call
 
     def recorded(connection: Any, routine: str, arguments: Any) -> Any:
         if threading.current_thread().name == "rowq-consumer":
             called.append(routine)
-        return call(connection, routine, arguments)
+        if routine != EXCHANGE:
+            return call(connection, routine, arguments)
+        return replacement(lambda: call(connection, routine, arguments), connection, arguments)
 
     monkeypatch.setattr(engine, "call", recorded)
     return called
@@ -56,11 +63,43 @@ def test_message_costs_one_call(
     queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.fill(50)
-    called = counted(engine, monkeypatch)
+    called = replace_exchange(engine, monkeypatch, lambda exchange, *_: exchange())
     seen, stats = drained(queue)
     assert seen == list(range(50))
     assert (stats.processed, stats.stale) == (50, 0)
+    assert called.count(EXCHANGE) == 50
     assert "complete" not in called
+
+
+@pytest.mark.promise("P04", "P10")
+def test_other_decisions_are_reported_before_the_exchange(
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue.fill(10)
+    called = replace_exchange(engine, monkeypatch, lambda exchange, *_: exchange())
+
+    def fails_even(message: rowq.HeldMessage) -> None:
+        if message.data % 2 == 0:
+            raise rowq.Fail("even")
+
+    stats = queue.drain(fails_even, batch_size=5)
+    assert (stats.processed, stats.failed, stats.stale) == (5, 5, 0)
+    finished = [routine for routine in called if routine in {"complete", "fail_now", EXCHANGE}]
+    assert finished == ["fail_now", EXCHANGE] * 2
+
+
+@pytest.mark.promise("P08")
+def test_stale_messages_of_an_exchange_are_counted(queue: WorkerQueue) -> None:
+    queue.fill(4)
+
+    def handle(message: rowq.HeldMessage) -> None:
+        if message.data == 0:
+            others = [message.message_id, message.message_id + 1]
+            queue.fail_now(message.claim_id, others)
+
+    stats = queue.drain(handle, batch_size=3)
+    assert (stats.processed, stats.stale) == (2, 2)
+    assert queue.counts() == (0, 0, 0, 2)
 
 
 @pytest.mark.promise("P02", "P04")
@@ -69,13 +108,14 @@ def test_failed_exchange_is_repeated_as_single_calls(
 ) -> None:
     queue.fill(10)
 
-    def fails(_connection: Any, _calls: Calls) -> Any:
+    def fails(*_: Any) -> Any:
         raise RuntimeError("not today")
 
-    monkeypatch.setattr(engine, "call_all", fails)
+    called = replace_exchange(engine, monkeypatch, fails)
     seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
+    assert called.count(EXCHANGE) == 1
 
 
 @pytest.mark.promise("P02", "P04")
@@ -84,17 +124,16 @@ def test_lost_answer_loses_and_repeats_no_message(
 ) -> None:
     queue.alter_queue(lease_seconds=5)
     queue.fill(10)
-    call_all: Callable[[Any, Calls], Any] = engine.call_all
     lost: list[int] = []
 
-    def loses_one_answer(connection: Any, calls: Calls) -> Any:
-        rows = call_all(connection, calls)
+    def loses_one_answer(exchange: Exchange, *_: Any) -> Any:
+        rows = exchange()
         if not lost:
             lost.append(1)
             raise ConnectionLost("the answer did not come")
         return rows
 
-    monkeypatch.setattr(engine, "call_all", loses_one_answer)
+    replace_exchange(engine, monkeypatch, loses_one_answer)
     seen, stats = drained(queue)
     # The claim whose answer was lost returned when its lease had expired.
     assert sorted(seen) == list(range(10))
@@ -102,28 +141,23 @@ def test_lost_answer_loses_and_repeats_no_message(
     assert queue.queue_stats()[0].leased == 0
 
 
-@pytest.mark.promise("P15")
-def test_refused_call_rolls_back_the_previous_one(
-    database_url: str, queue: WorkerQueue, engine: PostgresEngine
+@pytest.mark.promise("P22")
+def test_refused_result_costs_only_the_result(queue: WorkerQueue) -> None:
+    queue.fill(4)
+    stats = queue.drain(lambda message: message.set_result(message.data), batch_size=2)
+    assert (stats.processed, stats.stale) == (4, 0)
+    assert queue.counts() == (0, 0, 0, 0)
+
+
+def test_stopping_worker_completes_without_a_dequeue(
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue.enqueue(1)
-    (message,) = queue.dequeue_fast(lease_seconds=60)
-    claim = {
-        "queue_name": queue.name,
-        "claim_id": message.claim_id,
-        "message_ids": None,
-        "results": None,
-    }
-    take = {"batch_size": 5000, "worker_name": None, "lease_seconds": None}
-    with (
-        psycopg.connect(database_url, autocommit=True) as other,
-        pytest.raises(InvalidArgument, match="batch_size must be between 1 and 1000"),
-    ):
-        engine.call_all(
-            other, [("complete", claim), ("dequeue_fast", {"queue_name": queue.name} | take)]
-        )
-    assert queue.queue_stats()[0].leased == 1
-    assert [outcome.outcome for outcome in queue.complete(message.claim_id)] == ["completed"]
+    queue.fill(2)
+    called = replace_exchange(engine, monkeypatch, lambda exchange, *_: exchange())
+    worker: rowq.Worker = queue.worker(lambda _message: worker.stop(), batch_size=1)
+    assert worker.run().processed == 1
+    assert EXCHANGE not in called
+    assert queue.counts() == (1, 0, 0, 0)
 
 
 @pytest.mark.promise("P02", "P04")
@@ -157,22 +191,19 @@ FAILS_ONCE_AT_COMMIT = """
 
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("fails_at", range(1, 8))
-def test_error_leaves_no_half_prepared_statement(
+def test_refused_exchange_leaves_a_usable_connection(
     queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     queue.fill(10)
-    call_all: Callable[[Any, Calls], Any] = engine.call_all
     made: list[int] = []
 
-    def fails_once(connection: Any, calls: Calls) -> Any:
+    def refused_once(exchange: Exchange, _connection: Any, arguments: dict[str, Any]) -> Any:
         made.append(1)
         if len(made) == fails_at:
-            (complete, arguments), take = calls
-            no_claim = {"claim_id": 2**62, "message_ids": None}
-            calls = [(complete, arguments | no_claim), take]
-        return call_all(connection, calls)
+            arguments["batch_size"] = 5000
+        return exchange()
 
-    monkeypatch.setattr(engine, "call_all", fails_once)
+    replace_exchange(engine, monkeypatch, refused_once)
     seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
@@ -184,16 +215,15 @@ def test_session_killed_in_a_call_is_replaced(
     server: Server, queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.fill(10)
-    call_all: Callable[[Any, Calls], Any] = engine.call_all
     killed: list[int] = []
 
-    def dies_once(connection: Any, calls: Calls) -> Any:
+    def dies_once(exchange: Exchange, connection: Any, _arguments: dict[str, Any]) -> Any:
         if not killed:
             killed.append(server.session_id(connection))
             server.kill_session(killed[0])
-        return call_all(connection, calls)
+        return exchange()
 
-    monkeypatch.setattr(engine, "call_all", dies_once)
+    replace_exchange(engine, monkeypatch, dies_once)
     seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)

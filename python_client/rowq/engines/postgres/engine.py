@@ -2,7 +2,7 @@
 
 # ruff: noqa: D102 - the methods are described in base.py
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -11,7 +11,7 @@ from contextlib import (
 )
 from typing import Any, ClassVar
 
-from rowq.engines.base import ListeningEngine, PipeliningEngine, Row
+from rowq.engines.base import ListeningEngine, Row
 from rowq.engines.postgres.calls import call_of
 from rowq.engines.postgres.driver import (
     CONNECTION_GONE,
@@ -39,7 +39,7 @@ _SESSION = "select pg_catalog.pg_backend_pid()"
 _CANCEL_SECONDS = 1.0
 
 
-class PostgresEngine(ListeningEngine, PipeliningEngine):
+class PostgresEngine(ListeningEngine):
     """PostgreSQL 15 and newer."""
 
     name = "postgres"
@@ -101,29 +101,6 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         with connection.transaction():
             connection.execute(_BRIEF_WAITS)
             return self.call(connection, routine, arguments)
-
-    def can_pipeline(self) -> bool:
-        return bool(load_driver().Pipeline.is_supported())
-
-    def call_all(
-        self, connection: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]
-    ) -> list[list[Row]]:
-        psycopg = load_driver()
-        made = [(call_of(routine), arguments) for routine, arguments in calls]
-        sent = [(call, call.values(arguments)) for call, arguments in made]
-        cursors = []
-        try:
-            with connection.pipeline():
-                for call, values in sent:
-                    cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
-                    call.use_reader(cursor)
-                    cursors.append(cursor.execute(call.text, values, binary=True))
-            rows = [cursor.fetchall() for cursor in cursors]
-        except (psycopg.Error, UnicodeEncodeError) as error:
-            if refusal := self.refusal(error):
-                raise refusal from error
-            raise
-        return [call.rows(found) for (call, _), found in zip(sent, rows, strict=True)]
 
     async def call_async(
         self, connection: Any, routine: str, arguments: Mapping[str, Any]
