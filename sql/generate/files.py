@@ -7,6 +7,7 @@ from pathlib import Path
 from docs import commands
 from sql.generate import (
     comments,
+    copies,
     grants,
     install,
     layers,
@@ -63,7 +64,7 @@ def _helpers(path: Path) -> str:
 def _routine(path: Path) -> str:
     engine, name = path.parents[1].name, path.stem
     text = signatures.signed(engine, name, path.read_text(encoding="utf-8"))
-    text = _COMPLETED.get(path, str)(text)
+    text = copies.copied(path, _COMPLETED.get(path, str)(text))
     return comments.commented_routine(path.parents[1], name, text) if engine == "mysql" else text
 
 

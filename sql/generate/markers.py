@@ -19,11 +19,15 @@ Parts = Mapping[str, Callable[[], str]]
 
 def fresh(file: Path, parts: Parts) -> str:
     """Return a file's text with current parts; raise ValueError if one is missing or repeated."""
-    text = file.read_text(encoding="utf-8")
+    return renewed(file.read_text(encoding="utf-8"), parts, file.name)
+
+
+def renewed(text: str, parts: Parts, file_name: str) -> str:
+    """Return a text with current parts; see fresh."""
     for name, make in parts.items():
         found = list(_part(name).finditer(text))
         if len(found) != 1:
-            raise ValueError(f"{file.name} has {len(found)} generated parts with the name {name}")
+            raise ValueError(f"{file_name} has {len(found)} generated parts with the name {name}")
         made = re.sub(r"^(?=.)", found[0]["indent"], make(), flags=re.MULTILINE)
         start, end = found[0].span("made")
         text = f"{text[:start]}{made}{text[end:]}"

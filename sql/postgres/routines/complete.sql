@@ -104,6 +104,7 @@ begin
         );
     end if;
 
+    -- deletion: copied to complete_and_dequeue by make generate
     -- Delete one message without an archive here: internal_finish would cost more statements. A row
     -- that was never locked has xmax 0, and deleting it does not wait; internal_end_linked takes
     -- any other row.
@@ -130,6 +131,7 @@ begin
             v_queue_id, v_archive_days, v_message_ids, v_lanes, v_attempts, 'completed'
         );
     end if;
+    -- end of deletion
 
     if v_result_seconds > 0 and v_message_ids <> '{}' then
         perform rowq.internal_push_result(

@@ -38,39 +38,159 @@ as $$
 #variable_conflict use_column
 declare
     v_queue_id       integer;
+    v_lease_seconds  integer;
+    v_archive_days   integer;
+    v_history_days   integer;
     v_result_seconds double precision;
+    v_is_single      boolean;
     v_is_stale       boolean := false;
+    v_message_ids    bigint[];
+    v_lanes          smallint[];
+    v_attempts       smallint[];
+    v_dedup_key      text;
+    v_group_key      text;
+    v_is_awaited     boolean;
+    v_claim_id       bigint;
+    v_lease_until    timestamp with time zone;
+    v_lane           smallint := -1;
+    v_floor          bigint;
+    v_seq            bigint;
+    v_message_id     bigint;
+    v_attempt        smallint;
+    v_error          text;
 begin
-    select q.queue_id, q.result_seconds into v_queue_id, v_result_seconds
+    -- v_is_single: the copied statements can lease; dequeue_fast does all else, and refuses invalid
+    -- arguments, which undoes the completion.
+    select q.queue_id, q.lease_seconds, q.archive_days, q.history_days, q.result_seconds,
+           p_batch_size = 1
+           and (p_lease_seconds is null or p_lease_seconds between 1 and 86400)
+           and (p_worker_name is null or char_length(p_worker_name) <= 200)
+           and q.paused_at is null
+           and q.max_leased + q.rate_limit = 0
+    into v_queue_id, v_lease_seconds, v_archive_days, v_history_days, v_result_seconds, v_is_single
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
+    -- Usually the whole claim is completed, and the queue keeps no history and no results.
+    if v_history_days + v_result_seconds = 0 and p_results is null then
+        delete from rowq.claim c
+        where c.queue_id = v_queue_id
+          and c.claim_id = p_claim_id
+          and (p_message_ids is null or c.message_ids = p_message_ids)
+        returning c.message_ids, c.lanes, c.attempts into v_message_ids, v_lanes, v_attempts;
+    end if;
+
+    -- deletion: generated from complete.sql by make generate
+    -- Delete one message without an archive here: internal_finish would cost more statements. A row
+    -- that was never locked has xmax 0, and deleting it does not wait; internal_end_linked takes
+    -- any other row.
+    if v_archive_days = 0 and cardinality(v_message_ids) = 1 then
+        delete from rowq.message m
+        where m.queue_id = v_queue_id
+          and m.message_id = v_message_ids[1]
+          and m.xmax = 0
+        returning m.dedup_key, m.group_key, m.has_successors
+        into v_dedup_key, v_group_key, v_is_awaited;
+        if not found then
+            perform rowq.internal_end_linked(v_queue_id, v_message_ids, false, true);
+        elsif v_dedup_key is not null or v_group_key is not null or v_is_awaited then
+            perform rowq.internal_release_links(
+                v_queue_id,
+                array[array[
+                    v_dedup_key, v_group_key, case when v_is_awaited then v_message_ids[1]::text end
+                ]],
+                v_message_ids, true
+            );
+        end if;
+    elsif v_message_ids <> '{}' then
+        perform rowq.internal_finish(
+            v_queue_id, v_archive_days, v_message_ids, v_lanes, v_attempts, 'completed'
+        );
+    end if;
+    -- end of deletion
+
     -- complete refuses a claim that is gone, but this routine still dequeues. Lock the claim row as
     -- complete does, before any other row.
-    if p_message_ids is null and p_claim_id is not null then
+    if v_message_ids is null and p_message_ids is null and p_claim_id is not null then
         perform from rowq.claim c
         where c.queue_id = v_queue_id
           and c.claim_id = p_claim_id
         for update;
         v_is_stale := not found;
     end if;
-    if v_is_stale and p_results is not null then
-        perform rowq.internal_check_results(p_results, 1, v_result_seconds);
-    end if;
     if v_is_stale then
+        if p_results is not null then
+            perform rowq.internal_check_results(p_results, 1, v_result_seconds);
+        end if;
         outcome := 'stale';
         claim_id := p_claim_id;
         return next;
-    else
+    elsif v_message_ids is null then
         return query
         select 'stale', p_claim_id, c.message_id, null::integer, null, null::jsonb, null,
                null::bytea, null::timestamp with time zone, null::timestamp with time zone, null
         from rowq.complete(p_queue_name, p_claim_id, p_message_ids, p_results) c
         where c.outcome = 'stale';
     end if;
+
+    while v_is_single loop
+        -- lease: generated from dequeue_fast.sql by make generate
+        -- One lookup returns the next lane in use and its newest floor.
+        select f.lane, f.start_seq into v_lane, v_floor
+        from rowq.floor f
+        where f.queue_id = v_queue_id
+          and f.lane > v_lane
+        order by f.queue_id, f.lane, f.generation
+        limit 1;
+        exit when not found;
+
+        select r.seq, r.message_id, (r.attempt + 1)::smallint, r.last_error
+        into v_seq, v_message_id, v_attempt, v_error
+        from rowq.ready r
+        where r.queue_id = v_queue_id
+          and r.lane = v_lane
+          and r.seq >= v_floor
+        order by r.queue_id, r.lane, r.seq
+        limit 1
+        for update skip locked;
+        continue when not found;
+
+        delete from rowq.ready r
+        where r.queue_id = v_queue_id
+          and r.lane = v_lane
+          and r.seq = v_seq;
+
+        -- Moving the floor costs about as much as the rest of the call, scanning a few dead rows
+        -- much less. So move it in 1 of 10 calls if it is more than 8 numbers behind, and always if
+        -- more than 1000.
+        if (v_seq - v_floor > 8 and random() < 0.1) or v_seq - v_floor > 1000 then
+            perform rowq.internal_move_floor(v_queue_id, v_lane, true, p_cap => v_seq + 1);
+        end if;
+
+        insert into rowq.claim (
+            queue_id, lease_until, message_ids, lanes, attempts, errors, worker_name
+        )
+        values (
+            v_queue_id,
+            clock_timestamp() + make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
+            array[v_message_id], array[v_lane], array[v_attempt],
+            case when v_error is not null then array[v_error] end,
+            p_worker_name
+        )
+        returning claim_id, lease_until
+        into v_claim_id, v_lease_until;
+        return query
+        select 'leased', v_claim_id, m.message_id, v_attempt::integer, m.message_type, m.headers,
+               m.body, m.body_binary, m.enqueued_at, v_lease_until, v_error
+        from rowq.message m
+        where m.queue_id = v_queue_id
+          and m.message_id = v_message_id;
+        return;
+        -- end of lease
+    end loop;
 
     return query
     select 'leased', d.*

@@ -97,6 +97,7 @@ begin
     -- Fast path: lease one message from the best lane. It is inlined because a helper and the
     -- arrays of a batch would add 10 % to the call.
     while p_batch_size = 1 and not v_is_limited loop
+        -- lease: copied to complete_and_dequeue by make generate
         -- One lookup returns the next lane in use and its newest floor.
         select f.lane, f.start_seq into v_lane, v_floor
         from rowq.floor f
@@ -148,6 +149,7 @@ begin
         where m.queue_id = v_queue_id
           and m.message_id = v_message_id;
         return;
+        -- end of lease
     end loop;
 
     -- General path. The fast path comes here if it found nothing.
