@@ -65,6 +65,13 @@ def cpu_seconds(pid: int, *, waited: bool = False) -> float:
     return 0.0
 
 
+def exact_cpu_seconds(pid: int) -> float:
+    """Return the seconds of CPU time of a process with one thread, in nanoseconds, not ticks."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[0]) / 1e9
+    return cpu_seconds(pid)
+
+
 def children_of(pid: int) -> Iterator[int]:
     """Yield the pids of a process's children."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):

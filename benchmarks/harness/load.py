@@ -44,14 +44,20 @@ class Worker(Protocol):
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
 
-    def fill(self, count: int) -> None:
-        """Add many messages."""
+    def enqueue_batch(self, count: int) -> None:
+        """Add several messages in one call."""
 
     def dequeue(self, batch: int) -> Any:
         """Dequeue up to batch messages."""
 
     def complete(self, taken: Any) -> int:
         """Complete dequeued messages; return their number."""
+
+    def advance(self, batch: int) -> int:
+        """Complete the messages of the last advance, and dequeue the next; return the completed.
+
+        In one call, if the system has one.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class Task:
     open: returns a context manager with the session's client; must be picklable.
     batch: messages per dequeue. feed: whether each loop first enqueues a batch.
     drain: whether each loop dequeues; if not, it only enqueues.
+    combined: whether each loop completes the last batch with the dequeue of the next.
     messages: stop after this many messages in all sessions. seconds: stop after this time.
     """
 
@@ -70,6 +77,7 @@ class Task:
     messages: int
     seconds: float
     drain: bool = True
+    combined: bool = False
 
 
 @dataclass(slots=True)
@@ -152,10 +160,12 @@ def _loop(client: Worker, task: Task, number: int) -> tuple[int, float]:
     if task.feed and task.batch == 1:
         client.enqueue(body(number))
     elif task.feed:
-        client.fill(task.batch)
+        client.enqueue_batch(task.batch)
     if not task.drain:
         return task.batch, 0.0
     started = time.perf_counter()
+    if task.combined:
+        return client.advance(task.batch), time.perf_counter() - started
     taken = client.dequeue(task.batch)
     seconds = time.perf_counter() - started
     return client.complete(taken), seconds

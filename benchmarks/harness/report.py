@@ -16,6 +16,10 @@ _SETTING = {
     "seconds": "seconds at most",
     "preload": "waiting all the time",
     "samples": "samples",
+    "every": "seconds from call to call",
+    "queues": "queues",
+    "schedules": "schedules",
+    "due": "due at each call",
 }
 MISSED = "**not met**"
 _VERDICTS = {True: "met", False: MISSED, None: "not measured"}
@@ -52,9 +56,17 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def figures_table(results: Results, kinds: Iterable[str], columns: Mapping[str, str]) -> str:
-    """Return a table with the figures of the scenarios of these kinds, a row per system."""
-    rows = figures_rows(results, kinds, columns)
-    return table(["scenario", "system", *columns.values()], rows)
+    """Return a table with the figures of the scenarios of these kinds, a row per system.
+
+    It has no column without a figure; "" if there are no rows.
+    """
+    rows = [*figures_rows(results, kinds, columns)]
+    if not rows:
+        return ""
+    head = ["scenario", "system", *columns.values()]
+    kept = [column for column in zip(head, *rows, strict=True) if any(column[1:])]
+    head, *rows = ([*row] for row in zip(*kept, strict=True))
+    return table(head, rows)
 
 
 def figures_rows(
@@ -116,7 +128,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _setting(scenario: dict[str, Any]) -> str:
-    parts = [f"{word} {scenario[key]:,}" for key, word in _SETTING.items() if scenario.get(key)]
+    # A scenario with a snapshot starts with few messages and adds as many as it handles.
+    words = _SETTING | ({"messages": "handled"} if scenario["kind"] == "snapshot" else {})
+    parts = [f"{word} {scenario[key]:,}" for key, word in words.items() if scenario.get(key)]
     return ", ".join([*parts, f"commits {'durable' if scenario['durable'] else 'not durable'}"])
 
 

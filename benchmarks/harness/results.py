@@ -1,6 +1,7 @@
 """Files of results: figures by scenario, system and round, and ratios."""
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def read_results(path: Path) -> dict[str, Any]:
 
 
 def write_results(path: Path, data: dict[str, Any]) -> None:
-    """Write a file of results as JSON, one record per line."""
+    """Write a file of results as JSON, a line per record or scenario."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_json(data, "") + "\n", "utf-8")
 
@@ -63,7 +64,9 @@ def _json(value: Any, margin: str) -> str:
     inside = f"{margin} "
     if isinstance(value, list):
         opening, closing = "[]"
-        lines = [_json(item, inside) for item in value]
+        # The runs of a scenario share a line.
+        by_scenario = groupby(enumerate(value), lambda item: item[1].get("scenario", item[0]))
+        lines = [", ".join(_json(item, inside) for _, item in group) for _, group in by_scenario]
     else:
         opening, closing = "{}"
         lines = [f"{json.dumps(key)}: {_json(item, inside)}" for key, item in value.items()]

@@ -38,6 +38,10 @@ _FIGURES = {
     "messages_per_second": "rate",
     "wal_bytes_per_message": "log",
     "server_cpu_us_per_message": "server's CPU",
+    "ms": "milliseconds of a call",
+    "ms_worst": "milliseconds of the worst call",
+    "server_cpu_ms": "server's CPU of a call",
+    "server_cpu_ms_worst": "server's CPU of the worst call",
 }
 
 
@@ -149,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--quick",
         action="store_true",
-        help="run small scenarios in about a minute; write to .local",
+        help="run small scenarios in about two minutes; write to .local",
     )
     add("--only", nargs="+", metavar="SCENARIO", help="run only these scenarios; write to .local")
     add("--rounds", type=int, metavar="N", help="rounds of each scenario; write to .local")
@@ -204,10 +208,15 @@ def beside(scenarios: Sequence[Scenario]) -> list[Scenario]:
 
 
 def ratios(data: dict[str, Any]) -> Iterator[str]:
-    """Yield a line per scenario and figure: rowq's divided by rowq_before's."""
+    """Yield a line per scenario and figure: rowq's divided by rowq_before's.
+
+    A line reports an old commit without complete_and_dequeue.
+    """
     results = Results(data)
     for scenario in results.scenarios:
         figures = results.rounds(scenario, NAME)[0]
+        if figures.get("calls") != results.rounds(scenario, "rowq")[0].get("calls"):
+            yield f"{scenario}: {NAME} lacks complete_and_dequeue: it completes, then dequeues"
         for figure, word in _FIGURES.items():
             if figure in figures:
                 found = results.between(scenario, figure, "rowq", NAME)

@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.harness.measure import Target
 from benchmarks.harness.report import bullets, facts, figures_table, settings, table, targets_table
 from benchmarks.harness.results import Results, read_results
-from benchmarks.studies.peers.report import beaten, peers_section
+from benchmarks.studies.peers.report import beaten, check_peers, peers_section
 from benchmarks.studies.queues.targets import check_targets
 from benchmarks.studies.queues_mariadb.targets import check_targets as check_mariadb
 from benchmarks.studies.seeds.report import check_seeds, seeds_section
@@ -20,7 +20,12 @@ _COMMON = {
     "loop_ms_p50": "loop p50 ms",
     "loop_ms_p99": "p99 ms",
 }
-_RATE = {"messages_per_second": "messages/s"}
+_RATE = {
+    "waiting_start": "waiting, start",
+    "waiting_end": "end",
+    "calls": "calls / batch",
+    "messages_per_second": "messages/s",
+}
 _WORK = _RATE | {"wal_bytes_per_message": "WAL bytes / message"} | _COMMON
 _SNAPSHOT = {
     "messages": "messages passed",
@@ -54,6 +59,17 @@ _IDLE = {
     "server_cpu_us": "server CPU µs",
     "redo_bytes": "redo bytes",
 }
+_CALLS = {
+    "waiting_start": "waiting, start",
+    "waiting_end": "end",
+    "rows": "rows",
+    "ms": "ms / call, median",
+    "ms_worst": "worst",
+    "server_cpu_ms": "server CPU ms / call, median",
+    "server_cpu_ms_worst": "worst",
+}
+_FED = ("drain", "one_by_one", "enqueue")
+_OF_ALL = ("maintain", "queue_stats")
 _BUSY = ("drain", "flat", "flat_free", "enqueue")
 
 
@@ -64,21 +80,24 @@ def _pgmq(data: dict[str, Any]) -> Iterator[str]:
         yield "**pgmq was not installed: rowq was not compared with it.**"
     yield (
         "`bare` is an insert and a `delete ... returning` without a queue. A loop is a dequeue and"
-        " a complete, in some scenarios after an enqueue."
+        " a complete, in some scenarios after an enqueue. Waiting messages are counted when the"
+        " clock starts and stops: rowq's share of `bare` depends on them."
     )
-    yield bullets(settings(results, ("drain", "one_by_one", "snapshot", "depth")))
-    yield figures_table(results, ("drain", "one_by_one"), _WORK)
+    yield bullets(settings(results, (*_FED, "snapshot", "depth", *_OF_ALL)))
+    yield figures_table(results, _FED, _WORK)
     yield figures_table(results, ("snapshot",), _SNAPSHOT)
     yield figures_table(results, ("depth",), _DEPTH)
+    yield figures_table(results, _OF_ALL, _CALLS)
 
 
 def _mariadb(data: dict[str, Any]) -> Iterator[str]:
     results = Results(data)
     yield "## Beside two usual queue tables, on MariaDB"
     yield (
-        "Both use one table with a status and an owner. `select_update` selects for update, then"
-        " updates; `update_limit` updates with a limit, then selects its own rows. Start and end"
-        " are the first and the last 5 % of the messages."
+        "All use one table with a status and an owner. `select_update` selects for update, then"
+        " updates; `skip_locked` does so and skips locked rows; `update_limit` updates with a"
+        " limit, then selects its own rows. Start and end of a dequeue are the first and the last"
+        " 5 % of the messages; waiting messages are counted when the clock starts and stops."
     )
     yield bullets(settings(results, (*_BUSY, "idle")))
     yield figures_table(results, _BUSY, _MARIADB_WORK)
@@ -91,7 +110,7 @@ _STUDIES: dict[str, tuple[str, str, Callable[[Results], list[Target]]]] = {
     "mariadb": ("MariaDB", "plain texts by the C library libmariadb", check_mariadb),
     "seeds_postgres": ("PostgreSQL, seeds", _PYTHON, check_seeds),
     "seeds_mariadb": ("MariaDB, seeds", _PYTHON, check_seeds),
-    "peers": ("PostgreSQL, other queues", "each queue's own client", lambda _: []),
+    "peers": ("PostgreSQL, other queues", "each queue's own client", check_peers),
 }
 """Name, client and targets of each study, by its file of results."""
 
@@ -124,7 +143,7 @@ def render(found: Mapping[str, dict[str, Any]]) -> str:
         facts(runs),
         table(["system", "version", "origin"], _systems(found)),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _systems(found: Mapping[str, dict[str, Any]]) -> Iterator[list[str]]:

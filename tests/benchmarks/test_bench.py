@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from benchmarks.harness.results import Results
@@ -19,12 +20,13 @@ from benchmarks.studies.seeds.report import SEEDS, seeds_engine, seeds_scenarios
 from benchmarks.studies.seeds.seed_001 import broken_order
 from tests.benchmarks.runs import BENCHMARKS, run
 
-TINY = {"drain": 2000, "one_by_one": 0, "snapshot": 400, "depth": 500}
+CALLS = 5
+TINY = {"drain": 2000, "snapshot": 400, "depth": 500}
 
 
 def tiny(scenario: Scenario) -> Scenario:
     """Return a scenario of 1 to 2 seconds."""
-    messages = TINY.get(scenario.kind, 40 * scenario.batches[0]) if scenario.messages else 0
+    messages = TINY.get(scenario.kind, 40 * scenario.batch) if scenario.messages else 0
     return replace(
         scenario,
         rounds=1,
@@ -34,7 +36,11 @@ def tiny(scenario: Scenario) -> Scenario:
         seconds=min(scenario.seconds, 0.3),
         calm=min(scenario.calm, 0.5),
         preload=min(scenario.preload, 60),
-        samples=min(scenario.samples, 30),
+        samples=min(scenario.samples, CALLS - 3 if scenario.queues else 30),
+        every=0,
+        queues=min(scenario.queues, 20),
+        schedules=min(scenario.schedules, 50),
+        due=min(scenario.due, 10),
     )
 
 
@@ -116,6 +122,47 @@ def test_rowq_is_compared_with_another_commit(home: Path, tmp_path: Path) -> Non
     lines = list(command.ratios(found))
     assert [line.partition(":")[0] for line in lines] == ["drain_durable"] * 3
     assert all(float(line.rpartition(" ")[2]) > 0 for line in lines)
+
+
+def test_commit_without_complete_and_dequeue_uses_two_calls(home: Path) -> None:
+    def install(url: str) -> None:
+        rowq().install(url)
+        with psycopg.connect(url) as connection:
+            connection.execute("drop function rowq.complete_and_dequeue")
+
+    known = {scenario.name: tiny(scenario) for scenario in load_scenarios()}
+    scenarios = command.beside([known["combined_1"], known["schedules_20"]])
+    found = run(POSTGRES, scenarios, home, [replace(rowq(), name=command.NAME, install=install)])
+    (combined,) = Results(found).rounds("combined_1", "rowq")
+    (before,) = Results(found).rounds("combined_1", command.NAME)
+    assert (combined["calls"], before["calls"]) == (2, 3)
+    lines = list(command.ratios(found))
+    assert lines[0].startswith("combined_1: rowq_before lacks complete_and_dequeue")
+    assert sum("call, rowq" in line for line in lines) == 4
+    (due,) = Results(found).rounds("schedules_20", "rowq")
+    assert due["rows"] == 20
+    assert due["waiting_start"] == 0
+    assert due["waiting_end"] == 10 * CALLS
+
+
+def test_report_states_how_many_messages_wait(home: Path) -> None:
+    known = {scenario.name: tiny(scenario) for scenario in load_scenarios()}
+    names = ("drain_durable", "one_by_one", "enqueue_async_1", "maintain_1000")
+    results = Results(run(POSTGRES, [known[name] for name in names], home, [pgmq(None)]))
+    for system in ("rowq", "pgmq", "bare"):
+        (drain,), (one,), (enqueue,) = (results.rounds(name, system) for name in names[:3])
+        assert 0 == drain["waiting_end"] < drain["waiting_start"] <= 2000
+        assert one["waiting_start"] == one["waiting_end"] == 60
+        assert enqueue["waiting_end"] == enqueue["waiting_start"] + enqueue["messages"]
+    (maintain,) = results.rounds("maintain_1000", "rowq")
+    assert maintain["waiting_start"] == maintain["waiting_end"] == 20 * 20
+
+
+def test_scenario_is_varied_by_the_values_of_a_key() -> None:
+    batches = {s.batch: s for s in load_scenarios() if s.name.startswith("enqueue_batch_")}
+    assert [*batches] == [10, 100]
+    assert batches[10].name == "enqueue_batch_10"
+    assert "batches of 10," in batches[10].title
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from benchmarks.harness.host import Closing, cpu_seconds
+from benchmarks.harness.host import Closing, exact_cpu_seconds
 
 _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
@@ -28,7 +28,7 @@ class Libpq(Closing):
     @property
     def server_cpu(self) -> float:
         """CPU seconds of the server process."""
-        return cpu_seconds(self.backend)
+        return exact_cpu_seconds(self.backend)
 
     def prepare(self, name: str, statement: str) -> None:
         """Prepare a statement with parameters $1, $2 and so on."""

@@ -171,13 +171,14 @@ def idle(run: Run) -> Figures:
         spent, start, began = crew.cpu_so_far(), crew.watch.read(), time.monotonic()
         time.sleep(run.scenario.seconds)
         end, seconds = crew.watch.read(), time.monotonic() - began
-        spent = crew.cpu_so_far() - spent
+        spent, connections = crew.cpu_so_far() - spent, crew.watch.connections()
         crew.stop()
     queries = None
     if end.queries is not None and start.queries is not None:
         queries = round((end.queries - start.queries) / seconds, 2)
     return {
         "seconds": round(seconds, 3),
+        "connections": connections,
         "queries_per_second": queries,
         "transactions_per_second": round((end.transactions - start.transactions) / seconds, 2),
         "server_cpu_ms_per_second": round((end.cpu - start.cpu) / seconds * 1e3, 2),

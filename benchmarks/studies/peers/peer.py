@@ -19,6 +19,7 @@ class Peer:
     cannot: by need of a scenario, why it cannot run it: "batch" (several messages per fetch),
         "workers" (several on one queue), "delay", "group" (first in, first out per key), or a
         kind of scenario.
+    only: the scenarios that it runs in, if not all.
     has_maintenance: whether it has the role maintain. floor: whether it is a bare table.
     own: whether it is rowq with other settings.
     """
@@ -29,6 +30,7 @@ class Peer:
     program: tuple[str, ...]
     settings: str = ""
     cannot: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
     has_maintenance: bool = False
     floor: bool = False
     own: bool = False

@@ -56,6 +56,15 @@ PYTHON_PEERS = [
         own=True,
     ),
     Peer(
+        name="rowq_loop",
+        origin="this checkout",
+        find=_of_package("rowq"),
+        program=_program("rowq_loop"),
+        settings="a loop of Queue.complete_and_dequeue instead of a Worker",
+        only=("workers_1",),
+        own=True,
+    ),
+    Peer(
         name="bare",
         origin="psycopg; insert or COPY in, `delete ... returning` out: no queue",
         find=_of_package("psycopg"),

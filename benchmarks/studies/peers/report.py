@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.harness.measure import Target, spread
 from benchmarks.harness.report import spread_text, table
+from benchmarks.harness.results import Results
 from benchmarks.studies.peers.results import COMPARED, FLOOR, OWN, PeerResults
 
 _BY_SYSTEM = {
@@ -14,9 +16,36 @@ _BY_SYSTEM = {
     ("batch_50", "messages_per_second"): "batches of 50: messages/s",
     ("batch_50", "server_cpu_us_per_message"): "server CPU µs / message",
     ("batch_50", "wal_bytes_per_message"): "WAL bytes / message",
-    ("idle", "queries_per_second"): "50 idle workers: queries/s",
+    ("workers_1", "messages_per_second"): "one worker, batches of 10: messages/s",
+    ("workers_1", "client_cpu_us_per_message"): "client CPU µs / message",
+    ("idle", "connections"): "50 idle workers in 5 processes: connections",
+    ("idle", "queries_per_second"): "queries/s",
     ("idle", "server_cpu_ms_per_second"): "server CPU ms/s",
+    ("idle_10", "connections"): "10 idle processes: connections",
+    ("idle_10", "queries_per_second"): "queries/s",
 }
+
+
+def check_peers(results: Results) -> list[Target]:
+    """Return all targets with their results."""
+    found = PeerResults(results.data)
+    return [
+        Target(
+            "A worker's thread, batches of 10: rate, rowq / a loop of the same calls",
+            0.9,
+            True,
+            found.between("workers_1", "messages_per_second", OWN, "rowq_loop"),
+        ),
+        *(
+            Target(
+                f"10 idle worker processes, {how}: connections",
+                10,
+                False,
+                found.figure("idle_10", system, "connections"),
+            )
+            for system, how in ((OWN, "listening"), ("rowq_poll", "polling"))
+        ),
+    ]
 
 
 def beaten(data: dict[str, Any]) -> Iterator[str]:
@@ -44,19 +73,24 @@ def peers_section(data: dict[str, Any]) -> Iterator[str]:
     yield "## Beside other queues, on PostgreSQL"
     yield " ".join(_notes(data))
     others = [*results.queues, FLOOR]
-    yield "rowq's rate divided by theirs; `bare` is a table without a queue, as above:"
+    yield (
+        "rowq's rate divided by theirs; `bare` is a table without a queue, as above. The backlog is"
+        " what the systems had put in when the clock started:"
+    )
     yield table(
         ["", "backlog", "workers", "batch", *others],
         (
             [
                 scenario["title"],
-                *(f"{scenario[key]:,}" for key in ("messages", "workers", "batch")),
+                _backlog(data, name),
+                *(f"{scenario[key]:,}" for key in ("workers", "batch")),
                 *(_ratio(results, name, system) for system in others),
             ]
             for name, scenario in results.scenarios.items()
             if scenario["kind"] in {"drain", "burst"}
         ),
     )
+    yield "Under steady load, in the burst and while idle, no message waits at the start:"
     yield table(
         ["", *_BY_SYSTEM.values()],
         (
@@ -90,6 +124,12 @@ def _names(data: dict[str, Any], system: str, reason: str) -> list[str]:
         if (run["system"], run["reason"]) == (system, reason)
     )
     return list(dict.fromkeys(f"`{name}`" for name in found))
+
+
+def _backlog(data: dict[str, Any], name: str) -> str:
+    """Return the messages put in before a drain by all systems; a burst meets an empty queue."""
+    depths = [run["figures"].get("depth", 0) for run in data["runs"] if run["scenario"] == name]
+    return spread_text(spread(depths)) if depths else ""
 
 
 def _ratio(results: PeerResults, name: str, system: str) -> str:

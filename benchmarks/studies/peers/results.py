@@ -31,6 +31,7 @@ COMPARED: Mapping[str, tuple[Measure, ...]] = {
     "burst": (RATE, *_LATENCY, *_COSTS),
     "drain": (RATE, *_COSTS, FILL),
     "idle": (
+        Measure("connections", "connections"),
         Measure("queries_per_second", "queries"),
         Measure("server_cpu_ms_per_second", "server CPU"),
         Measure("client_cpu_ms_per_second", "client CPU"),

@@ -112,10 +112,10 @@ def _prepare(lab: Lab, peer: Peer, found: list[dict[str, Any]]) -> bool:
 def _run_all(
     lab: Lab, present: dict[str, Peer], scenario: PeerScenario
 ) -> Iterator[dict[str, Any]]:
+    peers = [p for p in present.values() if scenario.name in (p.only or [scenario.name])]
     for turn in range(scenario.rounds):
-        for name in turned(list(present), turn):
-            peer = present[name]
-            where = {"scenario": scenario.name, "round": turn + 1, "system": name}
+        for peer in turned(peers, turn):
+            where = {"scenario": scenario.name, "round": turn + 1, "system": peer.name}
             began = time.monotonic()
             needs = [*scenario.needs, scenario.kind]
             why = [peer.cannot[need] for need in needs if need in peer.cannot]
@@ -124,7 +124,7 @@ def _run_all(
                 continue
             outcome = _run_one(lab, peer, scenario)
             print(
-                f"{scenario.name}, round {turn + 1}, {name}: {_brief(outcome)}"
+                f"{scenario.name}, round {turn + 1}, {peer.name}: {_brief(outcome)}"
                 f" [{time.monotonic() - began:.1f} s]",
                 flush=True,
             )

@@ -68,8 +68,12 @@ class Watch:
     def wait_quiet(self) -> None:
         """Wait up to 1 second for sessions to end, which report their counters then."""
         end = time.monotonic() + _QUIET_SECONDS
-        while self._sessions() > self._sessions_before and time.monotonic() < end:
+        while self.connections() > 0 and time.monotonic() < end:
             time.sleep(_STEP)
+
+    def connections(self) -> int:
+        """Return the connections that were opened since the watch began."""
+        return self._sessions() - self._sessions_before
 
     def _sessions(self) -> int:
         row = self._connection.execute(_SESSIONS, [self._database]).fetchone()

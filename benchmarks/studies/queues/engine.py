@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.engines.postgres.lab import SETTINGS, open_lab
-from benchmarks.harness.load import NO_END, NO_LIMIT, Crew, Report, Task, once_a_second
+from benchmarks.harness.load import BODY_SQL, NO_END, NO_LIMIT, Crew, Report, Task, once_a_second
 from benchmarks.harness.measure import Figures, Mark, work_figures
 from benchmarks.harness.runner import Engine
 from benchmarks.harness.scenarios import Scenario
@@ -22,6 +22,43 @@ QUEUE = "bench"
 _TOMORROW = 86400
 _SAMPLE_SECONDS = 0.1
 _BUFFERS_EACH = 3
+_UNCOUNTED = 3
+_DUE_SECONDS = 0.3
+# Each queue has its own transaction, as if its producer had added it.
+_SET_UP = """
+    do $$
+    begin
+        for q in 0 .. {scenario.queues} - 1 loop
+            perform rowq.create_queue('q' || q);
+            perform rowq.enqueue_batch('q' || q, b.messages)
+            from (
+                select jsonb_agg(jsonb_build_object('body', {body})) as messages
+                from generate_series(1, {scenario.preload}) g
+            ) b
+            where b.messages is not null;
+            commit;
+        end loop;
+        for s in 1 .. {scenario.schedules} loop
+            perform rowq.create_schedule(
+                'q' || s % {scenario.queues}, 's' || s, p_interval_seconds => 86400,
+                p_starts_at => clock_timestamp() + interval '1 day'
+            );
+            if s % 1000 = 0 then
+                commit;
+            end if;
+        end loop;
+    end;
+    $$
+"""
+_WAITING = "select sum(ready)::bigint from rowq.queue_stats()"
+_ADD_DUE = """
+    select count(*)
+    from generate_series(1, {scenario.due}) s
+    cross join lateral rowq.create_schedule(
+        'q' || s % {scenario.queues}, 'due {turn} ' || s, p_interval_seconds => 86400,
+        p_starts_at => clock_timestamp() + interval '{seconds} seconds'
+    ) c
+"""
 
 Sample = tuple[int, int]
 """Messages handled so far, and buffers of a dequeue."""
@@ -41,13 +78,43 @@ def drain(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
     return figures | {"fill_wal_bytes_per_message": round(written / scenario.messages, 1)}
 
 
-def one_by_one(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
-    """Let each session enqueue, dequeue and complete one message at a time."""
+def feed(url: str, system: System, scenario: Scenario, *, drain: bool) -> dict[str, Any]:
+    """Let each session enqueue a batch; drain: then dequeue and complete one."""
     with Client(url, system.statements, QUEUE, durable=False) as control:
         control.create()
         control.fill(scenario.preload)
         task = _task(url, system, scenario, feed=True, seconds=scenario.seconds)
-        return dict(_run(control, task, scenario.sessions))
+        return dict(_run(control, replace(task, drain=drain), scenario.sessions))
+
+
+def calls(url: str, system: System, scenario: Scenario, *, routine: str) -> dict[str, Any]:
+    """Call a routine of rowq that reads all queues; the first calls do not count."""
+    lengths, cpu = [], []
+    with Client(url, system.statements, QUEUE, durable=False) as control:
+        run = control.connection.execute
+        run(_SET_UP.format(scenario=scenario, body=BODY_SQL))
+        run("vacuum (analyze)")
+        waiting = [run(_WAITING).fetchone()]
+        for turn in range(_UNCOUNTED + scenario.samples):
+            if scenario.due:
+                run(_ADD_DUE.format(scenario=scenario, turn=turn, seconds=_DUE_SECONDS))
+                time.sleep(_DUE_SECONDS)
+            spent, started = control.server_cpu, time.perf_counter()
+            (rows,) = run(f"select count(*) from rowq.{routine}()").fetchone() or (0,)
+            lengths.append(time.perf_counter() - started)
+            cpu.append(control.server_cpu - spent)
+            time.sleep(max(scenario.every - lengths[-1], 0))
+        waiting.append(run(_WAITING).fetchone())
+    (before,), (after,) = (row or (0,) for row in waiting)
+    return {
+        "rows": rows,
+        "ms": round(statistics.median(lengths[_UNCOUNTED:]) * 1e3, 2),
+        "ms_worst": round(max(lengths[_UNCOUNTED:]) * 1e3, 2),
+        "server_cpu_ms": round(statistics.median(cpu[_UNCOUNTED:]) * 1e3, 2),
+        "server_cpu_ms_worst": round(max(cpu[_UNCOUNTED:]) * 1e3, 2),
+        "waiting_start": before,
+        "waiting_end": after,
+    }
 
 
 def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
@@ -147,9 +214,12 @@ def _depth_figures(clients: dict[str, Client], batch: int, samples: int) -> Figu
 
 KINDS: dict[str, Callable[[str, System, Scenario], dict[str, Any]]] = {
     "drain": drain,
-    "one_by_one": one_by_one,
+    "one_by_one": partial(feed, drain=True),
+    "enqueue": partial(feed, drain=False),
     "snapshot": snapshot,
     "depth": depth,
+    "maintain": partial(calls, routine="maintain"),
+    "queue_stats": partial(calls, routine="queue_stats"),
 }
 
 
@@ -160,15 +230,25 @@ def _task(url: str, system: System, scenario: Scenario, *, feed: bool, seconds: 
         feed=feed,
         messages=scenario.messages or NO_LIMIT,
         seconds=seconds,
+        combined=scenario.combined,
     )
 
 
 def _run(control: Client, task: Task, sessions: int) -> Figures:
     """Let the sessions work, run maintenance once a second, and return the figures."""
+    waiting: list[int] = []
     marks: list[Mark] = []
-    crew = Crew([task] * sessions)
-    began, reports = crew.work(lambda: marks.append(_mark(control)), control.maintain)
-    return work_figures(began, marks[0], _mark(control), reports)
+
+    def before() -> None:
+        waiting.append(control.waiting())
+        marks.append(_mark(control))
+
+    began, reports = Crew([task] * sessions).work(before, control.maintain)
+    return work_figures(began, marks[0], _mark(control), reports) | {
+        "calls": control.calls(combined=task.combined) * task.drain + task.feed,
+        "waiting_start": waiting[0],
+        "waiting_end": control.waiting(),
+    }
 
 
 def _dequeue_ms(reports: Sequence[Report], after: int) -> float:

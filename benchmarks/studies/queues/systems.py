@@ -9,7 +9,13 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.harness.load import BODY_SQL
-from benchmarks.studies.queues.statements import LEASE_SECONDS, NUMBERS_SQL, Statements
+from benchmarks.studies.queues.statements import (
+    LEASE_SECONDS,
+    NUMBERS_SQL,
+    Statements,
+    json_objects,
+    text_array,
+)
 from rowq.tools.migrate import migrate
 
 
@@ -34,6 +40,8 @@ def rowq() -> System:
         Statements(
             create="select queue_name from rowq.create_queue($1::text)",
             enqueue="select message_id from rowq.enqueue($1::text, $2::text)",
+            enqueue_batch="select message_id from rowq.enqueue_batch($1::text, $2::jsonb)",
+            bodies=json_objects,
             fill="select count(*) from rowq.enqueue_batch($1::text, ("
             f" select jsonb_agg(jsonb_build_object('body', {BODY_SQL},"
             " 'delay_seconds', $4::integer,"
@@ -43,6 +51,10 @@ def rowq() -> System:
             complete=complete,
             complete_many=complete,
             by_claim=True,
+            waiting="select ready from rowq.queue_stats($1::text, 100000000)",
+            complete_and_dequeue="select message_id, body, claim_id, outcome"
+            " from rowq.complete_and_dequeue($1::text, $2::bigint, p_batch_size => $3::integer,"
+            f" p_worker_name => 'bench', p_lease_seconds => {LEASE_SECONDS})",
             maintain="select queue_name from rowq.maintain($1::text)",
         ),
         migrate,
@@ -58,6 +70,9 @@ def bare() -> System:
         Statements(
             create="select $1::text",
             enqueue="insert into bare.message (body) select $2::text where $1::text <> ''",
+            enqueue_batch="insert into bare.message (body)"
+            " select unnest($2::text[]) where $1::text <> ''",
+            bodies=text_array,
             fill="insert into bare.message (body)"
             f" select {BODY_SQL} from {NUMBERS_SQL} where $1::text <> '' and $4::integer = 0",
             dequeue="delete from bare.message m where m.message_id = any (array("
@@ -67,6 +82,7 @@ def bare() -> System:
             complete=None,
             complete_many=None,
             by_claim=True,
+            waiting="select count(*) from bare.message where $1::text <> ''",
         ),
         _install_bare,
     )
@@ -110,6 +126,8 @@ def _pgmq(text: str, number: str, origin: str) -> System:
         Statements(
             create="select pgmq.create($1::text)",
             enqueue="select pgmq.send($1::text, $2::jsonb)",
+            enqueue_batch="select pgmq.send_batch($1::text, $2::jsonb[])",
+            bodies=text_array,
             fill="select count(*) from pgmq.send_batch($1::text,"
             f" (select array_agg(({BODY_SQL})::jsonb) from {NUMBERS_SQL}), $4::integer)",
             dequeue="select msg_id, message::text, null"
@@ -117,6 +135,7 @@ def _pgmq(text: str, number: str, origin: str) -> System:
             complete="select pgmq.delete($1::text, $2::bigint)",
             complete_many="select pgmq.delete($1::text, $2::bigint[])",
             by_claim=False,
+            waiting="select queue_visible_length from pgmq.metrics($1::text)",
         ),
         install,
     )

@@ -29,6 +29,7 @@ class Client(Closing):
     def __init__(self, url: str) -> None:
         self._session = Connection(url)
         self._deadlocks = 0
+        self._taken: Rows = []
 
     def close(self) -> None:
         """Close the session."""
@@ -52,10 +53,14 @@ class Client(Closing):
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
 
+    def enqueue_batch(self, count: int) -> None:
+        """Add several messages in one call."""
+        self._retry(self._add, count)
+
     def fill(self, count: int) -> None:
         """Add many messages, in chunks."""
         for first in range(0, count, _CHUNK):
-            self._retry(self._add, min(_CHUNK, count - first))
+            self.enqueue_batch(min(_CHUNK, count - first))
 
     def dequeue(self, batch: int) -> Rows:
         """Dequeue up to batch messages."""
@@ -66,6 +71,20 @@ class Client(Closing):
         if taken:
             self._retry(self._finish, taken)
         return len(taken)
+
+    def advance(self, batch: int) -> int:
+        """Complete the messages of the last advance, and dequeue the next; return the completed."""
+        count = self.complete(self._taken)
+        self._taken = self.dequeue(batch)
+        return count
+
+    def advance_calls(self) -> int:
+        """Return the number of calls of advance."""
+        return 2
+
+    @abstractmethod
+    def waiting(self) -> int:
+        """Return the number of messages that a dequeue could return."""
 
     def maintain(self) -> None:
         """Run the system's maintenance, if it has any."""
@@ -115,6 +134,22 @@ class Rowq(Client):
         """Add one message."""
         self._call("enqueue", f"'{QUEUE}'", f"'{body.decode()}'")
 
+    def advance(self, batch: int) -> int:
+        """Complete the messages of the last advance, and dequeue the next; return the completed."""
+        taken = self._taken
+        if not taken or self.advance_calls() == 2:
+            return super().advance(batch)
+        self._taken = self._retry(self._exchange, batch)
+        return len(taken)
+
+    def advance_calls(self) -> int:
+        """Return 1, or 2 if an older commit lacks complete_and_dequeue."""
+        return 1 if self._parameters("complete_and_dequeue") else 2
+
+    def waiting(self) -> int:
+        """Return the number of ready messages."""
+        return int(_text(self._call("queue_stats", f"'{QUEUE}'", "100000000")[0][2]))
+
     def maintain(self) -> None:
         """Run maintain."""
         self._call("maintain")
@@ -124,6 +159,15 @@ class Rowq(Client):
 
     def _take(self, batch: int) -> Rows:
         return self._call("dequeue_fast", f"'{QUEUE}'", f"{batch}", "'bench'", f"{LEASE_SECONDS}")
+
+    def _exchange(self, batch: int) -> Rows:
+        claim = _text(self._taken[0][0])
+        more = ("null", "null", f"{batch}", "'bench'", f"{LEASE_SECONDS}")
+        rows = self._call("complete_and_dequeue", f"'{QUEUE}'", claim, *more)
+        if rows and rows[0][0] != b"leased":
+            raise RuntimeError(f"claim {claim} is stale")
+        # Without the outcome, as dequeue_fast returns them.
+        return [row[1:] for row in rows]
 
     def _finish(self, taken: Rows) -> None:
         self._call("complete", f"'{QUEUE}'", _text(taken[0][0]))
@@ -164,6 +208,10 @@ class _OneTable(Client):
         """Add one message."""
         self._run(f"insert into {BARE}.job (body) values ('{body.decode()}')")
 
+    def waiting(self) -> int:
+        """Return the number of jobs that are not taken."""
+        return int(_text(self._run(f"select count(*) from {BARE}.job where owner = 0")[0][0]))
+
     def settle(self) -> None:
         """Update the optimizer's statistics."""
         self._run(f"analyze table {BARE}.job")
@@ -178,11 +226,13 @@ class _OneTable(Client):
 class SelectUpdate(_OneTable):
     """select ... for update, then update the selected rows, in one transaction."""
 
+    lock = "for update"
+
     def _take(self, batch: int) -> Rows:
         self._run("begin")
         taken = self._run(
             f"select job_id, body from {BARE}.job"
-            f" where owner = 0 and status = 'waiting' limit {batch} for update"
+            f" where owner = 0 and status = 'waiting' limit {batch} {self.lock}"
         )
         if taken:
             self._run(
@@ -191,6 +241,12 @@ class SelectUpdate(_OneTable):
             )
         self._run("commit")
         return taken
+
+
+class SkipLocked(SelectUpdate):
+    """The same, but skip rows that another session has locked."""
+
+    lock = "for update skip locked"
 
 
 class UpdateLimit(_OneTable):

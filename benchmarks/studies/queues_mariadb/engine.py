@@ -104,15 +104,24 @@ def _work(
         drain=not feed,
         messages=NO_LIMIT,
         seconds=scenario.seconds or NO_END,
+        combined=scenario.combined,
     )
+    waiting: list[int] = []
     marks: list[Counts] = []
-    crew = Crew([task] * scenario.sessions)
-    began, reports = crew.work(lambda: marks.append(read_counts(url)), control.maintain)
+
+    def before() -> None:
+        waiting.append(control.waiting())
+        marks.append(read_counts(url))
+
+    began, reports = Crew([task] * scenario.sessions).work(before, control.maintain)
     used = read_counts(url).since(marks[0])
     figures = work_figures(began, Mark(0, 0, 0.0), Mark(used.log_bytes, 0, used.cpu), reports)
     figures["redo_bytes_per_message"] = figures.pop("wal_bytes_per_message")
     del figures["wal_full_page_images"]
     return figures | {
+        "calls": 1 if feed else control.advance_calls() if scenario.combined else 2,
+        "waiting_start": waiting[0],
+        "waiting_end": control.waiting(),
         "deadlocks": used.deadlocks,
         "deadlocks_reached": sum(report.deadlocks for report in reports),
         "lock_waits": used.lock_waits,

@@ -7,7 +7,13 @@ from importlib.metadata import version
 import pymysql
 
 from benchmarks.engines.mysql.wire import BARE
-from benchmarks.studies.queues_mariadb.client import Client, Rowq, SelectUpdate, UpdateLimit
+from benchmarks.studies.queues_mariadb.client import (
+    Client,
+    Rowq,
+    SelectUpdate,
+    SkipLocked,
+    UpdateLimit,
+)
 from rowq.engines.mysql.url import connection_parameters
 from rowq.tools.migrate import migrate
 
@@ -24,23 +30,18 @@ class System:
 
 
 def all_systems() -> list[System]:
-    """Return rowq and the two usual queue tables."""
+    """Return rowq and the usual queue tables."""
     table = "one table with a status and an owner, written for this comparison"
+    tables: dict[str, tuple[type[Client], str]] = {
+        "select_update": (SelectUpdate, "select ... for update, then update"),
+        "skip_locked": (SkipLocked, "select ... for update skip locked, then update"),
+        "update_limit": (UpdateLimit, "update ... limit, then select its own rows"),
+    }
     return [
         System("rowq", version("rowq"), "this checkout", Rowq, migrate),
-        System(
-            "select_update",
-            "",
-            f"{table}: select ... for update, then update",
-            SelectUpdate,
-            _make_database,
-        ),
-        System(
-            "update_limit",
-            "",
-            f"{table}: update ... limit, then select its own rows",
-            UpdateLimit,
-            _make_database,
+        *(
+            System(name, "", f"{table}: {words}", client, _make_database)
+            for name, (client, words) in tables.items()
         ),
     ]
 

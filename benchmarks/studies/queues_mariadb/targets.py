@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from benchmarks.harness.measure import Spread, Target, spread
 from benchmarks.harness.results import Results
+from benchmarks.studies.queues.targets import CPU, RATE
 
 PEERS = ("select_update", "update_limit")
 _LEAST = {1: 0.82, 10: 1.05, 100: 1.5}
@@ -12,24 +13,27 @@ _LEAST = {1: 0.82, 10: 1.05, 100: 1.5}
 
 def check_targets(results: Results) -> list[Target]:
     """Return all targets with their results."""
-    return [*_against_better(results), *_deadlocks(results), *_under_view(results)]
-
-
-def better(results: Results, scenario: str) -> Spread | None:
-    """Return rowq's rate divided by the better table's, round by round."""
-    rates = [
-        [figures["messages_per_second"] for figures in results.rounds(scenario, system)]
-        for system in ("rowq", *PEERS)
-        if system in results.systems(scenario)
+    return [
+        *_against_better(results),
+        *_in_one_call(results),
+        *_deadlocks(results),
+        *_under_view(results),
     ]
-    values = [own / max(others) for own, *others in zip(*rates, strict=False) if others]
-    return spread(values) if values else None
 
 
 def _against_better(results: Results) -> Iterator[Target]:
     for batch, least in _LEAST.items():
         what = f"Drain, batch {batch}: server CPU of a cycle, the better of the two / rowq"
         yield Target(what, least, True, _cheaper(results, f"drain_{batch}"))
+
+
+def _in_one_call(results: Results) -> Iterator[Target]:
+    what = "Drain, batch 1, 1 session, complete_and_dequeue"
+    rate, cpu = (
+        results.between("combined_1", figure, "rowq", "skip_locked") for figure in (RATE, CPU)
+    )
+    yield Target(f"{what}: rate, rowq / skip_locked", 1.1, True, rate)
+    yield Target(f"{what}: server CPU, rowq / skip_locked", 1.05, False, cpu)
 
 
 def _cheaper(results: Results, scenario: str) -> Spread | None:
