@@ -23,7 +23,7 @@ LONG_TEXTS = {"body", "error", "header_value", "progress"}
 """Texts that may exceed Oracle's varchar2."""
 
 UNREACHABLE = {
-    # It completes a claim only while the claim's row is locked.
+    # It handles the error, or completes a claim only while its row is locked.
     **{(engine, "complete_and_dequeue"): {"RQ721"} for engine in ENGINES},
     # It releases messages of its own new claim.
     ("mysql", "dequeue_wait"): {"RQ721"},

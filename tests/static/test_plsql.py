@@ -77,6 +77,7 @@ FORMS = (
     ("internal/check_claim", "p_claim_id is null", "p_claim_id = ''"),
     ("routines/complete.sql", "        raise;\n", "        null;\n"),
     ("routines/complete.sql", "    internal_begin_work(v_has_savepoint);\n", ""),
+    ("routines/complete_and_dequeue.sql", "        internal_roll_back(v_has_savepoint);\n", ""),
     ("internal/maintain_archive", "    savepoint rowq_archive_part;\n", ""),
     ("routines/pause_queue.sql", "\n        from dual;", ";"),
     ("routines/enqueue.sql", "v_error         varchar2(32767)", "v_error varchar2(100)"),
@@ -149,6 +150,7 @@ NUMBERS = (
     ),
     ("internal/record_value", "values (n.name, p_value, sys", "values (n.name, sys"),
     ("internal/refuse_not_empty", "select a.message_id", "select a.queue_id, a.message_id"),
+    ("routines/complete_and_dequeue.sql", "s.attempt, s.place", "s.attempt"),
     ("internal/add_queue_rows", "values (p_queue_id, v_buckets(i))", "values (p_queue_id, 1)"),
     (
         "routines/version.sql",

@@ -11,8 +11,8 @@
 --   dequeue_wait, retry_later, next_ticks, ... -> check_range -> refuse
 --   enqueue, parse_message, check_schedule, ... -> body_error
 --   enqueue, parse_message, try_unblock -> is_id_list
---   complete, retry_later, fail_now, ... -> check_claim -> refuse
---   complete, retry_later, fail_now, ... -> read_id_list -> is_id_list, refuse
+--   complete_claim, retry_later, fail_now, ... -> check_claim -> refuse
+--   complete_claim, retry_later, fail_now, ... -> read_id_list -> is_id_list, refuse
 --   cancel_many -> check_header_name -> refuse
 --   maintain, reap, promote, ... -> check_batch_size -> check_whole
 --

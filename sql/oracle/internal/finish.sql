@@ -10,11 +10,12 @@
 -- But fail_now and retry_later wait for a producer that has just named one of their messages: only
 -- the row can store the error.
 --
---   complete, retry_later, fail_now, ... -> finish -> delete_messages, read_links, release_links
+--   complete, complete_and_dequeue -> complete_claim -> pop_claimed, finish, outcomes
+--   retry_later, fail_now, release, ... -> finish -> delete_messages, read_links, release_links
 --   delete_messages -> lock_messages, release_links, read_links
 --   postpone, await_predecessor, propagate_deaths, ... -> lock_messages
---   complete, fail_now, release, ... -> outcomes
---   complete, retry_later, fail_now, ... -> pop_claimed -> refuse_claim, claimed_messages
+--   fail_now, release, ... -> outcomes
+--   retry_later, fail_now, ... -> pop_claimed -> refuse_claim, claimed_messages
 --   extend_lease -> refuse_claim
 --   trim_claim -> claimed_messages
 --   retry_later -> back_off, split_by_attempts
@@ -33,6 +34,48 @@
 --       split_by_attempts, as_front, record_error, push_dead
 --
 -- Writes claim, dead, dedup, finished, leased, message.
+
+procedure internal_complete_claim(
+    p_queue_name  in varchar2,
+    p_claim_id    in number,
+    p_message_ids in clob,
+    p_results     in clob,
+    p_lines       out nocopy rowq_lines
+)
+is
+-- purpose   Complete messages of a claim, and return the outcome of each.
+-- locks     as complete
+-- errors    RQ701 RQ711 RQ721
+    v_queue    t_queue;
+    v_ids      rowq_ids;
+    v_claim    t_claim;
+    v_messages t_messages;
+    v_given    t_clobs;
+    v_results  t_clobs;
+begin
+    v_ids := internal_read_id_list(p_message_ids);
+    internal_check_claim(p_claim_id);
+    v_queue := internal_require_queue(p_queue_name);
+    if p_results is not null then
+        internal_read_results(
+            p_results, case when v_ids is null then 1 else v_ids.count end, v_queue, v_given
+        );
+    end if;
+
+    internal_pop_claimed(v_queue.queue_id, p_claim_id, v_ids, v_claim, v_messages);
+    if p_results is not null and v_ids is null and v_messages.count > 1 then
+        internal_refuse('results without message_ids requires a claim of exactly one message');
+    end if;
+    internal_finish(v_queue, v_messages, 'completed');
+    if v_queue.result_seconds > 0 then
+        v_results := internal_results_of(v_messages, v_ids, v_given);
+        internal_push_result(v_queue.queue_id, v_messages, 'completed', null, v_results);
+    end if;
+    if v_queue.history_days > 0 then
+        internal_push_history(v_queue.queue_id, v_claim, v_messages, 'completed', null);
+    end if;
+    p_lines := internal_outcomes(v_ids, v_messages, 'completed');
+end internal_complete_claim;
 
 procedure internal_finish(
     p_queue    in t_queue,

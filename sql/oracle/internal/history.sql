@@ -5,7 +5,7 @@
 -- order of ended_at, from a floor. There are no partitions: dropping one would lock the table that
 -- every finishing call inserts into.
 --
---   complete, retry_later, fail_now, ... -> push_history
+--   complete_claim, retry_later, fail_now, ... -> push_history
 --   purge_archive, maintain_retention -> purge_history
 --
 -- Writes history.

@@ -8,8 +8,8 @@
 --
 -- The two helpers without the prefix internal_ are public, so that package rowq_wait can call them.
 --
---   complete, fail_with, finish, ... -> push_result
---   complete -> read_results, results_of
+--   complete_claim, fail_with, finish, ... -> push_result
+--   complete_claim -> read_results, results_of
 --   get_result -> read_result
 --   wait_for_result -> poll_result_once -> read_result
 --   wait_for_result -> result_json

@@ -15,38 +15,11 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
-    v_queue         t_queue;
-    v_ids           rowq_ids;
-    v_claim         t_claim;
-    v_messages      t_messages;
-    v_given         t_clobs;
-    v_results       t_clobs;
     v_lines         rowq_lines;
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);
-    v_ids := internal_read_id_list(p_message_ids);
-    internal_check_claim(p_claim_id);
-    v_queue := internal_require_queue(p_queue_name);
-    if p_results is not null then
-        internal_read_results(
-            p_results, case when v_ids is null then 1 else v_ids.count end, v_queue, v_given
-        );
-    end if;
-
-    internal_pop_claimed(v_queue.queue_id, p_claim_id, v_ids, v_claim, v_messages);
-    if p_results is not null and v_ids is null and v_messages.count > 1 then
-        internal_refuse('results without message_ids requires a claim of exactly one message');
-    end if;
-    internal_finish(v_queue, v_messages, 'completed');
-    if v_queue.result_seconds > 0 then
-        v_results := internal_results_of(v_messages, v_ids, v_given);
-        internal_push_result(v_queue.queue_id, v_messages, 'completed', null, v_results);
-    end if;
-    if v_queue.history_days > 0 then
-        internal_push_history(v_queue.queue_id, v_claim, v_messages, 'completed', null);
-    end if;
-    v_lines := internal_outcomes(v_ids, v_messages, 'completed');
+    internal_complete_claim(p_queue_name, p_claim_id, p_message_ids, p_results, v_lines);
 
     open p_rows for
         select n.message_id, n.outcome

@@ -123,6 +123,41 @@ HOLDS = {
             end if;
         end;
         """,
+    "rows of a list and a table are ordered beside LOBs of an outer join": """
+        declare
+            v_rows    sys_refcursor;
+            v_list    sys.odcinumberlist := sys.odcinumberlist(2, null);
+            v_outcome varchar2(20);
+            v_place   number;
+            v_body    clob;
+            v_seen    varchar2(100);
+        begin
+            open v_rows for
+                select /*+ leading(n m) use_nl(m) */ n.outcome, n.place, m.body
+                from (
+                    select 'leased' as outcome, 10000 + length(d.dummy) as place
+                    from dual d
+                    union all
+                    select 'stale' as outcome, s.column_value as place
+                    from table(v_list) s
+                    where s.column_value is null
+                       or s.column_value > 1
+                ) n
+                left join (select to_clob('x') as body, d.dummy from dual d) m
+                  on m.dummy = 'X'
+                 and n.outcome = 'leased'
+                order by n.place;
+            loop
+                fetch v_rows into v_outcome, v_place, v_body;
+                exit when v_rows%notfound;
+                v_seen := v_seen || v_outcome || v_place || v_body || ' ';
+            end loop;
+            close v_rows;
+            if v_seen <> 'stale2 leased10001x stale ' then
+                raise_application_error(-20999, v_seen);
+            end if;
+        end;
+        """,
     "an aggregate is selected with one of a joined query": """
         declare
             v_engine varchar2(200);

@@ -93,6 +93,17 @@ def of_predecessors(session: Connection, queue: str) -> None:
     call(session, "complete", **common, claim_id=dequeue_one(session, queue).claim_id)
 
 
+def of_exchange(session: Connection, queue: str) -> None:
+    """Complete and dequeue in one call, with a stale message."""
+    common = {"queue_name": queue}
+    first, _ = enqueue(session, queue, "first", "second", priority=0)
+    claim = dequeue_one(session, queue).claim_id
+    *_, row = call(
+        session, "complete_and_dequeue", **common, claim_id=claim, message_ids=[first, 0]
+    )
+    call(session, "complete", **common, claim_id=row.claim_id)
+
+
 def every_routine(session: Connection, queue: str) -> None:
     """Call every routine that works on messages, with work for each."""
     common = {"queue_name": queue}
@@ -104,6 +115,7 @@ def every_routine(session: Connection, queue: str) -> None:
     of_groups(session, queue)
     of_limits(session, queue)
     of_predecessors(session, queue)
+    of_exchange(session, queue)
     call(session, "peek", **common)
     for finish in ("release", "retry_later", "fail_now", "complete"):
         claim = dequeue(session, queue, 2)[0].claim_id

@@ -47,6 +47,10 @@ def test_refused_call_keeps_the_callers_transaction(connection: Connection, queu
         refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=[{"no": 1}])
         refused(connection, "RQ721", "complete", queue_name=queue, claim_id=-1)
         refused(connection, "RQ701", "dequeue_fast", queue_name=f"{queue} ")
+        claim = dequeue_one(connection, queue).claim_id
+        late = {"queue_name": queue, "claim_id": claim, "batch_size": 0}
+        refused(connection, "RQ711", "complete_and_dequeue", **late)
+        call(connection, "release", queue_name=queue, claim_id=claim)
         assert local_transaction(connection) == mine
         enqueue(connection, queue, "after")
     assert bodies(dequeue(connection, queue, 10)) == ["before", "after"]
@@ -63,8 +67,9 @@ def test_no_routine_commits_or_opens_a_transaction_for_nothing(
     call(session, "queue_stats", queue_name=queue)
     assert local_transaction(session) is None
     enqueue(session, queue, *"abcd")
-    claim = dequeue(session, queue, 2)[0].claim_id
-    call(session, "complete", queue_name=queue, claim_id=claim)
+    claim = dequeue(session, queue)[0].claim_id
+    [row] = call(session, "complete_and_dequeue", queue_name=queue, claim_id=claim)
+    call(session, "complete", queue_name=queue, claim_id=row.claim_id)
     for routine in ("reap", "promote", "archive", "purge_archive", "maintain"):
         call(session, routine, queue_name=queue)
     call(session, "pause_queue", queue_name=queue)

@@ -126,6 +126,9 @@ def _savepoints(source: Source) -> Iterator[Finding]:
     for match in re.finditer(rf"\binternal_{ROLLS_BACK}\((\w+)\);", source.code):
         if f"internal_{OPENS}({match[1]});" not in source.code[: match.start()]:
             yield source.line_of(match.start()), "a savepoint that was never set"
+    for match in re.finditer(rf"\binternal_{OPENS}\((\w+)\);", source.code):
+        if f"internal_{ROLLS_BACK}({match[1]});" not in source.code[match.end() :]:
+            yield source.line_of(match.start()), "an error does not roll back to this savepoint"
     for match in re.finditer(r"rollback to savepoint (\w+)", source.code):
         before = source.code[: match.start()].replace("to savepoint", "")
         if source.stem != ROLLS_BACK and f"savepoint {match[1]};" not in before:
