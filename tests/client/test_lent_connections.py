@@ -122,6 +122,8 @@ def test_lent_sqlserver_connection_allows_other_calls(
         assert engine_for_connection(own) is SQLSERVER
         with pytest.raises(rowq.ForbiddenInHandler, match="complete"):
             rowq.Queue(own).complete("orders", 1)
+        with pytest.raises(rowq.ForbiddenInHandler, match="complete_and_dequeue"):
+            rowq.Queue(own).complete_and_dequeue("orders", 1)
         rowq.Queue(own).complete("orders", 2)
     assert not any("commit" in text.lower() and "5" in text for text in sent(listener))
 

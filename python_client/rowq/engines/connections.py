@@ -15,7 +15,9 @@ from rowq.errors import ForbiddenInHandler
 
 LENT_FOR = "rowq_claim_id"
 """An attribute of a connection: the claim for whose handler a worker lends it."""
-_ABOUT_A_CLAIM = frozenset({"complete", "retry_later", "fail_now", "release", "extend_lease"})
+_ABOUT_A_CLAIM = frozenset(
+    {"complete", "complete_and_dequeue", "retry_later", "fail_now", "release", "extend_lease"}
+)
 
 _WRAPPERS = {"django", "sqlalchemy"}
 

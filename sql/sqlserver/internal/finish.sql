@@ -161,7 +161,12 @@ begin
         exec rowq.InternalPushHistory
             @queue_id, @claim_id, @worker_name, @leased_at, @taken, N'completed';
 
-    if @message_ids is not null
+    -- Few calls have stale messages: the others save a sort, and the memory for it.
+    if exists (
+        select 1
+        from @asked a
+        where not exists (select 1 from @taken j where j.message_id = a.message_id)
+    )
         select @stale_ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',')
                    within group (order by a.place) + N']'
         from @asked a
