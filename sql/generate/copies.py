@@ -13,7 +13,11 @@ from pathlib import Path
 from sql.generate.markers import renewed
 
 _COPIES = {
-    ("postgres", "complete_and_dequeue"): {"deletion": "complete", "lease": "dequeue_fast"},
+    ("postgres", "complete_and_dequeue"): {
+        "check": "dequeue_fast",
+        "deletion": "complete",
+        "lease": "dequeue_fast",
+    },
 }
 """The parts of a routine, and the routines they are copied from."""
 _FIRST_COLUMN = ("select v_claim_id,", "select 'leased', v_claim_id,")

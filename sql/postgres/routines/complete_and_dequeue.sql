@@ -42,7 +42,12 @@ declare
     v_archive_days   integer;
     v_history_days   integer;
     v_result_seconds double precision;
-    v_is_single      boolean;
+    v_is_paused      boolean;
+    v_has_deferred   boolean;
+    v_max_leased     integer;
+    v_rate_limit     integer;
+    v_rate_seconds   double precision;
+    v_is_limited     boolean := false;
     v_is_stale       boolean := false;
     v_message_ids    bigint[];
     v_lanes          smallint[];
@@ -50,6 +55,7 @@ declare
     v_dedup_key      text;
     v_group_key      text;
     v_is_awaited     boolean;
+    v_admitted       record;
     v_claim_id       bigint;
     v_lease_until    timestamp with time zone;
     v_lane           smallint := -1;
@@ -58,16 +64,33 @@ declare
     v_message_id     bigint;
     v_attempt        smallint;
     v_error          text;
+    v_is_second      boolean := false;
+    v_taken          record;
 begin
-    -- v_is_single: the copied statements can lease; dequeue_fast does all else, and refuses invalid
-    -- arguments, which undoes the completion.
-    select q.queue_id, q.lease_seconds, q.archive_days, q.history_days, q.result_seconds,
-           p_batch_size = 1
-           and (p_lease_seconds is null or p_lease_seconds between 1 and 86400)
-           and (p_worker_name is null or char_length(p_worker_name) <= 200)
-           and q.paused_at is null
-           and q.max_leased + q.rate_limit = 0
-    into v_queue_id, v_lease_seconds, v_archive_days, v_history_days, v_result_seconds, v_is_single
+    -- check: generated from dequeue_fast.sql by make generate
+    if p_batch_size is null
+       or p_batch_size not between 1 and 1000
+       or p_lease_seconds not between 1 and 86400
+       or char_length(p_worker_name) > 200 then
+        raise exception 'RQ711 invalid_argument: %',
+            case
+                when p_batch_size between 1 and 1000 and p_lease_seconds not between 1 and 86400
+                    then 'lease_seconds must be between 1 and 86400, got ' || p_lease_seconds
+                when p_batch_size between 1 and 1000
+                    then 'worker_name must be at most 200 characters'
+                else 'batch_size must be between 1 and 1000, got '
+                    || coalesce(p_batch_size::text, 'null')
+            end
+            using errcode = 'RQ711';
+    end if;
+    -- end of check
+
+    select q.queue_id, q.archive_days, q.result_seconds, q.history_days,
+           q.lease_seconds, q.paused_at is not null, q.has_deferred,
+           q.max_leased, q.rate_limit, q.rate_seconds
+    into v_queue_id, v_archive_days, v_result_seconds, v_history_days,
+         v_lease_seconds, v_is_paused, v_has_deferred,
+         v_max_leased, v_rate_limit, v_rate_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -136,8 +159,25 @@ begin
         where c.outcome = 'stale';
     end if;
 
-    while v_is_single loop
-        -- lease: generated from dequeue_fast.sql by make generate
+    -- lease: generated from dequeue_fast.sql by make generate
+    if v_is_paused then
+        return;
+    end if;
+    if v_max_leased + v_rate_limit > 0 then
+        v_is_limited := true;
+        v_admitted := rowq.internal_admit(
+            v_queue_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds
+        );
+        p_batch_size := v_admitted.o_capacity;
+        v_rate_limit := v_admitted.o_rate_limit;
+        if p_batch_size = 0 then
+            return;
+        end if;
+    end if;
+
+    -- Fast path: lease one message from the best lane. It is inlined because a helper and the
+    -- arrays of a batch would add 10 % to the call.
+    while p_batch_size = 1 and not v_is_limited loop
         -- One lookup returns the next lane in use and its newest floor.
         select f.lane, f.start_seq into v_lane, v_floor
         from rowq.floor f
@@ -189,11 +229,95 @@ begin
         where m.queue_id = v_queue_id
           and m.message_id = v_message_id;
         return;
-        -- end of lease
     end loop;
 
+    -- General path. The fast path comes here if it found nothing.
+    loop
+        if p_batch_size > 1 or v_is_second or v_is_limited then
+            v_taken := rowq.internal_pop_ready(v_queue_id, p_batch_size);
+            exit when v_taken.o_message_ids is not null;
+        end if;
+
+        -- Nothing is ready. Promote due messages and run deferred work now instead of waiting for
+        -- maintain, then try again. If a sequence was set back, promoted messages can be below the
+        -- floor; maintain finds those.
+        if v_is_second
+           or rowq.internal_promote(v_queue_id, p_batch_size) = 0
+              and (not v_has_deferred or rowq.internal_run_deferred(v_queue_id, 10) = 0) then
+            return;
+        end if;
+        v_is_second := true;
+    end loop;
+
+    insert into rowq.claim (
+        queue_id, lease_until, message_ids, lanes, attempts, errors, worker_name
+    )
+    values (
+        v_queue_id,
+        clock_timestamp() + make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
+        v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+        case when array_remove(v_taken.o_errors, null) <> '{}' then v_taken.o_errors end,
+        p_worker_name
+    )
+    returning claim_id, lease_until
+    into v_claim_id, v_lease_until;
+    if v_rate_limit > 0 then
+        perform rowq.internal_record_start(
+            v_queue_id,
+            v_claim_id,
+            v_lease_until - make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
+            cardinality(v_taken.o_message_ids)
+        );
+    end if;
+
+    if cardinality(v_taken.o_message_ids) = 1 then
+        return query
+        select 'leased', v_claim_id, m.message_id, v_taken.o_attempts[1]::integer, m.message_type, m.headers,
+               m.body, m.body_binary, m.enqueued_at, v_lease_until, v_taken.o_errors[1]
+        from rowq.message m
+        where m.queue_id = v_queue_id
+          and m.message_id = v_taken.o_message_ids[1];
+        return;
+    end if;
+
+    -- Ids close together: one range scan instead of a lookup per message. The planner cannot run a
+    -- full join as a nested loop, and offset 0 keeps it from choosing another join.
+    if v_taken.o_greatest_id - v_taken.o_least_id < 2 * cardinality(v_taken.o_message_ids) then
+        return query
+        select 'leased', v_claim_id, j.message_id, j.attempt::integer, j.message_type, j.headers,
+               j.body, j.body_binary, j.enqueued_at, v_lease_until, j.last_error
+        from (
+            select u.place, u.message_id, u.attempt, u.last_error,
+                   m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at
+            from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
+                with ordinality u (message_id, attempt, last_error, place)
+            full join (
+                select x.message_id, x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
+                from rowq.message x
+                where x.queue_id = v_queue_id
+                  and x.message_id between v_taken.o_least_id and v_taken.o_greatest_id
+            ) m on m.message_id = u.message_id
+            offset 0
+        ) j
+        where j.place is not null
+        order by j.place;
+        return;
+    end if;
+
+    -- Ids far apart: a lookup per message, which offset 0 keeps regardless of row estimates.
     return query
-    select 'leased', d.*
-    from rowq.dequeue_fast(p_queue_name, p_batch_size, p_worker_name, p_lease_seconds) d;
+    select 'leased', v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
+           m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error
+    from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
+        with ordinality u (message_id, attempt, last_error, place)
+    cross join lateral (
+        select x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
+        from rowq.message x
+        where x.queue_id = v_queue_id
+          and x.message_id = u.message_id
+        offset 0
+    ) m
+    order by u.place;
+    -- end of lease
 end;
 $$;

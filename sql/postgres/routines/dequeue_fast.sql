@@ -54,6 +54,7 @@ declare
     v_is_second     boolean := false;
     v_taken         record;
 begin
+    -- check: copied to complete_and_dequeue by make generate
     if p_batch_size is null
        or p_batch_size not between 1 and 1000
        or p_lease_seconds not between 1 and 86400
@@ -69,6 +70,7 @@ begin
             end
             using errcode = 'RQ711';
     end if;
+    -- end of check
 
     select q.queue_id, q.lease_seconds, q.paused_at is not null, q.has_deferred,
            q.max_leased, q.rate_limit, q.rate_seconds
@@ -79,6 +81,7 @@ begin
     if not found then
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
+    -- lease: copied to complete_and_dequeue by make generate
     if v_is_paused then
         return;
     end if;
@@ -97,7 +100,6 @@ begin
     -- Fast path: lease one message from the best lane. It is inlined because a helper and the
     -- arrays of a batch would add 10 % to the call.
     while p_batch_size = 1 and not v_is_limited loop
-        -- lease: copied to complete_and_dequeue by make generate
         -- One lookup returns the next lane in use and its newest floor.
         select f.lane, f.start_seq into v_lane, v_floor
         from rowq.floor f
@@ -149,7 +151,6 @@ begin
         where m.queue_id = v_queue_id
           and m.message_id = v_message_id;
         return;
-        -- end of lease
     end loop;
 
     -- General path. The fast path comes here if it found nothing.
@@ -239,5 +240,6 @@ begin
         offset 0
     ) m
     order by u.place;
+    -- end of lease
 end;
 $$;
