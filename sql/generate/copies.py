@@ -8,9 +8,10 @@ A source marks them, and the copy is a generated part of the same name:
 
 import re
 import textwrap
+from functools import partial
 from pathlib import Path
 
-from sql.generate.markers import renewed
+from sql.generate.markers import Parts, renewed
 
 _COPIES = {
     ("postgres", "complete_and_dequeue"): {
@@ -20,17 +21,19 @@ _COPIES = {
     },
 }
 """The parts of a routine, and the routines they are copied from."""
-_FIRST_COLUMN = ("select v_claim_id,", "select 'leased', v_claim_id,")
-"""The rows of the copy begin with the outcome."""
+_SELECT = re.compile(r"^( *)select (?=v_claim_id,)", re.MULTILINE)
+_WITH_OUTCOME = r"\1select 'leased',\n\1       "
+"""The rows of complete_and_dequeue begin with the outcome."""
 
 
 def copied(path: Path, text: str) -> str:
     """Return a routine's text with current copies."""
     sources = _COPIES.get((path.parents[1].name, path.stem), {})
-    parts = {
-        name: _part(path.with_stem(source), name, path.stem) for name, source in sources.items()
+    parts: Parts = {
+        name: partial(_part, path.with_stem(source), name, path.stem)
+        for name, source in sources.items()
     }
-    return renewed(text, {name: part.__str__ for name, part in parts.items()}, path.name)
+    return renewed(text, parts, path.name)
 
 
 def _part(source: Path, name: str, target: str) -> str:
@@ -41,4 +44,4 @@ def _part(source: Path, name: str, target: str) -> str:
     found = marked.findall(source.read_text(encoding="utf-8"))
     if len(found) != 1:
         raise ValueError(f"{source.name} has {len(found)} marked parts with the name {name}")
-    return textwrap.dedent(found[0]).replace(*_FIRST_COLUMN)
+    return _SELECT.sub(_WITH_OUTCOME, textwrap.dedent(found[0]))

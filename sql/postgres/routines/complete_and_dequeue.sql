@@ -223,7 +223,8 @@ begin
         returning claim_id, lease_until
         into v_claim_id, v_lease_until;
         return query
-        select 'leased', v_claim_id, m.message_id, v_attempt::integer, m.message_type, m.headers,
+        select 'leased',
+               v_claim_id, m.message_id, v_attempt::integer, m.message_type, m.headers,
                m.body, m.body_binary, m.enqueued_at, v_lease_until, v_error
         from rowq.message m
         where m.queue_id = v_queue_id
@@ -272,7 +273,8 @@ begin
 
     if cardinality(v_taken.o_message_ids) = 1 then
         return query
-        select 'leased', v_claim_id, m.message_id, v_taken.o_attempts[1]::integer, m.message_type, m.headers,
+        select 'leased',
+               v_claim_id, m.message_id, v_taken.o_attempts[1]::integer, m.message_type, m.headers,
                m.body, m.body_binary, m.enqueued_at, v_lease_until, v_taken.o_errors[1]
         from rowq.message m
         where m.queue_id = v_queue_id
@@ -284,7 +286,8 @@ begin
     -- full join as a nested loop, and offset 0 keeps it from choosing another join.
     if v_taken.o_greatest_id - v_taken.o_least_id < 2 * cardinality(v_taken.o_message_ids) then
         return query
-        select 'leased', v_claim_id, j.message_id, j.attempt::integer, j.message_type, j.headers,
+        select 'leased',
+               v_claim_id, j.message_id, j.attempt::integer, j.message_type, j.headers,
                j.body, j.body_binary, j.enqueued_at, v_lease_until, j.last_error
         from (
             select u.place, u.message_id, u.attempt, u.last_error,
@@ -306,7 +309,8 @@ begin
 
     -- Ids far apart: a lookup per message, which offset 0 keeps regardless of row estimates.
     return query
-    select 'leased', v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
+    select 'leased',
+           v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
            m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error
     from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
         with ordinality u (message_id, attempt, last_error, place)
