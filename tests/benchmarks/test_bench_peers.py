@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.harness.results import Results
 from benchmarks.studies.page import render
 from benchmarks.studies.peers.command import replaced
 from benchmarks.studies.peers.figures import order
 from benchmarks.studies.peers.peer import AbsentError, Peer
 from benchmarks.studies.peers.python_peers import PEERS, PYTHON_PEERS
+from benchmarks.studies.peers.report import check_peers
 from benchmarks.studies.peers.results import PeerResults
 from benchmarks.studies.peers.run import PeerPlan, run_peers
 from benchmarks.studies.peers.runs import PeerScenario, load_peer_scenarios
@@ -60,8 +62,10 @@ def test_every_kind_of_peer_scenario_is_reported(home: Path) -> None:
     assert results.rounds("burst", "rowq")[1]["messages"] == COUNTS["burst"]
     assert results.rounds("delayed", "rowq")[1]["delayed"] == 100
     assert results.rounds("groups_10", "rowq")[1]["out_of_order"] == 0
+    assert results.rounds("idle", "rowq")[1]["connections"] > 0
     page = render({"peers": found})
     assert page.index("better than rowq") < page.index("rowq's rate divided by theirs")
+    assert "| An open old snapshot the whole run | 400 | " in page
     assert "missing is absent: its package is not installed." in page
     assert "bare (a bare table has no due time): `delayed`" in page
 
@@ -79,6 +83,16 @@ def test_available_peers_handle_each_message_once(home: Path, peer: Peer) -> Non
     (figures,) = [run["figures"] for run in found["runs"]]
     assert figures.get("depth", 400) == 400
     assert figures["messages"] > 0
+
+
+def test_worker_is_compared_with_a_loop_in_one_scenario(home: Path) -> None:
+    own = [peer for peer in PYTHON_PEERS if peer.name in {"rowq", "rowq_loop"}]
+    found = run(home, {"workers_1", "batch_1"}, own)
+    assert found["not_run"] == []
+    ran = {(one["scenario"], one["system"]) for one in found["runs"]}
+    assert ran == {("workers_1", "rowq"), ("workers_1", "rowq_loop"), ("batch_1", "rowq")}
+    (ratio, *_) = check_peers(Results(found))
+    assert ratio.found is not None
 
 
 def test_message_handled_out_of_group_order_is_counted() -> None:

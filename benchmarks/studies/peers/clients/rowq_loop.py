@@ -9,27 +9,29 @@ from benchmarks.studies.peers.protocol import Talk, Tally, run_role, run_threads
 
 
 def consume(talk: Talk) -> Mapping[str, Any]:
-    """Complete and dequeue in one call; each message is handled in between."""
+    """Handle messages, then complete them and dequeue the next in one call, as a Worker does."""
     tally = Tally(talk)
+    messages: list[rowq.Message] = []
     with rowq.connect(talk.url) as queue:
-        claim = [0]
 
         def turn() -> bool:
-            if claim[0]:
-                messages = queue.complete_and_dequeue(
-                    talk.queue, claim[0], batch_size=talk.batch
-                ).messages
+            nonlocal messages
+            if messages:
+                claim, ids = messages[0].claim_id, [message.message_id for message in messages]
+                following = queue.complete_and_dequeue(
+                    talk.queue, claim, ids, batch_size=talk.batch
+                )
+                messages = following.messages
             else:
                 messages = queue.dequeue_fast(talk.queue, talk.batch)
-            claim[0] = messages[0].claim_id if messages else 0
             for message in messages:
                 tally.handle(message.data)
             return bool(messages)
 
         talk.ready()
         run_threads(talk, turn)
-        if claim[0]:
-            queue.complete(talk.queue, claim[0])
+        if messages:
+            queue.complete(talk.queue, messages[0].claim_id)
     return tally.result()
 
 
