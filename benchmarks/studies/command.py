@@ -33,6 +33,7 @@ COMMITTED = ROOT / "benchmarks"
 SCRATCH = ROOT / ".local" / "benchmarks"
 
 NAME = "rowq_before"
+_BOTH = ("rowq", NAME)
 _MIGRATE = "import sys; from rowq.tools.migrate import migrate; migrate(sys.argv[1])"
 _FIGURES = {
     "messages_per_second": "rate",
@@ -204,19 +205,21 @@ def rowq_before(rowq: Any, root: Path, commit: str, to: Path) -> Any:
 
 def beside(scenarios: Sequence[Scenario]) -> list[Scenario]:
     """Return the scenarios with rowq and rowq_before only."""
-    return [replace(scenario, systems=["rowq", NAME]) for scenario in scenarios]
+    return [replace(scenario, systems=[*_BOTH]) for scenario in scenarios]
 
 
 def ratios(data: dict[str, Any]) -> Iterator[str]:
     """Yield a line per scenario and figure: rowq's divided by rowq_before's.
 
-    A line reports an old commit without complete_and_dequeue.
+    A line reports a commit without complete_and_dequeue.
     """
     results = Results(data)
     for scenario in results.scenarios:
         figures = results.rounds(scenario, NAME)[0]
-        if figures.get("calls") != results.rounds(scenario, "rowq")[0].get("calls"):
-            yield f"{scenario}: {NAME} lacks complete_and_dequeue: it completes, then dequeues"
+        calls = {name: results.rounds(scenario, name)[0].get("calls", 0) for name in _BOTH}
+        if calls["rowq"] != calls[NAME]:
+            lacking = max(calls, key=lambda name: calls[name])
+            yield f"{scenario}: {lacking} lacks complete_and_dequeue: it completes, then dequeues"
         for figure, word in _FIGURES.items():
             if figure in figures:
                 found = results.between(scenario, figure, "rowq", NAME)
