@@ -7,7 +7,7 @@ of other messages.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -130,9 +130,14 @@ def readers_of(engine: str, routine: str, by_type: Mapping[str, Reader]) -> Read
 
 def read_rows(rows: list[Row], readers: Readers) -> list[Row]:
     """Convert a driver's rows to the contract's columns and Python types."""
-    if not (readers.by_position or readers.missing):
+    if not (rows and (readers.by_position or readers.missing)):
         return rows
-    return [_read(row, readers) for row in rows]
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    for position, read in readers.by_position:
+        columns[position] = [None if value is None else read(value) for value in columns[position]]
+    for position in readers.missing:
+        columns.insert(position, [None] * len(rows))
+    return list(zip(*columns, strict=True))
 
 
 def encoded(name: str, text: str, encoding: str = "utf-8") -> bytes:
@@ -141,16 +146,6 @@ def encoded(name: str, text: str, encoding: str = "utf-8") -> bytes:
         return text.encode(encoding)
     except UnicodeEncodeError as error:
         raise InvalidArgument(f"{name} is not valid {error.encoding}: {error.reason}") from None
-
-
-def _read(row: Row, readers: Readers) -> Row:
-    values = list(row)
-    for position, read in readers.by_position:
-        if values[position] is not None:
-            values[position] = read(values[position])
-    for position in readers.missing:
-        values.insert(position, None)
-    return tuple(values)
 
 
 def _in_utc(time: datetime) -> datetime:

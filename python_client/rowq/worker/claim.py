@@ -17,7 +17,7 @@ from rowq.messages import Lease, Message, Outcome, UnreadableHeaders
 from rowq.queue import Queue, dequeue_arguments
 from rowq.worker.batching import EARLY_RELEASE_SECONDS, BatchSize
 from rowq.worker.context import Context, log
-from rowq.worker.handlers import COMPLETED, Decision, unreadable_headers
+from rowq.worker.handlers import Decision, unreadable_headers
 from rowq.worker.meter import WorkerStats
 from rowq.worker.stripes import Stripe
 
@@ -34,13 +34,9 @@ class HasOutcome(Protocol):
         """The outcome."""
 
 
-Complete = Callable[[list[int]], Sequence[HasOutcome]]
-"""Completes messages of a claim."""
-
-
 def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
     """Count messages by outcome."""
-    counts = Counter(result.outcome for result in outcomes)
+    counts = Counter([result.outcome for result in outcomes])
     return WorkerStats(
         processed=counts["completed"],
         retried=counts["retrying"],
@@ -51,27 +47,34 @@ def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
     )
 
 
+CompleteLast = Callable[[list[int]], WorkerStats]
+"""Completes messages of a claim, and returns the counts of their outcomes."""
+
+
 def report_outcomes(
     queue: Queue,
     queue_name: str,
     claim_id: int,
     decisions: Mapping[int, Decision],
     results: Mapping[int, Any],
-    complete_last: Complete | None = None,
+    complete_last: CompleteLast | None = None,
 ) -> Iterator[tuple[list[int], WorkerStats]]:
     """Report `decisions` by message id: one call for all messages with the same decision.
 
     results: by message id. complete_last: makes the last call, instead of `complete`. Yield after
     each call the ids of its messages, and the counts of their outcomes.
     """
+    completed: list[int] = []
     groups: dict[Decision, list[int]] = {}
     for message_id, decision in decisions.items():
-        groups.setdefault(decision, []).append(message_id)
-    completed = groups.pop(COMPLETED, [])
+        if decision.routine == "complete":
+            completed.append(message_id)
+        else:
+            groups.setdefault(decision, []).append(message_id)
     for decision, message_ids in groups.items():
         yield message_ids, count(_finish(queue, queue_name, claim_id, message_ids, decision))
     if completed and complete_last:
-        yield completed, count(complete_last(completed))
+        yield completed, complete_last(completed)
     elif completed:
         yield completed, count(complete(queue, queue_name, claim_id, completed, results))
 
@@ -295,8 +298,7 @@ class LiveClaim:
         self._reporting: set[int] = set()
         self._changes = 0
         self._flush_at = float("inf")
-        self._hung = False
-        self.was_abandoned = threading.Event()
+        self._abandoned: threading.Event | None = None
         if unreadable:
             log.warning("messages %s: headers cannot be read", sorted(unreadable))
             self.decide(unreadable)
@@ -332,13 +334,12 @@ class LiveClaim:
         """How many of its messages a handler has started."""
         return len(self._begun)
 
-    def begin(self, messages: Sequence[HeldMessage]) -> bool:
-        """Record that a handler starts with messages; return False if they were released."""
-        ids = {message.message_id for message in messages}
+    def begin(self, message: HeldMessage) -> bool:
+        """Record that a handler starts with a message; return False if it was released."""
         with self._lock:
-            if not ids <= self._open:
+            if message.message_id not in self._open:
                 return False
-            self._begun |= ids
+            self._begun.add(message.message_id)
             return True
 
     def release_unstarted(self, queue: Queue) -> None:
@@ -370,12 +371,12 @@ class LiveClaim:
     @property
     def is_hung(self) -> bool:
         """Whether the handler hangs and the heartbeat must abandon the claim."""
-        return self._hung and not self.was_abandoned.is_set()
+        return self._abandoned is not None and not self._abandoned.is_set()
 
     def record_hang(self, decisions: Mapping[int, Decision]) -> None:
         """Record that the handler hangs, with the decisions for its messages."""
         self.decide(decisions)
-        self._hung = True
+        self._abandoned = threading.Event()
 
     def abandon(self, queue: Queue) -> None:
         """Report the decisions of a claim whose handler hangs, and release the rest."""
@@ -383,15 +384,21 @@ class LiveClaim:
         self.release_rest(queue)
         # If the handler returns, its outcome must have no effect.
         self.lease.lost = True
-        self.was_abandoned.set()
+        if self._abandoned:
+            self._abandoned.set()
+
+    def was_abandoned(self, seconds: float) -> bool:
+        """Whether the heartbeat abandons a claim that hangs within some seconds."""
+        return self._abandoned is None or self._abandoned.wait(seconds)
 
     def decide(self, decisions: Mapping[int, Decision]) -> None:
         """Record decisions; the next flush reports them."""
         with self._lock:
+            if not self._decisions:
+                self._flush_at = time.monotonic() + _FLUSH_SECONDS
             self._decisions.update(decisions)
-            self._flush_at = min(self._flush_at, time.monotonic() + _FLUSH_SECONDS)
 
-    def flush(self, queue: Queue, complete_last: Complete | None = None) -> None:
+    def flush(self, queue: Queue, complete_last: CompleteLast | None = None) -> None:
         """Report the decisions so far; if the claim is lost, only count them.
 
         complete_last: makes the last call, instead of `complete`.
@@ -473,9 +480,10 @@ class LiveClaim:
 
     def is_held(self, queue: Queue) -> bool:
         """Return whether the worker still owns the claim; extend a lease that may have expired."""
-        if not self.lost and self.lease.is_over:
+        lease = self.lease
+        if not lease.lost and lease.is_over:
             self.extend(queue)
-        return not self.lost
+        return not lease.lost
 
     def release_rest(self, queue: Queue) -> None:
         """Release all messages without a decision."""

@@ -11,14 +11,14 @@ from contextlib import ExitStack
 
 from rowq.contract import load_contract
 from rowq.errors import CannotConnect, ConnectionLost
-from rowq.messages import Outcome
 from rowq.queue import Queue
 from rowq.worker.batching import BatchSize
-from rowq.worker.claim import ClaimRequest, LiveClaim, complete, results_of
+from rowq.worker.claim import ClaimRequest, LiveClaim, complete, count, results_of
 from rowq.worker.context import Context, Server, log
 from rowq.worker.handlers import Handler
 from rowq.worker.handling import HandlerCaller, PlainWork, caller_for
 from rowq.worker.heartbeat import Heartbeat
+from rowq.worker.meter import WorkerStats
 from rowq.worker.polling import PollingTurn
 from rowq.worker.stripes import Round, Stripe
 from rowq.worker.transactional import TransactionalWork
@@ -290,7 +290,7 @@ class Consumer:
 
     def _complete_and_dequeue(
         self, slot: ServerSlot, claim: LiveClaim, ids: list[int], answers: list[LiveClaim | None]
-    ) -> list[Outcome]:
+    ) -> WorkerStats:
         """Complete messages and dequeue in one call; append the next claim to `answers`.
 
         If that fails, complete them in a separate call, and do not dequeue: a failed dequeue must
@@ -312,10 +312,11 @@ class Consumer:
             log.warning("claim %d: completing without dequeue: %s", claim.claim_id, error)
             slot.session.close()
             self._exchange_from = time.monotonic() + _APART_SECONDS
-            return complete(slot.queue, claim.stripe.queue_name, claim.claim_id, ids, results)
+            outcomes = complete(slot.queue, claim.stripe.queue_name, claim.claim_id, ids, results)
+            return count(outcomes)
         answers.append(request.claim([row[1:] for row in rows if row[0] == "leased"]))
-        stale = {row[2] for row in rows if row[0] == "stale"}
-        return [Outcome(one, "stale" if one in stale else "completed") for one in ids]
+        stale = sum(row[0] == "stale" for row in rows)
+        return WorkerStats(processed=len(ids) - stale, stale=stale)
 
     def _setting(self, slot: ServerSlot, stripe: Stripe) -> int:
         """Return lease_seconds of a stripe's queue, at most a minute old."""

@@ -34,7 +34,7 @@ from rowq.worker.meter import Meter
 from rowq.worker.timeouts import Call, awaited
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HandlerResult:
     """The handler's decision for each message.
 
@@ -57,6 +57,7 @@ class HandlerCaller:
         self._context = context
         self._handler = handler
         self._may_interrupt = not isinstance(handler, OwnHandler)
+        self._is_batch = context.settings.per == "batch"
         self._runner: asyncio.Runner | None = None
 
     def close(self) -> None:
@@ -66,15 +67,14 @@ class HandlerCaller:
 
     def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
         """Call the handler with a message, or per batch with all; raises only KeyboardInterrupt."""
-        ids = [message.message_id for message in messages]
         timeouts = self._context.timeouts
         call = timeouts.begin(messages)
         try:
             try:
                 returned = self._returned(messages, connection, call)
-                if self._context.settings.per == "batch":
-                    return _result_of_batch(ids, returned)
-                return self._result(ids[0], returned)
+                if self._is_batch:
+                    return _result_of_batch(_ids(messages), returned)
+                return self._result(messages[0].message_id, returned)
             finally:
                 timeouts.end(call)
         except KeyboardInterrupt:
@@ -82,7 +82,7 @@ class HandlerCaller:
         except BaseException as error:
             # It may have timed out as it ended.
             timeouts.end(call)
-            result = self._raised(ids, error)
+            result = self._raised(_ids(messages), error)
             # Its last statement may still be running.
             return replace(result, timed_out=True) if call and call.has_interrupted else result
 
@@ -90,11 +90,11 @@ class HandlerCaller:
         self, messages: Sequence[HeldMessage], connection: Sequence[Any], call: Call | None
     ) -> Any:
         """Return the handler's result, awaited if needed."""
-        argument = list(messages) if self._context.settings.per == "batch" else messages[0]
+        argument = list(messages) if self._is_batch else messages[0]
         if call and self._may_interrupt:
             call.allow()
         returned = self._handler(argument, *connection)
-        if not inspect.isawaitable(returned):
+        if returned is None or not inspect.isawaitable(returned):
             return returned
         if call:
             call.forbid()
@@ -228,6 +228,10 @@ def _result_of_batch(ids: list[int], returned: Any) -> HandlerResult:
     )
 
 
+def _ids(messages: Sequence[HeldMessage]) -> list[int]:
+    return [message.message_id for message in messages]
+
+
 def _is_mistaken(returned: Any) -> bool:
     """Whether the returned value shows a mistake: an exception, its class, or a generator."""
     is_class = inspect.isclass(returned) and issubclass(returned, BaseException)
@@ -270,7 +274,7 @@ class PlainWork:
         for message in claim.messages:
             if self._context.stopping.is_set() or not claim.is_held(self._queue):
                 return
-            if claim.begin([message]):
+            if claim.begin(message):
                 self._handle_unless_cancelled(claim, message)
             if claim.flush_due:
                 claim.flush(self._queue)

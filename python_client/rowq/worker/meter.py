@@ -8,7 +8,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Literal, Protocol
@@ -50,13 +50,14 @@ class WorkerStats:
 
     def plus(self, other: "WorkerStats") -> "WorkerStats":
         """Return the sum of both, with this one's start."""
-        return replace(
-            self,
-            **{
-                stat.name: getattr(self, stat.name) + getattr(other, stat.name)
-                for stat in fields(self)
-                if stat.name != "started_at"
-            },
+        return WorkerStats(
+            self.started_at,
+            processed=self.processed + other.processed,
+            retried=self.retried + other.retried,
+            failed=self.failed + other.failed,
+            released=self.released + other.released,
+            stale=self.stale + other.stale,
+            cancelled=self.cancelled + other.cancelled,
         )
 
 

@@ -196,7 +196,7 @@ class WorkerThreads:
         """Wait until the heartbeat has abandoned the claims whose handlers hang."""
         until = time.monotonic() + _ABANDON_SECONDS
         for claim in self._claims():
-            if claim.is_hung and not claim.was_abandoned.wait(max(until - time.monotonic(), 0)):
+            if claim.is_hung and not claim.was_abandoned(max(until - time.monotonic(), 0)):
                 log.warning("claim %d not finished, its lease will expire", claim.claim_id)
 
     def _claims(self) -> list[LiveClaim]:

@@ -139,7 +139,7 @@ class TransactionalWork:
         for message in attempt.messages:
             if self._context.stopping.is_set() or attempt.claim.lost:
                 return
-            if attempt.claim.begin([message]):
+            if attempt.claim.begin(message):
                 yield [message]
 
     def _block(self, transaction: WorkTransaction, attempt: _Attempt, group: Group) -> None:

@@ -30,7 +30,7 @@ class AsyncpgCall:
 def call_of(routine: str) -> AsyncpgCall:
     """Return the call of a routine, such as dequeue_fast."""
     return AsyncpgCall(
-        text_of(routine, _mark, _column),
+        text_of(routine, _mark),
         readers_of("postgres", routine, {**READERS, "json": _read_json}),
     )
 
@@ -43,11 +43,6 @@ def _mark(position: int, _name: str, type_name: str) -> str:
     """
     sent = "" if type_name == _BYTES else f"::{_TEXT}"
     return f"${position}{sent}::{type_name}"
-
-
-def _column(name: str, kind: str) -> str:
-    # Read JSON as text: a codec of the connection may refuse what read_json accepts.
-    return f"{name}::{_TEXT}" if kind == "json" else name
 
 
 def _read_json(value: Any) -> Any:

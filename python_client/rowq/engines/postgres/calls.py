@@ -39,21 +39,21 @@ _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 class Call:
     """Call of one routine, and conversion of its rows.
 
-    text: the statement with placeholders. has_json: whether the cursor needs the JSON reader.
+    text: the statement with placeholders. is_procedure: whether it cannot return JSON as text.
     """
 
     text: str
     parameters: Inputs
     readers: Readers
-    has_json: bool
+    is_procedure: bool
 
     def values(self, arguments: Mapping[str, Any]) -> list[str | bytes | None]:
         """Return the arguments as they are sent; raises InvalidArgument."""
         return [_spell(*one) for one in typed_arguments("postgres", self.parameters, arguments)]
 
     def use_reader(self, cursor: Any) -> None:
-        """Let a cursor read JSON as rowq does, regardless of the connection's adapters."""
-        if self.has_json:
+        """Let a cursor read the JSON of a procedure regardless of the connection's adapters."""
+        if self.is_procedure:
             cursor.adapters.register_loader(_JSONB, _jsonb_loader())
 
     def rows(self, rows: list[Row]) -> list[Row]:
@@ -67,21 +67,19 @@ def call_of(routine: str) -> Call:
     entry = entry_of("postgres", routine)
     parameters = inputs_of("postgres", routine)
     text = text_of(routine, lambda _position, _name, type_name: f"%s::{type_name}")
-    has_json = any(column.type == "json" for column in entry.columns)
-    return Call(text, parameters, readers_of("postgres", routine, READERS), has_json)
+    is_procedure = entry.kind == "procedure"
+    by_type = READERS if is_procedure else {**READERS, "json": read_json}
+    return Call(text, parameters, readers_of("postgres", routine, by_type), is_procedure)
 
 
-def text_of(
-    routine: str,
-    mark: Callable[[int, str, str], str],
-    column: Callable[[str, str], str] = lambda name, _kind: name,
-) -> str:
-    """Return the statement that calls a routine.
+def text_of(routine: str, mark: Callable[[int, str, str], str]) -> str:
+    """Return the statement that calls a routine; a function returns JSON as text.
+
+    An adapter of the caller's connection may refuse JSON that read_json accepts.
 
     Args:
         routine: its name in the contract.
         mark: returns the placeholder for a parameter's position from 1, name and SQL type.
-        column: returns the select expression for a column's name and contract type.
     """
     types = load_contract().types
     entry = entry_of("postgres", routine)
@@ -91,7 +89,9 @@ def text_of(
     )
     if entry.kind == "procedure":
         return f"call rowq.{routine}({parameters})"
-    columns = ", ".join(column(one.name, one.type) for one in entry.columns)
+    columns = ", ".join(
+        f"{one.name}::pg_catalog.text" if one.type == "json" else one.name for one in entry.columns
+    )
     return f"select {columns} from rowq.{routine}({parameters})"  # noqa: S608 - from the contract
 
 
