@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from rowq.contrib.async_striped import AsyncStriped, connect_striped_async
     from rowq.contrib.opentelemetry import instrument, uninstrument
     from rowq.contrib.striped import Striped, connect_striped
-    from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
+    from rowq.worker import Fail, HeldMessage, Retry, Snooze, Worker, WorkerStats
     from rowq.worker.stripes import (
         ServerCheck,
         Stripe,
@@ -146,6 +146,7 @@ __all__ = [
     "ScheduleNotFound",
     "ScheduleOutcome",
     "ServerCheck",
+    "Snooze",
     "StaleClaim",
     "Stripe",
     "StripeClaim",
@@ -177,7 +178,7 @@ _LAZY = {
     "rowq.contrib.async_striped": ("AsyncStriped", "connect_striped_async"),
     "rowq.contrib.opentelemetry": ("instrument", "uninstrument"),
     "rowq.contrib.striped": ("Striped", "connect_striped"),
-    "rowq.worker": ("Fail", "HeldMessage", "Retry", "Worker", "WorkerStats"),
+    "rowq.worker": ("Fail", "HeldMessage", "Retry", "Snooze", "Worker", "WorkerStats"),
     "rowq.worker.stripes": (
         "ServerCheck",
         "Stripe",

@@ -430,16 +430,26 @@ class AsyncQueue:
         return [Outcome(*row) for row in rows]
 
     async def release(
-        self, queue_name: str, claim_id: int, message_ids: Sequence[int] | None = None
-    ) -> list[Outcome]:
+        self,
+        queue_name: str,
+        claim_id: int,
+        message_ids: Sequence[int] | None = None,
+        *,
+        delay_seconds: float | None = None,
+    ) -> list[RetryOutcome]:
         """Return messages to the front of their priority; the attempt does not count.
 
-        Outcomes: "released", "cancelled", "stale".
+        With `delay_seconds` they are delivered after that time, at the tail of their priority.
+        Outcomes: "released", or "snoozed" with a delay, "cancelled", "stale".
         """
         rows = await self._rows(
-            "release", queue_name=queue_name, claim_id=claim_id, message_ids=message_ids
+            "release",
+            queue_name=queue_name,
+            claim_id=claim_id,
+            message_ids=message_ids,
+            delay_seconds=delay_seconds,
         )
-        return [Outcome(*row) for row in rows]
+        return [RetryOutcome(*row) for row in rows]
 
     async def extend_lease(
         self,

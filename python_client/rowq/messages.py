@@ -227,7 +227,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RetryOutcome:
-    """The outcome of retry_later for one message, and when it is due again."""
+    """The outcome of retry_later or release for one message, and when it is due if delayed."""
 
     message_id: int
     outcome: str
@@ -434,8 +434,8 @@ class MessageResult:
 class Attempt:
     """One lease of a message: worker, start, end and outcome.
 
-    outcome: completed, retrying, dead, released, lease_expired or cancelled. The current lease has
-    None in outcome and ended_at.
+    outcome: completed, retrying, dead, released, snoozed, lease_expired or cancelled. The current
+    lease has None in outcome and ended_at.
     """
 
     attempt: int

@@ -395,7 +395,7 @@ create table if not exists rowq.history (
     claim_id    bigint not null comment 'Claim that held the message.',
     worker_name varchar(200) null comment 'Name of the worker that held the lease.',
     leased_at   datetime(6) not null comment 'Time of the dequeue.',
-    outcome     varchar(20) not null comment 'completed, retrying, dead, released, lease_expired or cancelled.',
+    outcome     varchar(20) not null comment 'completed, retrying, dead, released, snoozed, lease_expired or cancelled.',
     error       varchar(2000) null comment 'Error reported by the worker, or that the lease expired; else null.',
     primary key (queue_id, ended_at, message_id, claim_id),
     key history_message_ix (queue_id, message_id)

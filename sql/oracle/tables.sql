@@ -569,7 +569,9 @@ create table rowq_history (
                 on rowq_history (queue_id, ended_at, message_id, claim_id) initrans 32
         ),
     constraint rowq_history_outcome_ck check (
-        outcome in ('completed', 'retrying', 'dead', 'released', 'lease_expired', 'cancelled')
+        outcome in (
+            'completed', 'retrying', 'dead', 'released', 'snoozed', 'lease_expired', 'cancelled'
+        )
     )
 )
 segment creation immediate

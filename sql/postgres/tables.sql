@@ -470,7 +470,9 @@ create table if not exists rowq.history (
     error       text,
     constraint history_pk primary key (queue_id, ended_at, message_id, claim_id),
     constraint history_outcome_ck check (
-        outcome in ('completed', 'retrying', 'dead', 'released', 'lease_expired', 'cancelled')
+        outcome in (
+            'completed', 'retrying', 'dead', 'released', 'snoozed', 'lease_expired', 'cancelled'
+        )
     )
 ) with (
     autovacuum_vacuum_scale_factor = 0,

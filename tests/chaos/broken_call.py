@@ -102,6 +102,8 @@ class BrokenCall:
         words = {"gone": "purged", "delayed": "retrying", "ready": "reset"}
         if self.caller.routine.name in FINISHES:
             words["ready"] = "released"
+        if self.caller.routine.name == "release":
+            words["delayed"] = "snoozed"
         states = zip(self.prepared.ids, self.before.states, self.after.states, strict=False)
         for message_id, then, later in states:
             if later != then and then not in {"completed", "cancelled"}:

@@ -84,6 +84,8 @@ class Prepared:
                 own["schedule_name"] = "new"
             case "get_history":
                 own["message_id"] = self.ids[0]
+            case "release":
+                more["delay_seconds"] = 900
             case "find_message":
                 more["dedup_key"] = "taken"
             case "unbind_topic":

@@ -58,6 +58,20 @@ def test_other_exit_status_retries_until_dead(
     assert (dead.attempt, dead.last_error) == (2, f"exit status {status}")
 
 
+def test_status_75_snoozes_with_the_option(
+    database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path
+) -> None:
+    queue.create_queue(queue_name, max_attempts=1)
+    sent = queue.enqueue(queue_name, 1)
+    command = script(tmp_path / "run", "exit 75")
+    arguments = ("--exec", command, "--snooze", "900", "--drain", "--json")
+    done = work(database_url, queue_name, *arguments)
+    assert (done.returncode, counts(done)) == (0, {"snoozed": 1})
+    found = queue.get_message(queue_name, sent.message_id)
+    assert found is not None
+    assert (found.state, found.attempt) == ("delayed", 0)
+
+
 def test_next_attempt_receives_last_error(
     database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path
 ) -> None:

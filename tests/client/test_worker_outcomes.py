@@ -147,6 +147,55 @@ def test_returned_decision_counts_as_raised(queue: WorkerQueue, transactional: b
 
 
 @each_mode
+@pytest.mark.parametrize("how", ["raised", "returned", "in a batch"])
+def test_snooze_delays_without_spending_the_attempt(
+    queue: WorkerQueue, how: str, transactional: bool
+) -> None:
+    queue.alter_queue(max_attempts=1)
+    ids = queue.fill(3)
+
+    def handler(given: Any, *_: Any) -> Any:
+        if how == "in a batch":
+            return {message.message_id: rowq.Snooze(900) for message in given if message.data}
+        if how == "raised" and given.data:
+            raise rowq.Snooze(900)
+        return rowq.Snooze(900) if given.data else None
+
+    per: Any = "batch" if how == "in a batch" else "message"
+    stats = queue.drain(handler, transactional=transactional, per=per)
+    assert (stats.processed, stats.snoozed, stats.released) == (1, 2, 0)
+    assert states(queue, ids) == [None, "delayed", "delayed"]
+    assert {message.attempt for message in queue.list_delayed()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "state", "attempt"),
+    [(-5, "ready", 0), (1e12, "delayed", 0), ("soon", "delayed", 1), (None, "delayed", 1)],
+)
+def test_snooze_accepts_any_delay(
+    queue: WorkerQueue, seconds: Any, state: str, attempt: int
+) -> None:
+    """A delay outside the range is clamped; what is not a number costs an attempt."""
+    queue.alter_queue(backoff_base_seconds=900)
+    (message_id,) = queue.fill(1)
+    first = iter([rowq.Snooze(seconds)])
+
+    def handler(_: rowq.Message) -> Any:
+        answer = next(first, None)
+        if answer is None:
+            raise rowq.Retry(900)
+        return answer
+
+    stats = queue.drain(handler)
+    if state == "ready":
+        assert (stats.released, stats.retried) == (1, 1)
+        return
+    found = queue.get_message(message_id)
+    assert found is not None
+    assert (found.state, found.attempt) == (state, attempt)
+
+
+@each_mode
 @pytest.mark.parametrize("per", ["message", "batch"])
 def test_unreadable_body_makes_only_its_message_dead(
     queue: WorkerQueue, transactional: bool, per: str
@@ -393,10 +442,13 @@ def test_named_generator_is_refused(
 
 @pytest.mark.parametrize(
     "decision",
-    [rowq.Retry(5, "later"), rowq.Retry(), rowq.Fail("no"), rowq.Fail(), Permanent(7), Later(3)],
+    [
+        *(rowq.Retry(5, "later"), rowq.Retry(), rowq.Fail("no"), rowq.Fail()),
+        *(rowq.Snooze(5), Permanent(7), Later(3)),
+    ],
     ids=repr,
 )
-def test_decision_can_be_pickled(decision: rowq.Retry | rowq.Fail) -> None:
+def test_decision_can_be_pickled(decision: rowq.Retry | rowq.Snooze | rowq.Fail) -> None:
     copy = pickle.loads(pickle.dumps(decision))  # noqa: S301 - our own bytes
     assert type(copy) is type(decision)
     assert (vars(copy), str(copy)) == (vars(decision), str(decision))

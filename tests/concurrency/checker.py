@@ -22,6 +22,7 @@ _PLACES = {
     "retrying": "delayed",
     "dead": "dead",
     "released": "ready",
+    "snoozed": "delayed",
     "reset": "ready",
 }
 """The state of a message after an outcome, as in a census."""

@@ -242,7 +242,8 @@ class Comparison:
         )
         delay = seeded_random.choice([None, 0, 600, 1200])
         options: dict[str, Any] = {"error": "fail"} if how == "fail_now" else {}
-        options |= {"delay_seconds": delay, "error": "retry"} if how == "retry_later" else {}
+        options |= {"delay_seconds": delay} if how in {"retry_later", "release"} else {}
+        options |= {"error": "retry"} if how == "retry_later" else {}
         results = self._some_results(seeded_random, claim_id, wanted) if how == "complete" else {}
         options |= {"results": list(results.values())} if results else {}
         routine = getattr(self.queue, how)
@@ -275,10 +276,10 @@ class Comparison:
         if how == "retry_later":
             return outcomes | self.reference.retry(taken, delay, "retry")
         if how == "release":
-            self.reference.release(taken)
+            self.reference.release(taken, delay)
         else:
             self.reference.make_dead(taken, "fail")
-        outcome = {"release": "released", "fail_now": "dead"}[how]
+        outcome = {"release": "snoozed" if delay else "released", "fail_now": "dead"}[how]
         return outcomes | {entry.message_id: outcome for entry in taken}
 
     def extend_lease(self, seeded_random: Random) -> None:

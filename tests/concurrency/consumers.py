@@ -108,7 +108,7 @@ class Consumer(Actor):
         start = self.now()
         options = (
             {"delay_seconds": self.seeded_random.choice([0, 0.1])}
-            if action == "retry_later"
+            if action in {"retry_later", "release"}
             else {}
         )
         routine = getattr(self.queue, action)

@@ -31,7 +31,8 @@ EVERYTHING = {
     *("complete: completed", "complete: stale", "complete: refused"),
     *("retry_later: retrying", "retry_later: dead", "retry_later: stale", "retry_later: refused"),
     *("fail_now: dead", "fail_now: stale", "fail_now: refused"),
-    *("release: released", "release: stale", "release: refused", "extend_lease"),
+    *("release: released", "release: snoozed", "release: stale", "release: refused"),
+    "extend_lease",
     *("cancel: cancelled", "cancel: leased", "cancel: not_found"),
     *("reset: reset", "reset: duplicate", "promote", "reap: back", "reap: died"),
     *("maintain: promoted", "maintain: reaped", "purge", "discard"),
@@ -50,7 +51,7 @@ OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: deferr
 @pytest.mark.timeout(limit(300))
 @pytest.mark.promise(
     "P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18", "P21", "P22", "P23",
-    "P25", "P26", "P27", "P32", "P34", "P35", "P36",
+    "P25", "P26", "P27", "P32", "P34", "P35", "P36", "P38",
 )  # fmt: skip
 def test_random_calls_return_what_the_model_returns(
     server: Server, connection: Connection, queue_name: str

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.calls import bodies, outcomes, rolled_back
+from tests.helpers.calls import Row, bodies, outcomes, rolled_back
 from tests.helpers.queues import CheckedQueue
 
 pytestmark = pytest.mark.requires("cancel")
@@ -13,10 +13,16 @@ RETURNS: dict[str, dict[str, Any]] = {
     "retry_later": {"delay_seconds": 0, "error": "broken"},
     "fail_now": {"error": "broken"},
     "release": {},
+    "snooze": {"delay_seconds": 5},
 }
-"""Routines that end a claim without completing it, and their arguments."""
+"""Ways to end a claim without completing it, and their arguments; snooze is release."""
 
-each_end = pytest.mark.parametrize("routine", RETURNS)
+each_end = pytest.mark.parametrize("way", RETURNS)
+
+
+def give_back(queue: CheckedQueue, way: str, **arguments: Any) -> list[Row]:
+    routine = "release" if way == "snooze" else way
+    return queue.call(routine, **RETURNS[way], **arguments)
 
 
 def cancel(queue: CheckedQueue, *ids: int) -> list[str]:
@@ -79,16 +85,16 @@ def test_cancel_of_leased_returns_an_outcome_per_message(queue: CheckedQueue) ->
 @each_end
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_returning_a_cancelled_message_ends_it(
-    queue: CheckedQueue, routine: str, archive_days: int
+    queue: CheckedQueue, way: str, archive_days: int
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
     ids = queue.enqueue(*"abc")
     claim_id = queue.dequeue(3)[0].claim_id
     cancel(queue, ids[1])
-    done = queue.call(routine, claim_id=claim_id, **RETURNS[routine])
+    done = give_back(queue, way, claim_id=claim_id)
     assert outcomes(done)[ids[1]] == "cancelled"
     assert "cancelled" not in {outcomes(done)[ids[0]], outcomes(done)[ids[2]]}
-    if routine == "retry_later":
+    if way in {"retry_later", "snooze"}:
         assert [row.due_at is None for row in done if row.message_id == ids[1]] == [True]
     assert queue.state_of(ids[1]) == ("cancelled" if archive_days else None)
     queue.pass_seconds(10000)
@@ -100,38 +106,37 @@ def test_returning_a_cancelled_message_ends_it(
 
 @pytest.mark.promise("P34")
 @each_end
-def test_all_messages_of_a_claim_may_be_cancelled(queue: CheckedQueue, routine: str) -> None:
+def test_all_messages_of_a_claim_may_be_cancelled(queue: CheckedQueue, way: str) -> None:
     ids = queue.enqueue(*"abc")
     claim_id = queue.dequeue(3)[0].claim_id
     cancel(queue, *ids)
-    done = queue.call(routine, claim_id=claim_id, **RETURNS[routine])
+    done = give_back(queue, way, claim_id=claim_id)
     assert outcomes(done) == dict.fromkeys(ids, "cancelled")
     assert sum(queue.stored().values()) == 0
-    queue.refused("RQ721", routine, claim_id=claim_id)
+    queue.refused("RQ721", "complete", claim_id=claim_id)
 
 
 @pytest.mark.promise("P34")
 @each_end
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_returning_some_messages_keeps_the_cancel_of_others(
-    queue: CheckedQueue, routine: str, archive_days: int
+    queue: CheckedQueue, way: str, archive_days: int
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
     ids = queue.enqueue(*"abcdef")
     claim_id = queue.dequeue(6)[0].claim_id
     cancel(queue, ids[1], ids[3], ids[5])
-    arguments = {"claim_id": claim_id, **RETURNS[routine]}
 
-    done = queue.call(routine, message_ids=[ids[0], ids[1], -1], **arguments)
+    done = give_back(queue, way, claim_id=claim_id, message_ids=[ids[0], ids[1], -1])
     assert [row.outcome for row in done][1:] == ["cancelled", "stale"]
     assert cancel_ids_of(queue, claim_id) == [ids[3], ids[5]]
-    done = queue.call(routine, message_ids=[ids[5]], **arguments)
+    done = give_back(queue, way, claim_id=claim_id, message_ids=[ids[5]])
     assert outcomes(done) == {ids[5]: "cancelled"}
     assert cancel_ids_of(queue, claim_id) == [ids[3]]
     done = queue.call("complete", claim_id=claim_id, message_ids=[ids[3]])
     assert outcomes(done) == {ids[3]: "completed"}
     assert cancel_ids_of(queue, claim_id) is None
-    done = queue.call(routine, **arguments)
+    done = give_back(queue, way, claim_id=claim_id)
     assert set(outcomes(done)) == {ids[2], ids[4]}
     assert "cancelled" not in outcomes(done).values()
 
@@ -188,10 +193,10 @@ def test_reap_ends_cancelled_messages_within_its_batch_size(queue: CheckedQueue)
 
 
 @pytest.mark.promise("P12", "P22", "P26", "P34")
-@pytest.mark.parametrize("routine", [*RETURNS, "reap"])
+@pytest.mark.parametrize("way", [*RETURNS, "reap"])
 @pytest.mark.parametrize("group_after_dead", ["continue", "hold"])
 def test_end_of_a_cancelled_message_releases_its_links(
-    queue: CheckedQueue, routine: str, group_after_dead: str
+    queue: CheckedQueue, way: str, group_after_dead: str
 ) -> None:
     queue.call("alter_queue", group_after_dead=group_after_dead)
     [first] = queue.enqueue("first", group_key="g", dedup_key="key")
@@ -201,11 +206,11 @@ def test_end_of_a_cancelled_message_releases_its_links(
     cancel(queue, first)
     assert queue.take() == []
     assert queue.call_one("enqueue", dedup_key="key").outcome == "duplicate"
-    if routine == "reap":
+    if way == "reap":
         queue.pass_seconds(10000)
         queue.call("reap")
     else:
-        queue.call(routine, claim_id=claim_id, **RETURNS[routine])
+        give_back(queue, way, claim_id=claim_id)
     assert queue.held_keys() == 0
     assert set(queue.take()) == {"after", "next"}
     assert queue.call_one("enqueue", dedup_key="key").outcome == "enqueued"
@@ -225,13 +230,13 @@ def test_rolled_back_cancel_of_leased_is_not_recorded(queue: CheckedQueue) -> No
 
 @pytest.mark.promise("P17", "P34")
 @each_end
-def test_rolled_back_return_keeps_the_recorded_cancel(queue: CheckedQueue, routine: str) -> None:
+def test_rolled_back_return_keeps_the_recorded_cancel(queue: CheckedQueue, way: str) -> None:
     ids = queue.enqueue("a", "b")
     claim_id = queue.dequeue(2)[0].claim_id
     cancel(queue, ids[0])
     for part in (ids[:1], ids[1:], None):
         with rolled_back(queue.connection):
-            queue.call(routine, claim_id=claim_id, message_ids=part, **RETURNS[routine])
+            give_back(queue, way, claim_id=claim_id, message_ids=part)
     assert cancel_ids_of(queue, claim_id) == ids[:1]
 
 

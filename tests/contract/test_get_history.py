@@ -110,6 +110,17 @@ def test_get_history_returns_the_current_lease_last(keeping: CheckedQueue) -> No
     ]
 
 
+@pytest.mark.promise("P38")
+def test_snoozed_attempts_have_the_same_number(keeping: CheckedQueue) -> None:
+    (message,) = keeping.enqueue("a", max_attempts=1)
+    for _ in range(2):
+        claim = keeping.dequeue_one(worker_name="w1").claim_id
+        keeping.call("release", claim_id=claim, delay_seconds=5)
+        keeping.pass_seconds(10)
+        keeping.call("promote")
+    assert past(keeping, message) == [(1, "w1", "snoozed", None)] * 2
+
+
 @pytest.mark.promise("P10")
 def test_one_call_may_end_attempts_with_two_outcomes(keeping: CheckedQueue) -> None:
     (first,) = keeping.enqueue("a", max_attempts=1)

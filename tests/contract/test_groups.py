@@ -98,17 +98,18 @@ def test_archive_keeps_the_group_key(queue: CheckedQueue) -> None:
     assert (row.state, row.group_key, row.waits_for) == ("completed", "a", None)
 
 
-@pytest.mark.promise("P21")
-@pytest.mark.parametrize("back", ["release", "retry_later", "reap"])
+@pytest.mark.promise("P21", "P38")
+@pytest.mark.parametrize("back", ["release", "snooze", "retry_later", "reap"])
 def test_returned_message_keeps_its_position_in_the_group(queue: CheckedQueue, back: str) -> None:
     queue.enqueue("1", "2", group_key="a")
     row = queue.dequeue_one()
     if back == "reap":
         queue.pass_seconds(60)
         queue.call("reap")
-    elif back == "retry_later":
-        queue.call(back, claim_id=row.claim_id, delay_seconds=5)
-        assert queue.take() == [], "the group waits for the retry"
+    elif back in {"snooze", "retry_later"}:
+        routine = "release" if back == "snooze" else back
+        queue.call(routine, claim_id=row.claim_id, delay_seconds=5)
+        assert queue.take() == [], "the group waits for its message"
         queue.pass_seconds(10)
         queue.call("promote")
     else:

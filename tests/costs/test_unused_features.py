@@ -127,3 +127,24 @@ def test_unused_feature_runs_no_statement(ran: Ran, phase: str, feature: str) ->
         if statement.names & TABLES[feature] and (idle is None or idle not in statement.text)
     ]
     assert len(naming) == SEEN.get((ran.engine, phase, feature), 0), naming
+
+
+@pytest.mark.requires("genuine")
+@pytest.mark.promise("P38")
+def test_release_without_delay_delays_nothing(server: Server, database_url: str) -> None:
+    with watch(server, database_url) as watched:
+        watched.call("create_queue", queue_name="released")
+        watched.call("enqueue_batch", queue_name="released", messages=[{"body": "x"}] * 4)
+        claims = [
+            watched.call("dequeue_fast", queue_name="released", batch_size=size)
+            for size in (1, 2, 1)
+        ]
+
+        def release() -> None:
+            for claim in claims:
+                watched.call("release", queue_name="released", claim_id=claim)
+
+        statements = watched.run(release)
+    assert set[str]().union(*(statement.names for statement in statements)) >= {"claim", "ready"}
+    of_a_delay = {"delayed", "internal_push_delayed", "internal_back_off"}
+    assert not [statement for statement in statements if statement.names & of_a_delay]

@@ -19,14 +19,22 @@ FINISHES: dict[str, Finish] = {
     "retry_later": lambda queue, name, claim, ids: queue.retry_later(name, claim, ids),
     "fail_now": lambda queue, name, claim, ids: queue.fail_now(name, claim, ids),
     "release": lambda queue, name, claim, ids: queue.release(name, claim, ids),
+    "snooze": lambda queue, name, claim, ids: queue.release(name, claim, ids, delay_seconds=60),
 }
 DONE = {
     "complete": "completed",
     "retry_later": "retrying",
     "fail_now": "dead",
     "release": "released",
+    "snooze": "snoozed",
 }
-STATE = {"complete": None, "retry_later": "delayed", "fail_now": "dead", "release": "ready"}
+STATE = {
+    "complete": None,
+    "retry_later": "delayed",
+    "fail_now": "dead",
+    "release": "ready",
+    "snooze": "delayed",
+}
 
 each_finish = pytest.mark.parametrize("finish", FINISHES)
 

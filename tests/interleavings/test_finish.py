@@ -88,7 +88,7 @@ def test_heartbeat_during_partial_complete_extends_the_rest(sessions: Open, queu
     ("first_finish", "second_finish"),
     [
         pair
-        for other in ("retry_later", "fail_now", "release")
+        for other in ("retry_later", "fail_now", "release", "snooze")
         for pair in (("complete", other), (other, "complete"))
     ],
 )

@@ -68,15 +68,19 @@ def decide(message: rowq.Message) -> None:
             raise RuntimeError("broken")
         case 3:
             raise rowq.Retry(900)
+        case 4:
+            raise rowq.Snooze(900)
 
 
-NONE = dict.fromkeys(("completed", "retried", "dead", "released", "stale", "cancelled"), 0.0)
+NONE = dict.fromkeys(
+    ("completed", "retried", "dead", "released", "snoozed", "stale", "cancelled"), 0.0
+)
 
 
 def test_worker_counts_outcomes_and_errors(queue: WorkerQueue) -> None:
     queue.fill(5)
     with running(queue.worker(decide)) as worker:
-        done = NONE | {"completed": 2, "retried": 2, "dead": 2}
+        done = NONE | {"completed": 1, "retried": 2, "dead": 2, "snoozed": 1}
         metrics = metrics_when(
             worker, lambda metrics: outcomes(metrics, queue) == done, "all messages are handled"
         )

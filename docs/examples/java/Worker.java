@@ -138,7 +138,7 @@ public class Worker {
                 }
             }
             // step 12: release messages that are not started; no attempt is spent.
-            if (!messages.isEmpty()) database.call("release", queue, claim, null).close();
+            if (!messages.isEmpty()) database.call("release", queue, claim, null, null).close();
         } finally {
             heartbeat.cancel(false);
         }

@@ -11,7 +11,7 @@ const parameters = {
         "max_attempts group_key predecessor_ids on_predecessor_dead expire_seconds",
     extend_lease: "queue_name claim_id lease_seconds progress",
     maintain: "queue_name batch_size",
-    release: "queue_name claim_id message_ids",
+    release: "queue_name claim_id message_ids delay_seconds",
     retry_later: "queue_name claim_id message_ids delay_seconds error",
     // end of parameters
 };

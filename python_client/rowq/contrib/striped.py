@@ -430,11 +430,18 @@ class Striped:
         )
 
     def release(
-        self, claim: StripeClaim, message_ids: Sequence[int] | None = None
-    ) -> list[Outcome]:
+        self,
+        claim: StripeClaim,
+        message_ids: Sequence[int] | None = None,
+        *,
+        delay_seconds: float | None = None,
+    ) -> list[RetryOutcome]:
         """Release messages of a claim, as Queue.release does."""
         return self._at(
-            claim.stripe, lambda queue, name: queue.release(name, claim.claim_id, message_ids)
+            claim.stripe,
+            lambda queue, name: queue.release(
+                name, claim.claim_id, message_ids, delay_seconds=delay_seconds
+            ),
         )
 
     def extend_lease(

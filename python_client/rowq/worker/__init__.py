@@ -8,8 +8,8 @@ extends leases, listener.py receives notifications, meter.py counts and measures
 """
 
 from rowq.worker.claim import HeldMessage
-from rowq.worker.handlers import Fail, Retry
+from rowq.worker.handlers import Fail, Retry, Snooze
 from rowq.worker.meter import WorkerStats
 from rowq.worker.worker import Worker
 
-__all__ = ["Fail", "HeldMessage", "Retry", "Worker", "WorkerStats"]
+__all__ = ["Fail", "HeldMessage", "Retry", "Snooze", "Worker", "WorkerStats"]

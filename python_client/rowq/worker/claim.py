@@ -42,6 +42,7 @@ def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
         retried=counts["retrying"],
         failed=counts["dead"],
         released=counts["released"],
+        snoozed=counts["snoozed"],
         stale=counts["stale"],
         cancelled=counts["cancelled"],
     )
@@ -129,7 +130,9 @@ def _finish(
         case "fail_now":
             return queue.fail_now(queue_name, claim_id, message_ids, error=decision.error)
         case _:
-            return queue.release(queue_name, claim_id, message_ids)
+            return queue.release(
+                queue_name, claim_id, message_ids, delay_seconds=decision.delay_seconds
+            )
 
 
 class LiveLease:

@@ -243,7 +243,7 @@ class Context:
         if not self._has_warned:
             self._has_warned = True
             log.warning(
-                "the handler returned %.100s; expected None, Retry(...) or Fail(...);"
+                "the handler returned %.100s; expected None, Retry(...), Snooze(...) or Fail(...);"
                 " the message is completed (logged once)",
                 shown(result),
             )

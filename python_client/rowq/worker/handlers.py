@@ -1,6 +1,6 @@
 """Handlers and their decisions."""
 
-# ruff: noqa: N818 - Retry and Fail are decisions of a handler, not errors
+# ruff: noqa: N818 - Retry, Snooze and Fail are decisions of a handler, not errors
 
 import functools
 import importlib
@@ -50,6 +50,17 @@ class Retry(_Decision):
         self.error = error
 
 
+class Snooze(_Decision):
+    """Deliver the message again after a delay; the attempt does not count. Raised or returned."""
+
+    delay_seconds: float | None = None
+
+    def __init__(self, seconds: float) -> None:
+        """Wait `seconds`; expire_seconds of enqueue limits how often a message can be snoozed."""
+        super().__init__(f"the handler snoozed the message for {seconds} seconds")
+        self.delay_seconds = seconds
+
+
 class Fail(_Decision):
     """Make the message dead without another attempt; raised or returned by a handler."""
 
@@ -57,6 +68,10 @@ class Fail(_Decision):
         """Store `error` with the dead message."""
         super().__init__(error or "the handler failed the message")
         self.error = error
+
+
+Answer = Retry | Snooze | Fail
+"""An answer that a handler raises or returns for a message that is not done."""
 
 
 class OwnHandler(ABC):
@@ -193,6 +208,9 @@ def decision_of(error: BaseException) -> Decision:
             return Decision("fail_now", error=_error_of(error))
         case Retry():
             return Decision("retry_later", _delay_of(error), _error_of(error))
+        case Snooze():
+            delay = _delay_of(error)
+            return retry("Snooze without seconds") if delay is None else Decision("release", delay)
         case Release():
             return RELEASED
     lines = "".join(traceback.format_exception(error)).strip()
@@ -241,7 +259,7 @@ def _error_of(answer: Retry | Fail) -> str | None:
     return storable(error if isinstance(error, str) else shown(error))
 
 
-def _delay_of(answer: Retry) -> float | None:
+def _delay_of(answer: Retry | Snooze) -> float | None:
     try:
         seconds = float(_attribute(answer, "delay_seconds"))
     except (TypeError, ValueError, OverflowError):
@@ -249,7 +267,7 @@ def _delay_of(answer: Retry) -> float | None:
     return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_DELAY_SECONDS)
 
 
-def _attribute(answer: Retry | Fail, name: str) -> Any:
+def _attribute(answer: Answer, name: str) -> Any:
     """Return an attribute, or None if it is a property of a subclass that raises."""
     try:
         return getattr(answer, name)

@@ -17,13 +17,12 @@ from rowq.worker.context import Context, log
 from rowq.worker.handlers import (
     COMPLETED,
     RELEASED,
+    Answer,
     Decision,
-    Fail,
     GiveUp,
     Handler,
     OwnHandler,
     Release,
-    Retry,
     decision_of,
     interrupted,
     retry,
@@ -177,7 +176,7 @@ class MeasuredCaller(HandlerCaller):
         await super()._call_task(message, timed)
 
     def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
-        if not isinstance(error, Retry | Fail | Release):
+        if not isinstance(error, Answer | Release):
             self._meter.count("handler_error")
         return super()._raised(ids, error)
 
@@ -188,7 +187,7 @@ def result_of(
     """Return the result of a handler of one message; `warn` of a value without a meaning."""
     if returned is None:
         return HandlerResult({message_id: COMPLETED})
-    if isinstance(returned, Retry | Fail):
+    if isinstance(returned, Answer):
         return result_of_error([message_id], returned)
     if _is_mistaken(returned):
         return _mistaken([message_id], returned)
@@ -201,7 +200,7 @@ def result_of_error(
 ) -> HandlerResult:
     """Return the result of an exception, and log it unless it is a decision."""
     decisions = dict.fromkeys(ids, decision_of(error))
-    if isinstance(error, Retry | Fail | Release):
+    if isinstance(error, Answer | Release):
         return HandlerResult(decisions, failed=True)
     if isinstance(error, UnreadableBody) and error.message_id in decisions:
         decisions[error.message_id] = unreadable_body(error)
@@ -210,14 +209,14 @@ def result_of_error(
 
 
 def _result_of_batch(ids: list[int], returned: Any) -> HandlerResult:
-    """Return the result of a batch handler: of None or {message_id: None, Retry or Fail}."""
+    """Return the result of a batch handler: of None or {message_id: answer or None}."""
     if returned is None:
         return HandlerResult(dict.fromkeys(ids, COMPLETED))
     if not isinstance(returned, Mapping):
         return _mistaken(ids, returned)
     found = dict(returned)
     unknown = found.keys() - set(ids)
-    if unknown or not all(isinstance(value, Retry | Fail | None) for value in found.values()):
+    if unknown or not all(isinstance(value, Answer | None) for value in found.values()):
         return _mistaken(ids, returned)
     answers = {message_id: found.get(message_id) for message_id in ids}
     return HandlerResult(
@@ -244,8 +243,8 @@ def _mistaken(ids: list[int], returned: Any) -> HandlerResult:
     if inspect.isgenerator(returned):
         returned.close()
     error = (
-        f"the handler returned {shown(returned):.300}; expected None, Retry(...) or Fail(...), or"
-        " per batch a mapping of message ids to these"
+        f"the handler returned {shown(returned):.300}; expected None, Retry(...),"
+        " Snooze(...) or Fail(...), or per batch a mapping of message ids to these"
     )
     log.warning("message %d: %s", ids[0], error)
     return HandlerResult(dict.fromkeys(ids, retry(error)), failed=True)
@@ -349,7 +348,7 @@ class TracedCaller(HandlerCaller):
                 await record(result)
 
     def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
-        if not isinstance(error, Retry | Fail | Release):
+        if not isinstance(error, Answer | Release):
             self._traces.record_raised(error)
         return super()._raised(ids, error)
 

@@ -47,6 +47,7 @@ class WorkerStats:
     released: int = 0
     stale: int = 0
     cancelled: int = 0
+    snoozed: int = 0
 
     def plus(self, other: "WorkerStats") -> "WorkerStats":
         """Return the sum of both, with this one's start."""

@@ -18,23 +18,23 @@ from rowq.worker.threads import OnProgress, WorkerThreads
 class Worker:
     """A worker: calls a handler for each message of a queue, until stopped or drained.
 
-    If the handler returns, its message is completed. It can raise or return rowq.Retry or
-    rowq.Fail. Any other exception, even a BaseException, means a retry after the queue's backoff,
-    with the end of the traceback as the error; only KeyboardInterrupt ends the worker. After a
-    crash a message is delivered again (at least once). With `transactional`, what the handler
-    writes through its connection happens exactly once.
+    If the handler returns, its message is completed. It can raise or return rowq.Retry,
+    rowq.Snooze or rowq.Fail. Any other exception, even a BaseException, means a retry after the
+    queue's backoff, with the end of the traceback as the error; only KeyboardInterrupt ends the
+    worker. After a crash a message is delivered again (at least once). With `transactional`, what
+    the handler writes through its connection happens exactly once.
 
     The handler is called as
 
     - handler(message), or handler(message, connection) with `transactional`;
     - handler(messages), or handler(messages, connection), with per="batch": for a whole claim. It
-      may return {message_id: Retry or Fail} for messages that are not done. Any other result than
-      None retries all of them.
+      may return {message_id: Retry, Snooze or Fail} for messages that are not done. Any other
+      result than None retries all of them.
 
     It may be `async def`, or return an awaitable, which the thread awaits in its own event loop,
     one message at a time unless `concurrent`. With `transactional` it gets the same synchronous
-    connection. A result other than None, Retry and Fail completes the message, with one warning per
-    worker; generators, and returned exceptions and classes, are refused.
+    connection. A result other than None, Retry, Snooze and Fail completes the message, with one
+    warning per worker; generators, and returned exceptions and classes, are refused.
 
     With `transactional` the worker owns the transaction, which is READ COMMITTED. The handler's
     connection refuses to end it, and to finish or extend the claim (ForbiddenInHandler). If the

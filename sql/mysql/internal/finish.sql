@@ -14,10 +14,10 @@
 --   end_linked -> read_links, delete_messages, release_links
 --   end_awaited -> delete_messages
 --   end_awaited, archive -> release_links
---   complete, fail_now, release -> outcomes
+--   complete, fail_now -> outcomes
 --   complete, retry_later, fail_now, ... -> pop_claimed -> bound_gap, expand_range, refuse_claim
 --   extend_lease -> bound_gap, refuse_claim
---   retry_later -> back_off
+--   retry_later, release -> back_off
 --   retry_later, fail_now, trim_claim -> push_dead -> next_slice, read_links
 --   retry_later -> split_by_attempts -> try_lock_messages
 --   release -> as_front
@@ -683,7 +683,7 @@ create procedure rowq.internal_back_off(
 sql security definer
 modifies sql data
 begin
--- purpose   Return when failed messages are due again: [message_id, lane, attempt, microseconds].
+-- purpose   Return when delayed messages are due again: [message_id, lane, attempt, microseconds].
     declare v_base, v_factor, v_cap, v_jitter double;
     declare v_now bigint default timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
 

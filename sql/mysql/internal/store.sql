@@ -17,7 +17,7 @@
 --   enqueue, publish, enqueue_tick -> store_group_waiting
 --   enqueue_batch, publish_batch -> store_batch -> store, store_group_waiting, release_dedup_keys
 --   enqueue_batch -> store_plain
---   retry_later -> push_delayed -> push_ready
+--   retry_later, release -> push_delayed -> push_ready
 --   release, reset, release_group_slots, ... -> push_ready
 --   reset -> retake_dedup_keys
 --   run_deferred -> free_dedup_keys
@@ -802,7 +802,12 @@ delimiter ;
 drop procedure if exists rowq.internal_push_delayed;
 
 delimiter //
-create procedure rowq.internal_push_delayed(p_queue_id int, p_delayed longtext, p_error longtext)
+create procedure rowq.internal_push_delayed(
+    p_queue_id int,
+    p_delayed longtext,
+    p_keeps_error boolean,
+    p_error longtext
+)
 sql security definer
 modifies sql data
 begin
@@ -825,7 +830,7 @@ begin
         for update /*!80000 of x */ skip locked
     ) h
     straight_join rowq.message m force index (primary) on m.message_id = h.message_id
-    set m.last_error = left(p_error, 2000),
+    set m.last_error = if(p_keeps_error, m.last_error, left(p_error, 2000)),
         m.due_at = v_epoch + interval h.due_at microsecond;
 
     insert into rowq.delayed (queue_id, due_at, message_id, lane, attempt)

@@ -1,17 +1,22 @@
 drop procedure if exists rowq.release;
 
 delimiter //
-create procedure rowq.release(p_queue_name longtext, p_claim_id bigint, p_message_ids longtext)
+create procedure rowq.release(
+    p_queue_name longtext,
+    p_claim_id bigint,
+    p_message_ids longtext,
+    p_delay_seconds double
+)
 sql security definer
 modifies sql data
-comment 'Return messages to the front of their priority without spending the attempt.'
+comment 'Return messages without spending the attempt: to the front of their priority, or after a delay.'
 begin
 -- routine   release
 -- version   1
--- purpose   Return messages to the front of their priority without spending the attempt.
--- promise   P08 P34 P37
--- locks     the queue, shared; the claim row; then new ready rows; for cancelled messages as
---           complete; new history rows
+-- purpose   Return messages without spending the attempt: to the front of their priority, or after a delay.
+-- promise   P08 P34 P37 P38
+-- locks     the queue, shared; the claim row; with a delay message rows, skipping locked ones; then
+--           new ready or delayed rows; for cancelled messages as complete; new history rows
 -- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -21,7 +26,9 @@ begin
     declare v_queue_id, v_history_days int;
     declare v_worker_name varchar(200);
     declare v_leased_at datetime(6);
-    declare v_messages, v_rest, v_cancel_ids, v_front longtext;
+    declare v_messages, v_rest, v_cancel_ids, v_front, v_delayed longtext;
+    declare v_outcome varchar(20) default if(p_delay_seconds > 0, 'snoozed', 'released');
+    declare v_due_at bigint;
 
     attempt: loop
         begin
@@ -40,6 +47,7 @@ begin
             if p_claim_id is null then
                 call rowq.internal_refuse('claim_id is required');
             end if;
+            call rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
 
             set v_queue_id = null;
             select q.queue_id, q.history_days into v_queue_id, v_history_days
@@ -61,11 +69,17 @@ begin
             end if;
             if v_rest is not null then
                 call rowq.internal_as_front(v_rest, 1, v_front);
-                call rowq.internal_push_ready(v_queue_id, v_front);
+                if p_delay_seconds > 0 then
+                    call rowq.internal_back_off(v_queue_id, v_front, p_delay_seconds, v_delayed);
+                    call rowq.internal_push_delayed(v_queue_id, v_delayed, true, null);
+                    set v_due_at = json_extract(v_delayed, '$[0][3]');
+                else
+                    call rowq.internal_push_ready(v_queue_id, v_front);
+                end if;
             end if;
             if v_history_days > 0 and v_messages is not null then
                 call rowq.internal_push_history(
-                    v_queue_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'released',
+                    v_queue_id, p_claim_id, v_worker_name, v_leased_at, v_messages, v_outcome,
                     null, null, v_cancel_ids
                 );
             end if;
@@ -75,7 +89,32 @@ begin
         end;
     end loop;
 
-    call rowq.internal_outcomes(p_message_ids, v_messages, 'released', v_cancel_ids);
+    if p_message_ids is null then
+        select json_arrayagg(j.message_id) into p_message_ids
+        from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j;
+    end if;
+    select a.message_id,
+           case
+               when c.message_id is not null then 'cancelled'
+               when h.message_id is not null then v_outcome
+               else 'stale'
+           end as outcome,
+           if(
+               c.message_id is null and h.message_id is not null,
+               timestamp'1970-01-01 00:00:00' + interval v_due_at microsecond, null
+           ) as due_at
+    from json_table(
+        p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+    ) a
+    left join (
+        select distinct j.message_id
+        from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+    ) h on h.message_id = a.message_id
+    left join (
+        select distinct j.message_id
+        from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) j
+    ) c on c.message_id = a.message_id
+    order by a.place;
 
     if @rowq_pinned then
         call rowq.internal_restore_session();

@@ -78,7 +78,7 @@ begin
                 );
                 if v_alive is not null then
                     call rowq.internal_back_off(v_queue_id, v_alive, p_delay_seconds, v_delayed);
-                    call rowq.internal_push_delayed(v_queue_id, v_delayed, p_error);
+                    call rowq.internal_push_delayed(v_queue_id, v_delayed, false, p_error);
                 end if;
                 if v_dead is not null then
                     call rowq.internal_push_dead(

@@ -7,8 +7,8 @@
 -- dead and keeps its row. An end does not wait for a producer that has locked the message's row:
 -- maintain deletes the row by a row of deferred.
 --
--- But fail_now and retry_later wait for a producer that has just named one of their messages: only
--- the row can store the error.
+-- But fail_now, retry_later, and release with a delay wait for a producer that has just named one
+-- of their messages: only the row can store the error and the time.
 --
 --   complete, complete_and_dequeue -> complete_claim -> pop_claimed, finish, outcomes
 --   retry_later, fail_now, release, ... -> finish -> delete_messages, read_links, release_links
@@ -18,10 +18,11 @@
 --   retry_later, fail_now, ... -> pop_claimed -> refuse_claim, claimed_messages
 --   extend_lease -> refuse_claim
 --   trim_claim -> claimed_messages
---   retry_later -> back_off, split_by_attempts
+--   retry_later, release -> back_off
+--   retry_later -> split_by_attempts
 --   retry_later, fail_now, release, ... -> set_outcomes
 --   retry_later, fail_now -> push_dead -> record_error, read_links, release_links
---   push_delayed -> record_error -> lock_messages
+--   retry_later -> record_error -> lock_messages
 --   retry_later -> retry_outcomes -> outcomes
 --   retry_later, fail_now, release -> split_by_cancel
 --   release, trim_claim -> as_front
@@ -436,7 +437,7 @@ procedure internal_back_off(
     p_due_at        out nocopy t_timestamps
 )
 is
--- purpose   Return when each failed message is due again.
+-- purpose   Return when each delayed message is due again.
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_delay number;
 begin

@@ -13,7 +13,7 @@
 --   enqueue, enqueue_batch, store_bound, ... -> store -> reserve_dedup_keys, store_group_waiting
 --   reserve_dedup_keys -> dedup_order
 --   join_groups, pop_dead -> dedup_order
---   retry_later -> push_delayed -> push_ready
+--   retry_later, release -> push_delayed -> push_ready
 --   release, reset, pass_group_slot, ... -> push_ready
 --   dequeue, maintain_queue -> promote -> promote_group_waiting, push_ready
 --   promote_group_waiting -> postpone
@@ -576,8 +576,7 @@ end internal_store_group_waiting;
 procedure internal_push_delayed(
     p_queue_id in number,
     p_messages in t_messages,
-    p_due_at   in t_timestamps,
-    p_error    in clob
+    p_due_at   in t_timestamps
 )
 is
 -- purpose   Delay messages until they are due; make those that are already due ready.
@@ -589,7 +588,6 @@ is
     v_message    t_message;
     v_seqs       t_numbers;
 begin
-    internal_record_error(p_queue_id, p_messages, p_error, true);
     for i in 1 .. p_messages.count loop
         v_message := p_messages(i);
         v_message.lane := trunc(v_message.lane / 2) * 2 + 1;

@@ -40,7 +40,8 @@ begin
     internal_finish(v_queue, v_cancelled, 'cancelled');
     internal_split_by_attempts(v_queue, v_rest, v_alive, v_dead);
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
-    internal_push_delayed(v_queue.queue_id, v_alive, v_due_at, p_error);
+    internal_record_error(v_queue.queue_id, v_alive, p_error, true);
+    internal_push_delayed(v_queue.queue_id, v_alive, v_due_at);
     internal_push_dead(v_queue, v_dead, p_error, true);
     if v_queue.history_days > 0 then
         internal_push_history(v_queue.queue_id, v_claim, v_cancelled, 'cancelled', null);

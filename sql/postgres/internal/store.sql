@@ -12,7 +12,7 @@
 --   enqueue_batch -> store_plain, store_unkeyed, store_keyed -> reserve_dedup_keys
 --   dequeue_fast, maintain_queue -> promote -> push_ready
 --   release, reset, pass_group_slots, ... -> push_ready
---   retry_later -> push_delayed -> push_ready
+--   retry_later, release -> push_delayed -> push_ready
 --
 -- Writes dedup, delayed, expiry, group_waiting, message, ready. Only reads floor.
 
@@ -736,7 +736,7 @@ create or replace function rowq.internal_push_delayed(
     p_attempts    smallint[],
     p_due_ats     timestamp with time zone[],
     p_now         timestamp with time zone,
-    p_error       text
+    p_errors      text[]
 )
 returns void
 language plpgsql
@@ -747,21 +747,23 @@ declare
     v_ready record;
 begin
     insert into rowq.delayed (queue_id, lane, attempt, message_id, due_at, last_error)
-    select p_queue_id, u.lane, u.attempt, u.message_id, u.due_at, p_error
-    from unnest(p_lanes, p_message_ids, p_attempts, p_due_ats) u (lane, message_id, attempt, due_at)
+    select p_queue_id, u.lane, u.attempt, u.message_id, u.due_at, u.last_error
+    from unnest(p_lanes, p_message_ids, p_attempts, p_due_ats, p_errors)
+        u (lane, message_id, attempt, due_at, last_error)
     where u.due_at > p_now;
 
     perform rowq.internal_record_expiry(p_queue_id, p_message_ids);
 
-    select array_agg(u.lane) lanes, array_agg(u.message_id) ids, array_agg(u.attempt) attempts
+    select array_agg(u.lane) lanes, array_agg(u.message_id) ids, array_agg(u.attempt) attempts,
+           array_agg(u.last_error) errors
     into v_ready
-    from unnest(p_lanes, p_message_ids, p_attempts, p_due_ats) u (lane, message_id, attempt, due_at)
+    from unnest(p_lanes, p_message_ids, p_attempts, p_due_ats, p_errors)
+        u (lane, message_id, attempt, due_at, last_error)
     where u.due_at <= p_now;
 
     if v_ready.ids is not null then
         perform rowq.internal_push_ready(
-            p_queue_id, v_ready.lanes, v_ready.ids, v_ready.attempts,
-            array_fill(p_error, array[cardinality(v_ready.ids)])
+            p_queue_id, v_ready.lanes, v_ready.ids, v_ready.attempts, v_ready.errors
         );
     end if;
 end;

@@ -80,7 +80,8 @@ begin
     end if;
     if v_ids is not null then
         perform rowq.internal_push_delayed(
-            v_queue.queue_id, v_lanes, v_ids, v_attempts, v_due_ats, v_now, left(p_error, 2000)
+            v_queue.queue_id, v_lanes, v_ids, v_attempts, v_due_ats, v_now,
+            array_fill(left(p_error, 2000), array[cardinality(v_ids)])
         );
     end if;
     if v_dead.ids is not null then

@@ -7,8 +7,8 @@
 -- dead and keeps its row. An end does not wait for a producer that has locked the message's row:
 -- maintain deletes the row by a row of deferred.
 --
--- But fail_now and retry_later wait for a producer that has just named one of their messages: only
--- the row can store the error.
+-- But fail_now, retry_later, and release with a delay wait for a producer that has just named one
+-- of their messages: only the row can store the error and the time.
 --
 --   complete, retry_later -> delete_claim, delete_empty_claim
 --   dequeue -> complete_claim -> delete_empty_claim, finish
@@ -498,13 +498,14 @@ create or alter procedure rowq.InternalFailOrRelease
     @claim_id bigint,
     @message_ids nvarchar(max),
     @outcome nvarchar(20),
-    @error nvarchar(max) = null
+    @error nvarchar(max) = null,
+    @delay_seconds float = null
 as
 begin
--- purpose   Take messages from a claim and make them dead or released; end those that were cancelled.
--- locks     the queue, shared; the claim row; then dead, message and dedup rows, or new ready rows;
---           for cancelled messages as complete; rows of groups and of waiting messages, skipping
---           locked ones; new history rows
+-- purpose   Take messages from a claim; make them dead, released or snoozed; end cancelled ones.
+-- locks     the queue, shared; the claim row; then dead, message and dedup rows, or new ready or
+--           delayed rows; for cancelled messages as complete; rows of groups and of waiting
+--           messages, skipping locked ones; new history rows
 -- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
     set nocount on;
@@ -512,7 +513,7 @@ begin
     set xact_abort on;
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5, @begun int, @queue_id int, @has_cancels bit, @history_days int,
-        @worker_name nvarchar(400), @leased_at datetime2(6);
+        @worker_name nvarchar(400), @leased_at datetime2(6), @due_at datetime2(6);
     declare @asked table (
         message_id bigint not null,
         place      int not null,
@@ -520,6 +521,7 @@ begin
     );
     declare @taken rowq.message_list;
     declare @ended rowq.message_list;
+    declare @snoozed rowq.message_list;
 
     -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
@@ -535,6 +537,8 @@ begin
             exec rowq.InternalCheckIds @message_ids;
             if @claim_id is null
                 exec rowq.InternalRefuse N'claim_id is required';
+            if @delay_seconds not between 0 and 315360000
+                exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
             if @message_ids is not null
                 insert into @asked (place, message_id)
                 select cast(j.[key] as int), cast(j.value as bigint)
@@ -581,8 +585,20 @@ begin
             end;
             if @outcome = N'dead'
                 exec rowq.InternalPushDead @queue_id, @taken, @error, @owns_transaction;
-            else
+            else if @outcome = N'released'
                 exec rowq.InternalPushReady @queue_id, @taken, @is_front = 1, @spent = 1;
+            else
+            begin
+                set @due_at = dateadd(
+                    microsecond,
+                    cast(round((@delay_seconds - floor(@delay_seconds)) * 1e6, 0) as int),
+                    dateadd(second, cast(floor(@delay_seconds) as int), sysutcdatetime())
+                );
+                insert into @snoozed (message_id, lane, place, attempt, due_at)
+                select j.message_id, j.lane / 2 * 2 + 1, j.place, j.attempt - 1, @due_at
+                from @taken j;
+                exec rowq.InternalPushDelayed @queue_id, @snoozed, @keeps_error = 1;
+            end;
 
             if @owns_transaction = 1
                 commit transaction;
@@ -610,27 +626,40 @@ begin
             delete from @asked;
             delete from @taken;
             delete from @ended;
+            delete from @snoozed;
         end catch;
     end;
 
     -- All messages of the claim in delivery order, or those asked for in that order.
     if @message_ids is null
-        select j.message_id, j.outcome
+        insert into @asked (message_id, place)
+        select j.message_id, row_number() over (order by j.lane, j.place, j.message_id)
         from (
-            select t.message_id, t.lane, t.place, @outcome as outcome
+            select t.message_id, t.lane, t.place
             from @taken t
             union all
-            select e.message_id, e.lane, e.place, N'cancelled'
+            select e.message_id, e.lane, e.place
             from @ended e
-        ) j
-        order by j.lane, j.place, j.message_id;
-    else
+        ) j;
+    if @outcome = N'dead'
         select a.message_id,
                case
                    when j.message_id is not null then @outcome
                    when e.message_id is not null then N'cancelled'
                    else N'stale'
                end as outcome
+        from @asked a
+        left join @taken j on j.message_id = a.message_id
+        left join @ended e on e.message_id = a.message_id
+        order by a.place;
+    else
+        select a.message_id,
+               case
+                   when j.message_id is not null then @outcome
+                   when e.message_id is not null then N'cancelled'
+                   else N'stale'
+               end as outcome,
+               iif(j.message_id is null, null, @due_at) as due_at
         from @asked a
         left join @taken j on j.message_id = a.message_id
         left join @ended e on e.message_id = a.message_id

@@ -11,7 +11,7 @@
 --   enqueue -> next_message_id, reserve_dedup_key
 --   publish, enqueue_tick -> store -> next_message_id, reserve_dedup_key
 --   publish_batch -> enqueue_batch -> next_message_id, store_batch
---   retry_later -> push_delayed -> push_ready
+--   retry_later, fail_or_release -> push_delayed -> push_ready
 --   reset, release_group_slots, run_deferred, ... -> push_ready
 --   dequeue, maintain_delivery -> promote -> promote_group_waiting, push_ready
 --
@@ -895,7 +895,8 @@ go
 create or alter procedure rowq.InternalPushDelayed
     @queue_id int,
     @messages rowq.message_list readonly,
-    @error nvarchar(max)
+    @error nvarchar(max) = null,
+    @keeps_error bit = 0
 as
 begin
 -- purpose   Delay messages until they are due; make those that are already due ready.
@@ -906,7 +907,7 @@ begin
     declare @due rowq.message_list;
 
     update m
-    set last_error = @text, due_at = j.due_at
+    set last_error = iif(@keeps_error = 1, m.last_error, @text), due_at = j.due_at
     from @messages j
     inner join rowq.message m with (rowlock, forceseek)
         on m.queue_id = @queue_id

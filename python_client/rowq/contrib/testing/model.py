@@ -278,11 +278,15 @@ class ReferenceQueue:
             died = self._propagate(died)
             self._fail(died)
 
-    def release(self, entries: Iterable[Entry]) -> None:
-        """Return messages to the front without counting the attempt."""
+    def release(self, entries: Iterable[Entry], delay: float | None) -> None:
+        """Return messages to the front, or delay them, without counting the attempt."""
+        self._step()
         for entry in entries:
             entry.attempt -= 1
-            self._queue_up(entry, FRONT)
+            if delay:
+                self._delay(entry, delay)
+            else:
+                self._queue_up(entry, FRONT)
 
     def extend(self, claim_id: int, lease: int) -> None:
         """Extend a lease."""

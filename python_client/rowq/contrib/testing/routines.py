@@ -276,9 +276,11 @@ class Routines:
         """Make messages dead."""
         return self.queues.require(queue_name).fail_now(claim_id, message_ids, error)
 
-    def release(self, queue_name: str, claim_id: int, message_ids: _Ids) -> list[Row]:
+    def release(
+        self, queue_name: str, claim_id: int, message_ids: _Ids, delay_seconds: float | None
+    ) -> list[Row]:
         """Return messages without counting the attempt."""
-        return self.queues.require(queue_name).release(claim_id, message_ids)
+        return self.queues.require(queue_name).release(claim_id, message_ids, delay_seconds)
 
     def extend_lease(
         self,

@@ -222,9 +222,18 @@ class StoredQueue:
             claim_id, message_ids, "dead", lambda taken: self.model.make_dead(taken, _cut(error))
         )
 
-    def release(self, claim_id: int, message_ids: _Ids) -> list[Row]:
-        """Return messages without counting the attempt."""
-        return self._return_messages(claim_id, message_ids, "released", self.model.release)
+    def release(self, claim_id: int, message_ids: _Ids, delay: float | None) -> list[Row]:
+        """Return messages without counting the attempt; return ids, outcomes and due times."""
+        rows = self._return_messages(
+            claim_id,
+            message_ids,
+            "snoozed" if delay else "released",
+            lambda taken: self.model.release(taken, delay),
+        )
+        return [
+            (*row, self._next_attempt(self.model.entries[row[0]]) if row[1] == "snoozed" else None)
+            for row in rows
+        ]
 
     def claim(self, claim_id: int) -> Claim:
         """Return a claim; raises StaleClaim."""

@@ -235,15 +235,18 @@ def release(
     claim_id: ClaimId,
     url: Url,
     message_ids: HeldIds = None,
+    delay_seconds: Annotated[
+        float, typer.Option("--delay", metavar="SECONDS", help="Delay in seconds. Default 0.")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Return messages without counting the attempt.
+    """Return messages without counting the attempt, at once or after a delay.
 
     Exit status 4: a message was stale.
     """
     with open_queue(url) as queue:
-        outcomes = queue.release(queue_name, claim_id, message_ids)
-    finish(outcomes, as_json, good={"released", "cancelled"})
+        outcomes = queue.release(queue_name, claim_id, message_ids, delay_seconds=delay_seconds)
+    finish(outcomes, as_json, good={"released", "snoozed", "cancelled"})
 
 
 def extend(

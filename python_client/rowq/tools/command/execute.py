@@ -21,10 +21,10 @@ from rowq.messages import Message
 from rowq.tools.command.programs import Programs
 from rowq.tools.console.errors import one_line
 from rowq.tools.trace_headers import TRACEPARENT, TRACESTATE, trace_of
-from rowq.worker import Fail, Retry
+from rowq.worker import Fail, Retry, Snooze
 from rowq.worker.claim import HeldMessage
 from rowq.worker.context import log
-from rowq.worker.handlers import GiveUp, OwnHandler, Release
+from rowq.worker.handlers import Answer, GiveUp, OwnHandler, Release
 
 # Secrets of rowq's own connection. A command that needs a database uses its own variable.
 WITHHELD = ("ROWQ_URL", "PGPASSWORD", "MYSQL_PWD")
@@ -34,7 +34,7 @@ _LONGEST_VARIABLE = 32 * 1024
 
 _COMPLETED = 0
 # EX_DATAERR and EX_TEMPFAIL of sysexits.h.
-_DEAD, _RETRY = 65, 75
+_DEAD, _LATER = 65, 75
 # A shell's exit status if the command is not executable or not found.
 _SHELL_CANNOT_RUN = {126, 127}
 _INTERPRETER = re.compile(r"(python|perl|ruby|node|php|lua|sh|bash|dash|ksh|zsh)[\d.]*")
@@ -139,11 +139,12 @@ class Ended:
         """Whether a signal ended it; a shell adds 128 to the signal of its command."""
         return self.status < 0 or self.status - 128 in _ENDING_SIGNALS
 
-    @property
-    def decision(self) -> Retry | Fail | None:
-        """The outcome for the message; None completes it."""
+    def decision(self, snooze_seconds: float | None) -> Answer | None:
+        """Return the outcome for the message; None completes it."""
         if self.status == _COMPLETED:
             return None
+        if self.status == _LATER and snooze_seconds is not None:
+            return Snooze(snooze_seconds)
         return Fail(self.reason) if self.status == _DEAD else Retry(error=self.reason)
 
 
@@ -192,24 +193,26 @@ class Run:
 class Command(OwnHandler):
     """Handler that runs a program: body on standard input, facts in the environment.
 
-    Exit status 0 completes the message, 65 makes it dead, anything else retries it after the
-    queue's backoff with the end of standard error as the reason. If a signal ends the program
+    Exit status 0 completes the message, 65 makes it dead, 75 snoozes it for `snooze_seconds` if
+    given, anything else retries it after the queue's backoff with the end of standard error as the
+    reason. If a signal ends the program
     while the worker stops, the attempt is not counted. A command that cannot run ends the worker.
     """
 
     arguments: tuple[str, ...]
     programs: Programs
+    snooze_seconds: float | None = None
     startup_check: StartupCheck = field(default_factory=StartupCheck)
 
     def __call__(self, message: HeldMessage) -> None:
-        """Run the program; raise Retry, Fail, Release or CannotRun unless it exits with 0."""
+        """Run the program; raise an Answer, Release or CannotRun unless it exits with 0."""
         run = self._start_with_retries(message)
         with run.files:
             status = self.programs.wait(
                 run.program, lambda: message.lost or message.cancelled or message.timed_out
             )
             ended = Ended(status, _end_of(run.errors))
-            decision = ended.decision
+            decision = ended.decision(self.snooze_seconds)
             _forward(run.errors)
         if suspects := self.startup_check.suspects(
             message.message_id, cannot_run=self._cannot_run(ended)
@@ -218,7 +221,7 @@ class Command(OwnHandler):
                 raise CannotRun(f"the first {suspects} messages ended with {ended.summary}")
             message.is_stopping(StartupCheck.PAUSE_SECONDS)
             raise Release
-        if isinstance(decision, Retry) and message.timed_out:
+        if isinstance(decision, Retry | Snooze) and message.timed_out:
             raise Retry(error=f"the command exceeded its timeout: {ended.reason}")
         if ended.by_signal and message.is_stopping(_STOP_SECONDS):
             raise Release
@@ -263,7 +266,7 @@ class Command(OwnHandler):
         """
         if ended.status in _SHELL_CANNOT_RUN:
             return True
-        if ended.status in {_COMPLETED, _DEAD, _RETRY} or ended.by_signal:
+        if ended.status in {_COMPLETED, _DEAD, _LATER} or ended.by_signal:
             return False
         script = self._script()
         return script is not None and script.name in ended.errors and not script.exists()

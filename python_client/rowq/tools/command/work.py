@@ -39,6 +39,7 @@ def summary(stats: WorkerStats) -> str:
     return (
         f"{stats.processed} completed, {stats.retried} retried, {stats.failed} failed,"
         f" {stats.released} released, {stats.stale} stale"
+        + (f", {stats.snoozed} snoozed" if stats.snoozed else "")
         + (f", {stats.cancelled} cancelled" if stats.cancelled else "")
     )
 
@@ -104,6 +105,15 @@ def work(
                 " ROWQ_MESSAGE_FILE all of them as JSON. Exit status 0 completes, 65 fails, any"
                 " other retries."
             ),
+        ),
+    ] = None,
+    snooze: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=315360000,
+            metavar="SECONDS",
+            help="With --exec: exit status 75 delays the message without counting the attempt.",
         ),
     ] = None,
     shell: Annotated[
@@ -195,9 +205,10 @@ def work(
     first signal lets running messages finish and releases the others. A second signal ends
     everything at once, programs of --exec included; their messages return when the lease expires.
 
-    A command of --exec completes its message with exit status 0 and makes it dead with 65. Any
-    other status or a signal retries it after the queue's backoff, with the end of standard error as
-    the reason. If a signal ends the command while the worker stops, the attempt is not counted.
+    A command of --exec completes its message with exit status 0 and makes it dead with 65. With
+    --snooze, 75 delays it without counting the attempt. Any other status or a signal retries it
+    after the queue's backoff, with the end of standard error as the reason. If a signal ends the
+    command while the worker stops, the attempt is not counted.
 
     Exit status 0: stopped or drained. 6: cannot continue, because the command cannot run, the
     handler cannot be imported, or the database refuses. 143 (SIGTERM) or 130 (Ctrl-C): after a
@@ -210,8 +221,8 @@ def work(
     if command is not None and (transactional or concurrent):
         option = "--transactional" if transactional else "--concurrent"
         raise typer.BadParameter(f"{option} requires MODULE:FUNCTION")
-    if command is None and shell:
-        raise typer.BadParameter("--shell requires --exec")
+    if command is None and (shell or snooze is not None):
+        raise typer.BadParameter(f"{'--shell' if shell else '--snooze'} requires --exec")
     arguments = _arguments(command, shell) if command is not None else ()
     function = _function(handler, 2 if transactional else 1) if handler is not None else None
     servers = servers_in(url) if stripes is not None else only_url(url)
@@ -233,7 +244,7 @@ def work(
         worker = Worker(
             servers,
             queue_name,
-            function or Command(arguments, stack.enter_context(Programs())),
+            function or Command(arguments, stack.enter_context(Programs()), snooze),
             stripes=stripes,
             first_stripe=first_stripe,
             batch_size=batch_size,

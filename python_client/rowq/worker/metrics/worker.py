@@ -15,6 +15,7 @@ _OUTCOMES: Mapping[str, str] = {
     "retried": "retried",
     "dead": "failed",
     "released": "released",
+    "snoozed": "snoozed",
     "stale": "stale",
     "cancelled": "cancelled",
 }
