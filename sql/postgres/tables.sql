@@ -98,7 +98,7 @@ create table if not exists rowq.message (
     queue_id       integer not null,
     max_attempts   smallint,
     message_id     bigint not null default nextval('rowq.message_seq'),
-    enqueued_at    timestamp with time zone not null,
+    enqueued_at    timestamp with time zone not null default clock_timestamp(),
     message_type   text,
     dedup_key      text,
     group_key      text,

@@ -43,7 +43,7 @@ declare
     v_now             timestamp with time zone;
     v_due_at          timestamp with time zone;
 begin
-    -- Most messages have only a text body and a priority: skip the other checks.
+    -- Most messages have only a text body and a priority: they need no other checks.
     if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
         p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
         p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead,
@@ -57,6 +57,38 @@ begin
         if v_error is not null then
             raise exception 'RQ711 invalid_argument: %', v_error
                 using errcode = 'RQ711';
+        end if;
+    elsif p_body is not null then
+        -- Fast path: two inserts. The filter gets the transaction id before the defaults get the
+        -- number and the clock, because internal_move_floor relies on this order. An unknown queue
+        -- or a long body finds no row; the slow path refuses it.
+        insert into rowq.message (queue_id, body)
+        select q.queue_id, p_body
+        from rowq.queue q
+        where q.queue_name = p_queue_name
+          and octet_length(p_body) <= q.max_body_length
+          and current_setting('transaction_isolation') = 'read committed'
+          and pg_current_xact_id() is not null
+        returning queue_id, message_id into v_queue_id, message_id;
+        if found then
+            insert into rowq.ready (queue_id, lane, seq, message_id)
+            select f.queue_id, f.lane, enqueue.message_id, enqueue.message_id
+            from rowq.floor f
+            where f.queue_id = v_queue_id
+              and f.lane = p_priority * 2 + 1
+            order by f.queue_id, f.lane, f.generation
+            limit 1;
+            if not found then
+                perform rowq.internal_open_lanes(v_queue_id, array[p_priority * 2 + 1]::smallint[]);
+                insert into rowq.ready (queue_id, lane, seq, message_id)
+                values (v_queue_id, p_priority * 2 + 1, message_id, message_id);
+            end if;
+            if rowq.internal_is_listened(v_queue_id) then
+                perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
+            end if;
+            outcome := 'enqueued';
+            return next;
+            return;
         end if;
     end if;
     v_lane := p_priority * 2 + 1;

@@ -151,6 +151,25 @@ def test_plans_made_on_empty_tables_use_indexes(
     assert faults(early.run(cycle)) == set(), "with much to promote and to reap"
 
 
+def test_plain_message_gets_its_transaction_id_before_its_number(
+    owner: Connection, open_owner: Open
+) -> None:
+    """A node evaluates its filter before its output."""
+    call(owner, "create_queue", queue_name="hot")
+    watched = Watched(open_owner())
+    watched.connection.execute("set auto_explain.log_verbose = on")
+    [insert] = [
+        plan["Plan"]
+        for plan in watched.run(lambda connection: enqueue(connection, "hot", "a"))
+        if plan["Plan"].get("Relation Name") == "message"
+    ]
+    [source] = insert["Plans"]
+    assert "pg_current_xact_id()" in source["One-Time Filter"]
+    output = " ".join(source["Output"])
+    assert "nextval(" in output
+    assert "clock_timestamp()" in output
+
+
 def dequeue_cost(connection: Connection, batch_size: int) -> int:
     """Return the fewest shared buffers of six dequeues of full batches."""
     costs: list[int] = []
