@@ -24,7 +24,9 @@ class QueueSettings(TypedDict, total=False):
     """Length of the lease in seconds: 1 to 86400."""
 
     max_attempts: int | None
-    """Maximum number of leases before the message is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000. 0 means no limit: a
+    message that kills its worker then does so again and again.
+    """
 
     backoff_base_seconds: float | None
     """Delay in seconds before the second attempt: 0 to 86400."""
@@ -119,7 +121,9 @@ class MessageOptions(TypedDict, total=False):
     """
 
     max_attempts: int | None
-    """Maximum number of leases before the message is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000. 0 means no limit: a
+    message that kills its worker then does so again and again.
+    """
 
     group_key: str | None
     """Messages with the same key are delivered first in, first out; at most group_limit of them
@@ -176,7 +180,9 @@ class PublishOptions(TypedDict, total=False):
     """
 
     max_attempts: int | None
-    """Maximum number of leases before the message is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000. 0 means no limit: a
+    message that kills its worker then does so again and again.
+    """
 
     group_key: str | None
     """Messages with the same key are delivered first in, first out; at most group_limit of them
@@ -223,7 +229,9 @@ class ScheduleSettings(TypedDict, total=False):
     """0 to 9; 0 is delivered first."""
 
     max_attempts: int | None
-    """Maximum number of leases before the message is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000. 0 means no limit: a
+    message that kills its worker then does so again and again.
+    """
 
     group_key: str | None
     """Messages with the same key are delivered first in, first out; at most group_limit of them
@@ -280,7 +288,9 @@ class ScheduleChanges(TypedDict, total=False):
     """0 to 9; 0 is delivered first."""
 
     max_attempts: int | None
-    """Maximum number of leases before the message is dead: 1 to 10000."""
+    """Maximum number of leases before the message is dead: 1 to 10000. 0 means no limit: a
+    message that kills its worker then does so again and again.
+    """
 
     group_key: str | None
     """Messages with the same key are delivered first in, first out; at most group_limit of them

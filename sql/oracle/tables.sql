@@ -135,7 +135,7 @@ create table rowq_queue (
     constraint rowq_queue_pk primary key (queue_id),
     constraint rowq_queue_key_uq unique (queue_key),
     constraint rowq_queue_lease_ck check (lease_seconds between 1 and 86400),
-    constraint rowq_queue_attempts_ck check (max_attempts between 1 and 10000),
+    constraint rowq_queue_attempts_ck check (max_attempts between 0 and 10000),
     constraint rowq_queue_base_ck check (backoff_base_seconds between 0 and 86400),
     constraint rowq_queue_factor_ck check (backoff_factor between 1 and 10),
     constraint rowq_queue_cap_ck check (backoff_cap_seconds between 0 and 31536000),

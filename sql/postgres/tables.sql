@@ -74,7 +74,7 @@ create table if not exists rowq.queue (
         and queue_name !~ '[[:cntrl:]]'
     ),
     constraint queue_lease_seconds_ck check (lease_seconds between 1 and 86400),
-    constraint queue_max_attempts_ck check (max_attempts between 1 and 10000),
+    constraint queue_max_attempts_ck check (max_attempts between 0 and 10000),
     constraint queue_backoff_base_seconds_ck check (backoff_base_seconds between 0 and 86400),
     constraint queue_backoff_factor_ck check (backoff_factor between 1 and 10),
     constraint queue_backoff_cap_seconds_ck check (backoff_cap_seconds between 0 and 31536000),

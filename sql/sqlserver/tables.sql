@@ -151,7 +151,7 @@ create table rowq.queue (
     constraint queue_pk primary key nonclustered (queue_id),
     constraint queue_queue_key_uq unique clustered (queue_key),
     constraint queue_lease_seconds_ck check (lease_seconds between 1 and 86400),
-    constraint queue_max_attempts_ck check (max_attempts between 1 and 10000),
+    constraint queue_max_attempts_ck check (max_attempts between 0 and 10000),
     constraint queue_backoff_base_seconds_ck check (backoff_base_seconds between 0 and 86400),
     constraint queue_backoff_factor_ck check (backoff_factor between 1 and 10),
     constraint queue_backoff_cap_seconds_ck check (backoff_cap_seconds between 0 and 31536000),

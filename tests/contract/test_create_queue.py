@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Any] = {
 }
 RANGES = {
     "lease_seconds": (1, 86400, 1),
-    "max_attempts": (1, 10000, 1),
+    "max_attempts": (0, 10000, 1),
     "backoff_base_seconds": (0, 86400, 0.001),
     "backoff_factor": (1, 10, 0.001),
     "backoff_cap_seconds": (0, 31536000, 0.001),

@@ -127,7 +127,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({**HOURLY, "time_zone": "Nowhere"}, "time_zone"),
     ({**HOURLY, "missed": "never"}, "missed"),
     ({**HOURLY, "priority": 10}, "priority"),
-    ({**HOURLY, "max_attempts": 0}, "max_attempts"),
+    ({**HOURLY, "max_attempts": -1}, "max_attempts"),
     ({**HOURLY, "message_type": "x" * 201}, "message_type"),
     ({**HOURLY, "group_key": "x" * 201}, "group_key"),
     ({**HOURLY, "headers": [1]}, "headers"),

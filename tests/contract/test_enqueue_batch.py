@@ -42,13 +42,13 @@ def test_batch_message_is_delivered_with_all_keys(queue: CheckedQueue) -> None:
             "headers": {"a": [1, None]},
             "priority": 3,
             "dedup_key": "key",
-            "max_attempts": 7,
+            "max_attempts": 0,
         },
     )
     leased = queue.dequeue_one()
     row = queue.message(leased.message_id)
     assert (row.body, row.message_type, row.headers) == ("hello", "greeting", {"a": [1, None]})
-    assert (row.priority, row.dedup_key, row.max_attempts) == (3, "key", 7)
+    assert (row.priority, row.dedup_key, row.max_attempts) == (3, "key", 0)
 
 
 @pytest.mark.promise("P05")
@@ -234,7 +234,7 @@ INVALID: dict[str, list[Any]] = {
     "message_type": ["x" * 201, "x" + "🐘" * 201, {"a": 1}, 5],
     "headers": [[], "text"],
     "dedup_key": ["", "x" * 201, "x" + "🐘" * 201, ["a"], 5],
-    "max_attempts": [0, 10001, "many", 2.5],
+    "max_attempts": [-1, 10001, "many", 2.5],
     **{key: [1] for key in ("unknown", "Body", "body_binary", "queue_name", "body ")},
 }
 BAD_MESSAGES: list[tuple[Any, str]] = [

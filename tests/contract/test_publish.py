@@ -25,7 +25,7 @@ BAD_ARGUMENTS: list[dict[str, Any]] = [
     {"headers": []},
     {"dedup_key": ""},
     {"group_key": "x" * 201},
-    {"max_attempts": 0},
+    {"max_attempts": -1},
 ]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.calls import Row, bodies
+from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import CheckedQueue
 
 DAY = 86400
@@ -191,3 +192,40 @@ def test_delay_seconds_accepts_ten_years(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     done = retry(queue, queue.dequeue_one(), delay_seconds=315360000)
     assert done.due_at - datetime.now(UTC) > timedelta(days=3649)
+
+
+def fail(queue: CheckedQueue, way: str) -> int:
+    """Let an attempt of the only message fail; return its number."""
+    row = queue.dequeue_one()
+    if way == "reap":
+        queue.pass_seconds(100)
+        assert queue.call_one("reap").reaped == 1
+    else:
+        assert retry(queue, row, delay_seconds=0).outcome == "retrying"
+    return int(row.attempt)
+
+
+@pytest.mark.promise("P47")
+@pytest.mark.parametrize("way", ["retry_later", "reap"])
+@pytest.mark.parametrize("limited", ["queue", "message"])
+def test_message_without_a_limit_is_retried(queue: CheckedQueue, limited: str, way: str) -> None:
+    queue.call("alter_queue", max_attempts=0 if limited == "queue" else 1)
+    queue.enqueue("a", max_attempts=None if limited == "queue" else 0)
+    assert [fail(queue, way) for _ in range(12)] == [*range(1, 13)]
+
+
+@pytest.mark.promise("P47")
+@pytest.mark.parametrize("way", ["retry_later", "reap"])
+def test_attempt_stops_at_32767(queue: CheckedQueue, way: str) -> None:
+    [message_id] = queue.enqueue("a", max_attempts=0)
+    dialect_of(queue.connection).set_attempt(queue.connection, message_id, 32765)
+    assert [fail(queue, way) for _ in range(4)] == [32766, 32767, 32767, 32767]
+    claim = queue.dequeue_one().claim_id
+    assert queue.call_one("fail_now", claim_id=claim).outcome == "dead"
+
+
+@pytest.mark.promise("P47")
+def test_own_limit_of_a_message_applies_without_one_of_the_queue(queue: CheckedQueue) -> None:
+    queue.call("alter_queue", max_attempts=0)
+    queue.enqueue("a", max_attempts=1)
+    assert retry(queue, queue.dequeue_one()).outcome == "dead"

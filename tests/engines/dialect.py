@@ -156,6 +156,10 @@ class Dialect(ABC):
         """Expire the lease of a claim."""
 
     @abstractmethod
+    def set_attempt(self, connection: Connection, message_id: int, attempt: int) -> None:
+        """Change the attempt of a ready message."""
+
+    @abstractmethod
     def routine_names(self, connection: Connection) -> list[str]:
         """Return the name of every installed routine, once per routine."""
 

@@ -45,7 +45,7 @@ begin
 -- errors    RQ711
     call rowq.internal_check_name('queue_name', p_queue_name);
     call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
-    call rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
+    call rowq.internal_check_range('max_attempts', p_max_attempts, 0, 10000);
     call rowq.internal_check_range('backoff_base_seconds', p_backoff_base_seconds, 0, 86400);
     call rowq.internal_check_range('backoff_factor', p_backoff_factor, 1, 10);
     call rowq.internal_check_range('backoff_cap_seconds', p_backoff_cap_seconds, 0, 31536000);

@@ -684,6 +684,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return when delayed messages are due again: [message_id, lane, attempt, microseconds].
+-- Without a limit the attempt stops below the highest smallint: the next dequeue adds one.
     declare v_base, v_factor, v_cap, v_jitter double;
     declare v_now bigint default timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
 
@@ -693,7 +694,7 @@ begin
     where q.queue_id = p_queue_id;
 
     select json_arrayagg(json_array(
-               j.message_id, j.lane div 2 * 2 + 1, j.attempt,
+               j.message_id, j.lane div 2 * 2 + 1, least(j.attempt, 32766),
                v_now + cast(1000000 * coalesce(
                    p_delay_seconds,
                    least(v_cap, v_base * pow(v_factor, least(j.attempt - 1, 60)))
@@ -810,7 +811,7 @@ begin
             from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) x
         ) f on f.message_id = j.message_id
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        where j.attempt >= coalesce(m.max_attempts, p_max_attempts)
+        where j.attempt >= nullif(coalesce(m.max_attempts, p_max_attempts), 0)
         for update /*!80000 of m */;
     end if;
     if p_owns_transaction or v_held is not null then
@@ -820,7 +821,7 @@ begin
             '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
         ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        where j.attempt >= coalesce(m.max_attempts, p_max_attempts);
+        where j.attempt >= nullif(coalesce(m.max_attempts, p_max_attempts), 0);
     end if;
     if v_locked is not null then
         set v_exhausted = json_merge_preserve(coalesce(v_exhausted, '[]'), v_locked);
@@ -868,7 +869,10 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return messages for the front of their priority, with p_spent attempts fewer.
-    select json_arrayagg(json_array(j.message_id, j.lane div 2 * 2, j.attempt - p_spent))
+    -- As in internal_back_off, the next dequeue adds one to a smallint.
+    select json_arrayagg(json_array(
+               j.message_id, j.lane div 2 * 2, least(j.attempt - p_spent, 32766)
+           ))
     into p_front
     from json_table(
         p_messages,

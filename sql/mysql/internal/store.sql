@@ -69,8 +69,8 @@ begin
             then 'dedup_key must not begin with schedule:, which is reserved'
         when char_length(p_group_key) not between 1 and 200
             then 'group_key must be 1 to 200 characters'
-        when p_max_attempts not between 1 and 10000
-            then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
+        when p_max_attempts not between 0 and 10000
+            then concat('max_attempts must be between 0 and 10000, got ', p_max_attempts)
         when not coalesce(
                 p_on_predecessor_dead in ('hold', 'continue', 'fail'),
                 p_on_predecessor_dead is null

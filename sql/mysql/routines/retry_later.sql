@@ -15,7 +15,7 @@ begin
 -- routine   retry_later
 -- version   1
 -- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
--- promise   P08 P10 P34 P37
+-- promise   P08 P10 P34 P37 P47
 -- locks     the queue, shared; the claim row; then message rows, skipping locked ones; delayed,
 --           ready, dead or dedup rows; for cancelled messages as complete; new history rows
 -- commits   its own transaction if the caller has none; never the caller's

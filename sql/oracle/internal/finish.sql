@@ -642,8 +642,10 @@ begin
                 then v_own(internal_number_text(p_messages(i).message_id))
             else p_queue.max_attempts
         end;
-        if p_messages(i).attempt < v_limit then
+        if p_messages(i).attempt < v_limit or v_limit = 0 then
             p_alive(p_alive.count + 1) := p_messages(i);
+            -- Without a limit the attempt stops, as on the engines where it is a smallint.
+            p_alive(p_alive.count).attempt := least(p_messages(i).attempt, 32766);
         else
             p_dead(p_dead.count + 1) := p_messages(i);
         end if;

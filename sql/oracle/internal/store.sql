@@ -63,8 +63,8 @@ begin
             then 'dedup_key must not begin with schedule:, which is reserved'
         when length(p_group_key) > 200
             then 'group_key must be 1 to 200 characters'
-        when p_max_attempts not between 1 and 10000 or p_max_attempts <> trunc(p_max_attempts)
-            then 'max_attempts must be between 1 and 10000, got '
+        when p_max_attempts not between 0 and 10000 or p_max_attempts <> trunc(p_max_attempts)
+            then 'max_attempts must be between 0 and 10000, got '
                 || internal_number_text(p_max_attempts)
         when utl_raw.cast_to_raw(p_on_predecessor_dead) not in (
             utl_raw.cast_to_raw('hold'), utl_raw.cast_to_raw('continue'),

@@ -10,7 +10,7 @@ is
 -- routine   retry_later
 -- version   1
 -- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
--- promise   P08 P10 P34 P37
+-- promise   P08 P10 P34 P37 P47
 -- locks     the claim row; then message rows: waits for a producer that has just named one as a
 --           predecessor; delayed, ready, dead or dedup rows; for cancelled messages as complete;
 --           new history rows

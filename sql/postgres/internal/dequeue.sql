@@ -232,8 +232,10 @@ as $$
 -- purpose   Return the messages of a claim with the number of attempts each may have.
 #variable_conflict use_column
 begin
+    -- Without a limit (0) the attempt stops below the highest smallint: the next dequeue adds one.
     return query
-    select u.message_id, u.lane, u.attempt, coalesce(m.max_attempts::integer, p_max_attempts)
+    select u.message_id, u.lane, least(u.attempt, 32766::smallint),
+           coalesce(nullif(coalesce(m.max_attempts::integer, p_max_attempts), 0), 32767)
     from unnest(p_message_ids, p_lanes, p_attempts)
         with ordinality u (message_id, lane, attempt, place)
     cross join lateral (

@@ -60,8 +60,8 @@ begin
         when p_on_predecessor_dead not in ('hold', 'continue', 'fail')
             then 'on_predecessor_dead must be hold, continue or fail, got '
                 || left(p_on_predecessor_dead, 100)
-        when p_max_attempts not between 1 and 10000
-            then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
+        when p_max_attempts not between 0 and 10000
+            then format('max_attempts must be between 0 and 10000, got %s', p_max_attempts)
         when p_expire_seconds not between 0.001 and 315360000
             then format('expire_seconds must be between 0.001 and 315360000, got %s',
                         p_expire_seconds)

@@ -39,7 +39,7 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
     v_schedule := rowq.internal_require_schedule(v_queue.queue_id, p_schedule_name);
     perform rowq.internal_check_range('priority', p_priority, 0, 9);
-    perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
+    perform rowq.internal_check_range('max_attempts', p_max_attempts, 0, 10000);
 
     -- A new kind of time, or of body, replaces the other.
     if num_nonnulls(p_cron, p_interval_seconds) > 0 then

@@ -50,7 +50,7 @@ begin
     v_schedule.body := p_body;
     v_schedule.body_binary := p_body_binary;
     perform rowq.internal_check_range('priority', p_priority, 0, 9);
-    perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
+    perform rowq.internal_check_range('max_attempts', p_max_attempts, 0, 10000);
     v_schedule.priority := p_priority;
     v_schedule.max_attempts := p_max_attempts;
     v_schedule.next_run_at := rowq.internal_check_schedule(v_schedule, v_queue);

@@ -16,7 +16,7 @@ as $$
 -- routine   retry_later
 -- version   1
 -- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
--- promise   P08 P10 P34 P37
+-- promise   P08 P10 P34 P37 P47
 -- locks     the claim row first; then new delayed, ready, dead or history rows; for cancelled
 --           messages as complete
 -- commits   never; the caller owns the transaction

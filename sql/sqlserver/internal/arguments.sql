@@ -48,7 +48,7 @@ begin
 
     exec rowq.InternalCheckName N'queue_name', @queue_name;
     exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
-    exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
+    exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 0, 10000;
     exec rowq.InternalCheckRange N'backoff_base_seconds', @backoff_base_seconds, 0, 86400;
     exec rowq.InternalCheckRange N'backoff_factor', @backoff_factor, 1, 10;
     exec rowq.InternalCheckRange N'backoff_cap_seconds', @backoff_cap_seconds, 0, 31536000;

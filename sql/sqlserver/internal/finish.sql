@@ -806,13 +806,15 @@ begin
             delete from @ended;
         end;
 
+        -- Without a limit (0) the attempt stops below the highest smallint: the next dequeue adds
+        -- one.
         insert into @alive (message_id, lane, place, attempt)
-        select j.message_id, j.lane, j.place, j.attempt
+        select j.message_id, j.lane, j.place, iif(j.attempt > 32766, 32766, j.attempt)
         from @taken j
         inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
             on m.queue_id = @queue_id
            and m.message_id = j.message_id
-           and j.attempt < coalesce(m.max_attempts, @max_attempts)
+           and j.attempt < coalesce(nullif(coalesce(m.max_attempts, @max_attempts), 0), 32768)
         option (loop join, force order, maxdop 1, keepfixed plan);
         insert into @worn (message_id, lane, place, attempt)
         select j.message_id, j.lane, j.place, j.attempt

@@ -46,8 +46,8 @@ begin
         exec rowq.InternalCheckRange N'priority', @priority, 0, 9, @is_required = 1;
     if @delay_seconds not between 0 and 315360000
         exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
-    if @max_attempts not between 1 and 10000
-        exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
+    if @max_attempts not between 0 and 10000
+        exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 0, 10000;
     if @expire_seconds not between 0.001e0 and 315360000
         exec rowq.InternalCheckRange N'expire_seconds', @expire_seconds, 0.001e0, 315360000;
 
@@ -155,8 +155,8 @@ begin
                 )
             when g.name = N'max_attempts'
                 then iif(
-                    try_cast(g.value as int) between 1 and 10000, null,
-                    concat(N'max_attempts must be between 1 and 10000, got ', g.value)
+                    try_cast(g.value as int) between 0 and 10000, null,
+                    concat(N'max_attempts must be between 0 and 10000, got ', g.value)
                 )
             when g.name = N'delay_seconds'
                 then case
@@ -541,7 +541,7 @@ begin
                    nullif(h.delay_seconds, -1), nullif(h.run_at, '19000101'),
                    left(h.message_type, len(nullif(h.message_type, N'')) - 1),
                    left(h.dedup_key, len(nullif(h.dedup_key, N'')) - 1), 1,
-                   nullif(h.max_attempts, 0),
+                   nullif(h.max_attempts, -1),
                    left(h.group_key, len(nullif(h.group_key, N'')) - 1), nullif(h.on_dead, N''),
                    nullif(h.expire_seconds, 0)
             from (
@@ -559,8 +559,9 @@ begin
                            as message_type,
                        max(iif(g.name = N'dedup_key' and g.kind > 0, g.value + N'.', N''))
                            as dedup_key,
-                       max(iif(g.name = N'max_attempts', coalesce(try_cast(g.value as int), 0), 0))
-                           as max_attempts,
+                       max(
+                           iif(g.name = N'max_attempts', coalesce(try_cast(g.value as int), -1), -1)
+                       ) as max_attempts,
                        max(iif(g.name = N'group_key' and g.kind > 0, g.value + N'.', N''))
                            as group_key,
                        max(iif(g.name = N'on_predecessor_dead' and g.kind > 0, g.value, N''))

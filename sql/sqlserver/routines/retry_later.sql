@@ -12,7 +12,7 @@ begin
 -- routine   RetryLater
 -- version   1
 -- purpose   Return messages for another attempt after a delay; without an attempt left they are dead.
--- promise   P08 P10 P34 P37
+-- promise   P08 P10 P34 P37 P47
 -- locks     the queue, shared; the claim row; then message rows: waits for a producer that has just
 --           named one as a predecessor; delayed, ready or dead rows; for cancelled messages as
 --           complete; rows of groups and of waiting messages, skipping locked ones; new history
@@ -104,8 +104,11 @@ begin
             -- A hash gives each message its own jitter, the same each time it is computed: rand()
             -- returns one number for all rows, newid() a new one each time.
             set @now = sysutcdatetime();
+            -- Without a limit (0) the attempt stops below the highest smallint: the next dequeue
+            -- adds one.
             insert into @alive (message_id, lane, place, attempt, due_at)
-            select j.message_id, j.lane / 2 * 2 + 1, j.place, j.attempt,
+            select j.message_id, j.lane / 2 * 2 + 1, j.place,
+                   iif(j.attempt > 32766, 32766, j.attempt),
                    dateadd(
                        microsecond, cast(round((h.delay - floor(h.delay)) * 1e6, 0) as int),
                        dateadd(second, cast(floor(h.delay) as int), @now)
@@ -114,7 +117,7 @@ begin
             inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
                 on m.queue_id = @queue_id
                and m.message_id = j.message_id
-               and j.attempt < coalesce(m.max_attempts, @max_attempts)
+               and j.attempt < coalesce(nullif(coalesce(m.max_attempts, @max_attempts), 0), 32768)
             inner join rowq.queue q with (forceseek) on q.queue_id = @queue_id
             cross apply (
                 select q.backoff_base_seconds

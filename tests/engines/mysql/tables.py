@@ -169,6 +169,11 @@ class MysqlTables(ShiftedDialect):
             (claim_id,),
         )
 
+    def set_attempt(self, connection: Connection, message_id: int, attempt: int) -> None:
+        connection.cursor().execute(
+            "update rowq.ready set attempt = %s where message_id = %s", (attempt, message_id)
+        )
+
     def other_sessions(self, connection: Connection) -> int:
         query = (
             "select count(*) from information_schema.processlist"

@@ -135,6 +135,14 @@ class OracleTables(ShiftedDialect):
             claim_id=claim_id,
         )
 
+    def set_attempt(self, connection: Connection, message_id: int, attempt: int) -> None:
+        _run(
+            connection,
+            "update rowq_ready set attempt = :attempt where message_id = :message_id",
+            attempt=attempt,
+            message_id=message_id,
+        )
+
     def other_sessions(self, connection: Connection) -> int:
         return int(connection.server.sessions_of(connection.username.upper())) - 1
 

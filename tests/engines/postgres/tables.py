@@ -116,6 +116,11 @@ class PostgresTables(Dialect):
             (claim_id,),
         )
 
+    def set_attempt(self, connection: Connection, message_id: int, attempt: int) -> None:
+        connection.execute(
+            "update rowq.ready set attempt = %s where message_id = %s", (attempt, message_id)
+        )
+
     def other_sessions(self, connection: Connection) -> int:
         query = (
             "select count(*) from pg_stat_activity where datname = current_database()"

@@ -120,6 +120,14 @@ class SqlserverTables(ShiftedDialect):
             claim_id,
         )
 
+    def set_attempt(self, connection: Connection, message_id: int, attempt: int) -> None:
+        _run(
+            connection,
+            "update rowq.ready set attempt = ? where message_id = ?",
+            attempt,
+            message_id,
+        )
+
     def other_sessions(self, connection: Connection) -> int:
         query = (
             "select count(*) from sys.dm_exec_sessions"

@@ -17,7 +17,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "priority": (0, 9),
     "delay_seconds": (0, _TEN_YEARS_SECONDS),
     "expire_seconds": (0.001, _TEN_YEARS_SECONDS),
-    "max_attempts": (1, 10_000),
+    "max_attempts": (0, 10_000),
     "batch_size": (1, 10_000),
     "lease_seconds": (1, 86_400),
     "wait_seconds": (0, 3600),

@@ -46,6 +46,11 @@ class Entry:
     is_cancelled: bool = False
     died_at: float = 0.0
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no attempt is left; 0 allows any number."""
+        return 0 < self.allowed <= self.attempt
+
 
 @dataclass
 class Claim:
@@ -154,7 +159,8 @@ class ReferenceQueue:
         expires: float | None = None,
     ) -> None:
         """Add a message that is not a duplicate."""
-        entry = Entry(message_id, priority, allowed or self.max_attempts, key, group)
+        allowed = self.max_attempts if allowed is None else allowed
+        entry = Entry(message_id, priority, allowed, key, group)
         entry.on_dead, entry.message_type = on_dead or "hold", message_type
         entry.expires = None if expires is None else self.now + expires
         self.entries[message_id] = entry
@@ -256,7 +262,7 @@ class ReferenceQueue:
         died: list[Entry] = []
         self._step()
         for entry in entries:
-            if entry.attempt >= entry.allowed:
+            if entry.is_exhausted:
                 outcomes[entry.message_id] = "dead"
                 died.append(entry)
                 continue
@@ -389,7 +395,7 @@ class ReferenceQueue:
             claim = self.claims.pop(claim_id)
             error = "lease expired" if claim.worker is None else f"lease expired: {claim.worker}"
             _, held = self.end_cancelled(claim.entries)
-            dead = [entry for entry in held if entry.attempt >= entry.allowed]
+            dead = [entry for entry in held if entry.is_exhausted]
             for entry in (entry for entry in held if entry not in dead):
                 entry.error = error
                 self._queue_up(entry, FRONT)

@@ -98,7 +98,7 @@ Headers = Annotated[
     typer.Option("--header", metavar="KEY=VALUE", help="Header. Repeatable."),
 ]
 MessageMaxAttempts = Annotated[
-    int | None, typer.Option(help="Number of attempts before the message is dead.")
+    int | None, typer.Option(help="Attempts before the message is dead; 0: no limit.")
 ]
 
 _NAMED: Mapping[str, Any] = {

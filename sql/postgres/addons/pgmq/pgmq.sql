@@ -193,13 +193,13 @@ create or replace function pgmq.create(queue_name text)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- purpose   Create a queue with max_attempts 10000; keep an existing one.
+-- purpose   Create a queue without a limit of attempts; keep an existing one.
 -- locks     as create_queue
 -- errors    RQ711
 begin
     perform c.outcome
     from rowq.create_queue(
-        queue_name, p_max_attempts => 10000, p_max_body_length => 33554432
+        queue_name, p_max_attempts => 0, p_max_body_length => 33554432
     ) c;
 end;
 $$;

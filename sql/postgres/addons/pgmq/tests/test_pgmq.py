@@ -254,7 +254,7 @@ def test_wait_for_a_message_of_another_transaction_ends(
     assert shim.execute("select pgmq.delete(%s, %s::bigint)", [made, sent]).fetchone() == (True,)
 
 
-def test_message_is_dead_after_10000_reads(shim: Connection, made: str) -> None:
+def test_message_is_dead_if_the_queue_limits_reads(shim: Connection, made: str) -> None:
     shim.execute("select rowq.alter_queue(%s, p_max_attempts => 2)", [made])
     sent = shim.execute("select pgmq.send(%s, '1')", [made]).fetchone()[0]
     for count in (1, 2):
