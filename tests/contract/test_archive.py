@@ -79,6 +79,7 @@ def test_completed_messages_are_deleted_without_archive_days(queue: CheckedQueue
     assert sum(queue.stored().values()) == 0
 
 
+@pytest.mark.promise("P45")
 def test_archive_moves_at_most_batch_size_messages(
     keeping: CheckedQueue,
 ) -> None:

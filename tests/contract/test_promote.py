@@ -43,6 +43,7 @@ def test_promoted_messages_go_to_the_tail_in_due_order(queue: CheckedQueue) -> N
 
 
 @pytest.mark.promise("P11", "P19")
+@pytest.mark.promise("P45")
 def test_promote_stops_at_the_batch_size(queue: CheckedQueue) -> None:
     for place in range(5):
         queue.enqueue(f"{place}", delay_seconds=10 + place)

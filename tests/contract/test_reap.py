@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.helpers import calls
 from tests.helpers.calls import bodies, outcomes, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 from tests.stored_times import expire_claim
@@ -97,15 +98,79 @@ def test_reaped_messages_keep_their_order(queue: CheckedQueue) -> None:
     assert bodies(queue.dequeue(9)) == order
 
 
-@pytest.mark.promise("P09", "P19")
-def test_batch_size_1_reaps_one_claim(queue: CheckedQueue) -> None:
-    queue.enqueue(*"abcdef")
-    for _ in range(3):
-        queue.dequeue(2)
+@pytest.mark.promise("P09", "P45")
+@pytest.mark.parametrize("spread", [False, True], ids=["consecutive ids", "others between"])
+def test_batch_size_is_a_maximum(queue: CheckedQueue, spread: bool) -> None:
+    for body in "abcdef":
+        queue.enqueue(body)
+        if spread:
+            queue.another().enqueue("between")
+    for size in (1, 4, 1):
+        queue.dequeue(size)
     queue.pass_seconds(100)
-    reaped = [queue.call_one("reap", batch_size=1).reaped for _ in range(4)]
-    assert reaped == [2, 2, 2, 0]
+    found = []
+    for _ in range(4):
+        row = queue.call_one("reap", batch_size=2)
+        claims = calls.call(queue.connection, "list_claims", queue_name=queue.name)
+        found.append((row.reaped, [claim.message_count for claim in claims]))
+    assert found == [(2, [3, 1]), (2, [1, 1]), (2, []), (0, [])]
     assert bodies(queue.dequeue(10)) == [*"abcdef"]
+
+
+@pytest.mark.promise("P08", "P45")
+def test_worker_finishes_what_reap_left_in_its_claim(queue: CheckedQueue) -> None:
+    ids = queue.enqueue(*"abcd")
+    claim = queue.dequeue(4)[0].claim_id
+    queue.pass_seconds(100)
+    assert queue.call_one("reap", batch_size=2).reaped == 2
+    done = queue.call("complete", claim_id=claim, message_ids=ids[:3])
+    assert [row.outcome for row in done] == ["stale", "stale", "completed"]
+    assert queue.call_one("extend_lease", claim_id=claim).claim_id == claim
+    assert queue.call_one("reap").reaped == 0
+    assert outcomes(queue.call("complete", claim_id=claim)) == {ids[3]: "completed"}
+    assert [(row.body, row.attempt) for row in queue.dequeue(10)] == [("a", 2), ("b", 2)]
+
+
+@pytest.mark.promise("P09", "P45")
+def test_cut_claim_keeps_the_errors_and_attempts_of_its_rest(queue: CheckedQueue) -> None:
+    queue.enqueue(*"abc")
+    for row, error in zip(queue.dequeue(2), ["first", "second"], strict=True):
+        arguments = {"claim_id": row.claim_id, "message_ids": [row.message_id]}
+        queue.call("retry_later", **arguments, delay_seconds=0, error=error)
+    claim = queue.dequeue(3)[0].claim_id
+    queue.pass_seconds(100)
+    assert queue.call_one("reap", batch_size=1).reaped == 1
+    queue.call("release", claim_id=claim)
+    found = {row.body: (row.attempt, row.last_error) for row in queue.dequeue(10)}
+    assert found == {"a": (2, "first"), "b": (2, "second"), "c": (2, "lease expired")}
+
+
+@pytest.mark.promise("P34", "P45")
+def test_cut_claim_keeps_the_cancels_of_its_rest(queue: CheckedQueue) -> None:
+    ids = queue.enqueue(*"abcdef")
+    claim = queue.dequeue(6)[0].claim_id
+    cancelled = [ids[0], ids[3], ids[5]]
+    queue.call("cancel", message_ids=cancelled, include_leased=True)
+    queue.pass_seconds(100)
+    found = []
+    for _ in range(3):
+        row = queue.call_one("reap", batch_size=2)
+        found.append((row.reaped, row.died))
+        if len(found) < 3:
+            left = queue.call_one("extend_lease", claim_id=claim).cancel_ids
+            assert sorted(left) == [one for one in cancelled if one in ids[2 * len(found) :]]
+            expire_claim(queue.connection, claim)
+    assert found == [(1, 0), (1, 0), (1, 0)]
+    assert bodies(queue.dequeue(10)) == ["b", "c", "e"]
+
+
+@pytest.mark.promise("P09", "P45")
+def test_dead_messages_count_toward_batch_size(queue: CheckedQueue) -> None:
+    queue.enqueue(*"abc", max_attempts=1)
+    queue.dequeue(3)
+    queue.pass_seconds(100)
+    rows = [queue.call_one("reap", batch_size=2) for _ in range(2)]
+    assert [(row.reaped, row.died) for row in rows] == [(0, 2), (0, 1)]
 
 
 @pytest.mark.promise("P03", "P06", "P08")

@@ -108,6 +108,57 @@ def test_finish_waits_for_an_open_reap(
 
 
 @each_ending
+@each_finish
+@pytest.mark.promise("P03", "P08", "P45")
+def test_finish_beside_an_open_partial_reap_applies_to_the_rest(
+    sessions: Open, queue: str, finish: str, ending: str
+) -> None:
+    worker, reaper = sessions(2)
+    claim, ids = expired_claim(worker, queue, 4)
+    assert reaper.begin().queue.reap(queue, 3).reaped == 3
+    finishing = worker.start(lambda own: FINISHES[finish](own, queue, claim, ids))
+    finishing.waits_for(reaper)
+    reaper.end(ending)
+    reaped = ids[:3] if ending == "commit" else []
+    assert {outcome.message_id: outcome.outcome for outcome in finishing.result()} == {
+        message_id: "stale" if message_id in reaped else DONE[finish] for message_id in ids
+    }
+    with pytest.raises(StaleClaim):
+        worker.queue.complete(queue, claim)
+    if reaped:
+        assert states(reaper, queue, reaped) == {"ready"}
+        assert attempts(reaper, queue, reaped) == {1}
+
+
+@each_ending
+@pytest.mark.promise("P03", "P06", "P45")
+def test_second_reap_skips_a_claim_with_an_open_partial_reap(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    first, second = sessions(2)
+    _, ids = expired_claim(first, queue, 4)
+    assert first.begin().queue.reap(queue, 1).reaped == 1
+    assert second.queue.reap(queue).reaped == 0
+    first.end(ending)
+    assert second.queue.reap(queue).reaped == (3 if ending == "commit" else 4)
+    assert take(second, queue, 5) == ids
+
+
+@pytest.mark.promise("P08", "P45")
+def test_heartbeat_after_a_partial_reap_extends_the_rest(sessions: Open, queue: str) -> None:
+    worker, reaper = sessions(2)
+    claim, ids = expired_claim(worker, queue, 3)
+    assert reaper.begin().queue.reap(queue, 2).reaped == 2
+    beating = worker.start(lambda own: own.extend_lease(queue, claim, lease_seconds=600))
+    beating.waits_for(reaper)
+    reaper.commit()
+    assert beating.result().claim_id == claim
+    assert reaper.queue.reap(queue).reaped == 0
+    assert states(reaper, queue, ids[:2]) == {"ready"}
+    assert states(reaper, queue, ids[2:]) == {"leased"}
+
+
+@each_ending
 @pytest.mark.promise("P03", "P09")
 def test_reap_skips_a_claim_with_an_open_heartbeat(sessions: Open, queue: str, ending: str) -> None:
     worker, reaper = sessions(2)

@@ -15,7 +15,8 @@
 --   end_awaited -> delete_messages
 --   end_awaited, archive -> release_links
 --   complete, fail_now -> outcomes
---   complete, retry_later, fail_now, ... -> pop_claimed -> bound_gap, expand_range, refuse_claim
+--   complete, retry_later, fail_now, ... -> pop_claimed -> bound_gap, expand_range, split_cancels,
+--       refuse_claim
 --   extend_lease -> bound_gap, refuse_claim
 --   retry_later, release -> back_off
 --   retry_later, fail_now, trim_claim -> push_dead -> next_slice, read_links
@@ -24,7 +25,8 @@
 --   cancel_many, record_cancels -> claims_of
 --   reset, discard_dead -> lock_dead
 --   run_deferred -> end_held
---   maintain_delivery -> reap -> expand_range, split_by_attempts, as_front, record_error, push_dead
+--   maintain_delivery -> reap -> expand_range, split_cancels, split_by_attempts, as_front,
+--       record_error, push_dead
 --
 -- Writes claim, dead, finished, message. Only reads lane, queue.
 
@@ -511,7 +513,7 @@ begin
 -- errors    RQ721
 -- differs   a claim holds its messages as a range of ids or as a JSON array
     declare v_claim_id bigint default p_claim_id;
-    declare v_held, v_kept, v_cancel_ids, v_kept_cancel_ids longtext;
+    declare v_held, v_kept, v_kept_cancel_ids longtext;
     declare v_first_id, v_last_id bigint;
     declare v_lane, v_attempt smallint;
     declare v_at int;
@@ -524,7 +526,7 @@ begin
     -- A locking read by the full key sees the current row even under an old snapshot.
     select c.is_keyed, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
            c.cancel_ids, c.worker_name, c.leased_at
-    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, v_cancel_ids, p_worker_name,
+    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, p_cancel_ids, p_worker_name,
          p_leased_at
     from rowq.claim c force index (primary)
     where c.queue_id = p_queue_id
@@ -584,20 +586,8 @@ begin
         end if;
     end if;
 
-    if v_cancel_ids is not null then
-        select json_arrayagg(n.message_id) into p_cancel_ids
-        from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) n
-        straight_join (
-            select distinct j.message_id
-            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
-        ) w on w.message_id = n.message_id;
-        select json_arrayagg(n.message_id) into v_kept_cancel_ids
-        from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) n
-        left join (
-            select distinct j.message_id
-            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
-        ) w on w.message_id = n.message_id
-        where w.message_id is null;
+    if p_cancel_ids is not null then
+        call rowq.internal_split_cancels(p_messages, p_cancel_ids, v_kept_cancel_ids);
     end if;
 
     if v_kept is not null then
@@ -612,6 +602,36 @@ begin
         where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id;
     end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_split_cancels;
+
+delimiter //
+create procedure rowq.internal_split_cancels(
+    p_messages longtext,
+    inout p_cancel_ids longtext,
+    out p_kept_ids longtext
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Leave in p_cancel_ids those of p_messages, and return the others; null if there are none.
+    declare v_cancel_ids longtext default p_cancel_ids;
+
+    select json_arrayagg(n.message_id) into p_cancel_ids
+    from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) n
+    straight_join (
+        select distinct j.message_id
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+    ) w on w.message_id = n.message_id;
+    select json_arrayagg(n.message_id) into p_kept_ids
+    from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) n
+    left join (
+        select distinct j.message_id
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+    ) w on w.message_id = n.message_id
+    where w.message_id is null;
 end//
 delimiter ;
 
@@ -1056,6 +1076,7 @@ begin
     declare v_after, v_claim_id, v_first_id, v_last_id bigint;
     declare v_lane, v_attempt smallint;
     declare v_at, v_ended int default 0;
+    declare v_remaining, v_remaining_cancels longtext;
     set p_reaped = 0, p_died = 0;
 
     select greatest(l.floor - 1, 0) into v_after
@@ -1103,10 +1124,24 @@ begin
         if v_messages is null then
             iterate claims;
         end if;
-        delete c
-        from rowq.claim c force index (primary)
-        where c.queue_id = p_queue_id
-          and c.claim_id = v_claim_id;
+        set v_remaining = v_messages;
+        call rowq.internal_cut_slice(
+            v_remaining, p_limit - p_reaped - p_died - v_ended, v_messages
+        );
+        if v_remaining is null then
+            delete c
+            from rowq.claim c force index (primary)
+            where c.queue_id = p_queue_id
+              and c.claim_id = v_claim_id;
+        else
+            -- The messages beyond the limit stay in the claim, still expired.
+            call rowq.internal_split_cancels(v_messages, v_cancel_ids, v_remaining_cancels);
+            update rowq.claim c force index (primary)
+            set c.messages = v_remaining,
+                c.cancel_ids = v_remaining_cancels
+            where c.queue_id = p_queue_id
+              and c.claim_id = v_claim_id;
+        end if;
 
         set v_held = v_messages, v_alive = null, v_dead = null,
             v_error = concat('lease expired', coalesce(concat(': ', v_worker_name), ''));

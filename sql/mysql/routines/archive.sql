@@ -9,7 +9,7 @@ begin
 -- routine   archive
 -- version   1
 -- purpose   Move finished messages to the archive, if the queue has archive_days.
--- promise   P19
+-- promise   P19 P45
 -- locks     finished rows, skipping locked ones; message rows; new archive rows
 -- commits   its own transaction if the caller has none, and implicitly; never the caller's
 -- errors    RQ701 RQ711

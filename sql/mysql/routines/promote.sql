@@ -9,7 +9,7 @@ begin
 -- routine   promote
 -- version   1
 -- purpose   Make delayed messages ready that are due.
--- promise   P11
+-- promise   P11 P45
 -- locks     the queue, shared; delayed rows, skipping locked ones; new ready rows
 -- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711

@@ -924,6 +924,8 @@ is
     v_alive       t_messages;
     v_dead        t_messages;
     v_error       varchar2(300 char);
+    v_left        pls_integer;
+    v_last_place  rowq_leased.place%type;
     -- Claims are fetched one by one, so that a claim is locked only when it is reaped.
     cursor expired is
         select /*+ index_rs_asc(c rowq_claim_pk) no_batch_table_access_by_rowid(c) */
@@ -942,6 +944,11 @@ begin
         fetch expired into v_row_id, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at;
         exit when expired%notfound;
         v_messages := internal_claimed_messages(p_queue.queue_id, v_claim.claim_id);
+        -- The messages beyond the limit stay in the claim, still expired.
+        v_left := v_messages.count - (p_limit - p_reaped - p_died - v_ended);
+        if v_left > 0 then
+            v_messages.delete(v_messages.count - v_left + 1, v_messages.count);
+        end if;
         internal_split_by_cancel(v_messages, v_rest, v_cancelled);
         if v_cancelled.count > 0 then
             -- Skip the claim while a producer is adding a successor to one of these.
@@ -952,14 +959,25 @@ begin
         end if;
         -- The cursor may have been open for seconds. Skip a claim whose heartbeat or finish came
         -- first: its lease is longer, or its row is locked or gone.
-        delete from rowq_claim c
-        where c.rowid = v_row_id
-          and c.claim_id = v_claim.claim_id
-          and c.lease_until <= v_now;
-        continue when sql%rowcount = 0;
+        if v_left > 0 then
+            update rowq_claim c
+            set c.lease_until = c.lease_until
+            where c.rowid = v_row_id
+              and c.claim_id = v_claim.claim_id
+              and c.lease_until <= v_now;
+            continue when sql%rowcount = 0;
+        else
+            delete from rowq_claim c
+            where c.rowid = v_row_id
+              and c.claim_id = v_claim.claim_id
+              and c.lease_until <= v_now;
+            continue when sql%rowcount = 0;
+        end if;
+        v_last_place := v_messages(v_messages.count).seq;
         delete from rowq_leased l
         where l.queue_id = p_queue.queue_id
-          and l.claim_id = v_claim.claim_id;
+          and l.claim_id = v_claim.claim_id
+          and l.place <= v_last_place;
 
         internal_finish(p_queue, v_cancelled, 'cancelled');
         v_ended := v_ended + v_cancelled.count;

@@ -7,7 +7,7 @@ is
 -- routine   promote
 -- version   1
 -- purpose   Make delayed messages ready that are due.
--- promise   P11
+-- promise   P11 P45
 -- locks     delayed rows, skipping locked ones; new ready rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711

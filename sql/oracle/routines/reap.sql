@@ -7,7 +7,7 @@ is
 -- routine   reap
 -- version   1
 -- purpose   Return unfinished messages of claims whose lease has expired.
--- promise   P03 P09 P34 P37 P47
+-- promise   P03 P09 P34 P37 P45 P47
 -- locks     expired claim rows and message rows, skipping locked ones; ready, dead and dedup
 --           rows; for cancelled messages as complete; new history rows
 -- commits   never; the caller owns the transaction

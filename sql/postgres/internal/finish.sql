@@ -514,6 +514,7 @@ declare
     v_dead_ids   bigint[];
     v_dead_tries smallint[];
     v_error      text;
+    v_left       integer;
 begin
     o_reaped := 0;
     o_died := 0;
@@ -524,7 +525,31 @@ begin
         fetch v_expired into v_claim;
         exit when not found;
 
-        if v_claim.cancel_ids is not null then
+        v_left := p_limit - o_reaped - o_died - v_ended;
+        if cardinality(v_claim.message_ids) <= v_left then
+            delete from rowq.claim c
+            where c.queue_id = p_queue_id
+              and c.claim_id = v_claim.claim_id;
+        else
+            -- The messages beyond the limit stay in the claim, still expired.
+            update rowq.claim c
+            set message_ids = c.message_ids[v_left + 1:],
+                lanes       = c.lanes[v_left + 1:],
+                attempts    = c.attempts[v_left + 1:],
+                errors      = c.errors[v_left + 1:],
+                cancel_ids  = (
+                    select array_agg(u.message_id)
+                    from unnest(c.cancel_ids) u (message_id)
+                    where u.message_id = any (c.message_ids[v_left + 1:])
+                )
+            where c.queue_id = p_queue_id
+              and c.claim_id = v_claim.claim_id;
+            v_claim.message_ids := v_claim.message_ids[:v_left];
+            v_claim.lanes := v_claim.lanes[:v_left];
+            v_claim.attempts := v_claim.attempts[:v_left];
+        end if;
+
+        if v_claim.cancel_ids && v_claim.message_ids then
             v_rest := rowq.internal_end_cancelled(
                 p_queue_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, null,
                 v_claim.cancel_ids, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at
@@ -544,10 +569,6 @@ begin
         from rowq.internal_with_max_attempts(
             p_queue_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, p_max_attempts
         ) u;
-
-        delete from rowq.claim c
-        where c.queue_id = p_queue_id
-          and c.claim_id = v_claim.claim_id;
 
         v_error := 'lease expired' || coalesce(': ' || v_claim.worker_name, '');
         if p_history_days > 0 then

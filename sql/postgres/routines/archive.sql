@@ -10,7 +10,7 @@ as $$
 -- routine   archive
 -- version   1
 -- purpose   Move finished messages to the archive, if the queue has archive_days.
--- promise   P19
+-- promise   P19 P45
 -- locks     finished rows, skipping locked ones; message rows; new archive rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711

@@ -11,7 +11,7 @@ as $$
 -- routine   promote
 -- version   1
 -- purpose   Make delayed messages ready that are due.
--- promise   P11
+-- promise   P11 P45
 -- locks     delayed rows, skipping locked ones; new ready rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711

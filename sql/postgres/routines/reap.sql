@@ -11,7 +11,7 @@ as $$
 -- routine   reap
 -- version   1
 -- purpose   Return unfinished messages of claims whose lease has expired.
--- promise   P03 P09 P34 P37 P47
+-- promise   P03 P09 P34 P37 P45 P47
 -- locks     expired claim rows, skipping locked ones; new ready, dead or history rows; for
 --           cancelled messages as complete
 -- commits   never; the caller owns the transaction

@@ -714,7 +714,7 @@ begin
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @claim_id bigint, @worker_name nvarchar(400), @leased_at datetime2(6),
-        @error nvarchar(500), @has_cancels bit, @locked int, @count int = 0;
+        @error nvarchar(500), @has_cancels bit, @locked int, @count int = 0, @left int;
     declare @expired table (claim_id bigint not null primary key);
     declare @taken rowq.message_list;
     declare @ended rowq.message_list;
@@ -779,13 +779,19 @@ begin
                 continue;
         end;
 
-        delete l
+        -- The messages beyond the limit stay in the claim, still expired.
+        set @left = @limit - @reaped - @died - @count;
+        with reaped as (
+            select top (@left) l.message_id, l.lane, l.seq, l.attempt, l.is_cancelled
+            from rowq.leased l with (rowlock, forceseek)
+            where l.queue_id = @queue_id
+              and l.claim_id = @claim_id
+            order by l.queue_id, l.claim_id, l.lane, l.seq, l.message_id
+        )
+        delete reaped
         output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt,
                deleted.is_cancelled
         into @taken (message_id, lane, place, attempt, is_cancelled)
-        from rowq.leased l with (rowlock, forceseek)
-        where l.queue_id = @queue_id
-          and l.claim_id = @claim_id
         option (maxdop 1, keepfixed plan);
         exec rowq.InternalDeleteEmptyClaim @queue_id, @claim_id;
         set @error = iif(

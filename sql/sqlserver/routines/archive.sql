@@ -9,7 +9,7 @@ begin
 -- routine   Archive
 -- version   1
 -- purpose   Move finished messages to the archive, if the queue has archive_days.
--- promise   P19
+-- promise   P19 P45
 -- locks     finished rows, skipping locked ones; message rows; new archive rows
 -- commits   if the caller has no transaction, after every 1000 messages; never the caller's
 -- errors    RQ701 RQ711

@@ -9,7 +9,7 @@ begin
 -- routine   Reap
 -- version   1
 -- purpose   Return unfinished messages of claims whose lease has expired.
--- promise   P03 P09 P34 P37 P47
+-- promise   P03 P09 P34 P37 P45 P47
 -- locks     the queue, shared; expired claim rows, rows of groups and message rows of cancelled
 --           messages, skipping locked ones; other message rows; new history rows
 -- commits   its own transaction if the caller has none; never the caller's

@@ -386,15 +386,21 @@ class ReferenceQueue:
             if result.forgotten_at > self.now
         }
 
-    def reap(self) -> tuple[int, int]:
+    def reap(self, limit: int = 10_000) -> tuple[int, int]:
         """Return messages of expired claims; return how many are ready and dead."""
-        back, died = 0, 0
+        back, died, left = 0, 0, limit
         for claim_id in sorted(
             claim_id for claim_id, claim in self.claims.items() if claim.until <= self.now
         ):
-            claim = self.claims.pop(claim_id)
+            if not left:
+                break
+            claim = self.claims[claim_id]
+            taken, claim.entries = claim.entries[:left], claim.entries[left:]
+            left -= len(taken)
+            if not claim.entries:
+                del self.claims[claim_id]
             error = "lease expired" if claim.worker is None else f"lease expired: {claim.worker}"
-            _, held = self.end_cancelled(claim.entries)
+            _, held = self.end_cancelled(taken)
             dead = [entry for entry in held if entry.is_exhausted]
             for entry in (entry for entry in held if entry not in dead):
                 entry.error = error

@@ -335,9 +335,9 @@ class Routines:
         """Maintain one queue or all."""
         return [queue.maintain() for queue in self.queues.some(queue_name)]
 
-    def reap(self, queue_name: str, batch_size: int) -> list[Row]:  # noqa: ARG002
+    def reap(self, queue_name: str, batch_size: int) -> list[Row]:
         """Return messages of expired claims."""
-        return [self.queues.require(queue_name).model.reap()]
+        return [self.queues.require(queue_name).model.reap(batch_size)]
 
     def promote(self, queue_name: str, batch_size: int) -> list[Row]:
         """Make due messages ready."""
