@@ -192,3 +192,19 @@ def test_producer_role_enqueues_json(connection: Connection, queue: str) -> None
         assert outcome(connection, "rowq.enqueue(%s, '{}'::json)", (queue,)) == "enqueued"
     finally:
         connection.execute("reset role")
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("body", ["", "é", 'a"b\n', 123456789012, 1.5, True, {"a": 1}, [1]])
+@pytest.mark.parametrize("extra", [{}, {"": None}, {"priority": 4}, {"body_base64": None}])
+def test_batch_of_any_bodies(owner: Connection, body: Any, extra: dict[str, Any]) -> None:
+    """A batch of bodies alone takes another path, chosen by the size of its jsonb."""
+    owner.execute("select rowq.create_queue('q')")
+    batch = Jsonb([{"body": body}, {"body": body, **extra}])
+    if "" in extra:
+        with pytest.raises(psycopg.DatabaseError, match=r"unknown key \"\" \(message 2\)"):
+            owner.execute("select rowq.enqueue_batch('q', %s)", [batch])
+        return
+    owner.execute("select rowq.enqueue_batch('q', %s)", [batch])
+    text = body if isinstance(body, str) else json.dumps(body)
+    assert stored(owner, "q") == [text, text]
