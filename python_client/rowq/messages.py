@@ -72,6 +72,7 @@ class NewMessage:
     predecessor_ids: Sequence[int] | None = None
     on_predecessor_dead: str | None = None
     expire_seconds: float | None = None
+    producer_name: str | None = None
     # end of options
     predecessor_positions: Sequence[int] | None = None
     topic: str | None = None
@@ -412,6 +413,7 @@ class MessageDetails(_Body):
     waits_for: int | None
     expires_at: datetime | None
     progress: str | None
+    producer_name: str | None
     # end of details
 
 

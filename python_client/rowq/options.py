@@ -148,6 +148,9 @@ class MessageOptions(TypedDict, total=False):
     and the next message of the group continue.
     """
 
+    producer_name: str | None
+    """Name of the producer, for display: up to 200 characters."""
+
 
 class PublishOptions(TypedDict, total=False):
     """Options of a published message."""
@@ -195,6 +198,9 @@ class PublishOptions(TypedDict, total=False):
     years). maintain does it. A worker that holds the message may still finish it. Successors
     and the next message of the group continue.
     """
+
+    producer_name: str | None
+    """Name of the producer, for display: up to 200 characters."""
 
 
 class ScheduleSettings(TypedDict, total=False):

@@ -143,6 +143,7 @@ create table if not exists rowq.message (
     group_key      varbinary(800) null comment 'Group key set by the producer.',
     has_successors boolean null comment 'True if a message has waited for this one; null for no.',
     expires_at     datetime(6) null comment 'Time after which maintain expires the message, or null.',
+    producer_name  varchar(200) null comment 'Name of the producer, or null.',
     primary key (message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Messages: inserted by enqueue, deleted when they end.'
@@ -422,19 +423,20 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- UTC), which is dropped when no queue needs it. The last partition takes every later day; maintain
 -- splits days off it.
 create table if not exists rowq.archive (
-    queue_id     int not null comment 'Queue; never reused.',
-    finished_at  datetime(6) not null comment 'Time at which the message was completed, cancelled, expired or declared dead.',
-    message_id   bigint not null comment 'Message id.',
-    lane         smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
-    attempt      smallint not null comment 'Number of leases so far.',
-    enqueued_at  datetime(6) not null comment 'Time of the enqueue.',
-    state        varchar(20) not null comment 'completed, cancelled or expired.',
-    message_type varchar(200) null comment 'Label set by the producer.',
-    dedup_key    varbinary(800) null comment 'Dedup key set by the producer.',
-    headers      json null comment 'Headers set by the producer.',
-    body         longtext null comment 'Text body, or null.',
-    body_binary  longblob null comment 'Binary body, or null.',
-    group_key    varbinary(800) null comment 'Group key set by the producer.',
+    queue_id      int not null comment 'Queue; never reused.',
+    finished_at   datetime(6) not null comment 'Time at which the message was completed, cancelled, expired or declared dead.',
+    message_id    bigint not null comment 'Message id.',
+    lane          smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 is a table lane.',
+    attempt       smallint not null comment 'Number of leases so far.',
+    enqueued_at   datetime(6) not null comment 'Time of the enqueue.',
+    state         varchar(20) not null comment 'completed, cancelled or expired.',
+    message_type  varchar(200) null comment 'Label set by the producer.',
+    dedup_key     varbinary(800) null comment 'Dedup key set by the producer.',
+    headers       json null comment 'Headers set by the producer.',
+    body          longtext null comment 'Text body, or null.',
+    body_binary   longblob null comment 'Binary body, or null.',
+    group_key     varbinary(800) null comment 'Group key set by the producer.',
+    producer_name varchar(200) null comment 'Name of the producer, or null.',
     primary key (queue_id, finished_at, message_id),
     key archive_message_ix (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin

@@ -206,6 +206,7 @@ create table rowq_message (
     group_key      varchar2(200 char),
     has_successors number(1),
     expires_at     timestamp(6),
+    producer_name  varchar2(200 char),
     constraint rowq_message_pk primary key (queue_id, message_id)
         using index (
             create unique index rowq_message_pk on rowq_message (queue_id, message_id) initrans 32
@@ -364,19 +365,20 @@ organization index initrans 32
 -- because partitioning is a paid option; partition_archive.sql gives it a partition per day, and
 -- the routines handle both.
 create table rowq_archive (
-    queue_id     number(10) not null,
-    finished_at  timestamp(6) not null,
-    message_id   number(19) not null,
-    lane         number(2) not null,
-    attempt      number(5) not null,
-    enqueued_at  timestamp(6) not null,
-    state        varchar2(20 char) not null,
-    message_type varchar2(200 char),
-    dedup_key    varchar2(200 char),
-    headers      clob,
-    body         clob,
-    body_binary  blob,
-    group_key    varchar2(200 char),
+    queue_id      number(10) not null,
+    finished_at   timestamp(6) not null,
+    message_id    number(19) not null,
+    lane          number(2) not null,
+    attempt       number(5) not null,
+    enqueued_at   timestamp(6) not null,
+    state         varchar2(20 char) not null,
+    message_type  varchar2(200 char),
+    dedup_key     varchar2(200 char),
+    headers       clob,
+    body          clob,
+    body_binary   blob,
+    group_key     varchar2(200 char),
+    producer_name varchar2(200 char),
     constraint rowq_archive_pk primary key (queue_id, finished_at, message_id)
 )
 segment creation immediate

@@ -107,6 +107,7 @@ create table if not exists rowq.message (
     body_binary    bytea,
     has_successors boolean,
     expires_at     timestamp with time zone,
+    producer_name  text,
     constraint message_pk primary key (queue_id, message_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
@@ -338,19 +339,20 @@ create table if not exists rowq.finished (
 -- One row per archived message. maintain inserts it. There is one partition per day
 -- (archive_YYYYMMDD, UTC), which is dropped when no queue needs it.
 create table if not exists rowq.archive (
-    queue_id     integer not null,
-    lane         smallint not null,
-    attempt      smallint not null,
-    message_id   bigint not null,
-    enqueued_at  timestamp with time zone not null,
-    finished_at  timestamp with time zone not null,
-    state        text not null,
-    message_type text,
-    dedup_key    text,
-    headers      jsonb,
-    body         text,
-    body_binary  bytea,
-    group_key    text,
+    queue_id      integer not null,
+    lane          smallint not null,
+    attempt       smallint not null,
+    message_id    bigint not null,
+    enqueued_at   timestamp with time zone not null,
+    finished_at   timestamp with time zone not null,
+    state         text not null,
+    message_type  text,
+    dedup_key     text,
+    headers       jsonb,
+    body          text,
+    body_binary   bytea,
+    group_key     text,
+    producer_name text,
     constraint archive_pk primary key (queue_id, finished_at, message_id)
 ) partition by range (finished_at);
 

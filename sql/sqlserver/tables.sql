@@ -105,7 +105,8 @@ create type rowq.parsed_list as table (
     max_attempts   smallint null,
     group_key      nvarchar(400) collate Latin1_General_100_BIN2 null,
     on_dead        nvarchar(20) collate Latin1_General_100_BIN2 null,
-    expire_seconds float null
+    expire_seconds float null,
+    producer_name  nvarchar(400) collate Latin1_General_100_BIN2 null
 );
 go
 
@@ -231,19 +232,20 @@ go
 -- the allowed characters, because some take two units.
 if object_id(N'rowq.message') is null
 create table rowq.message (
-    queue_id     int not null,
-    message_id   bigint not null,
-    max_attempts smallint null,
-    enqueued_at  datetime2(6) not null,
-    due_at       datetime2(6) null,
-    expires_at   datetime2(6) null,
-    message_type nvarchar(400) collate Latin1_General_100_BIN2 null,
-    dedup_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
-    headers      nvarchar(max) collate Latin1_General_100_BIN2 null,
-    body         nvarchar(max) collate Latin1_General_100_BIN2 null,
-    body_binary  varbinary(max) null,
-    last_error   nvarchar(4000) collate Latin1_General_100_BIN2 null,
-    group_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
+    queue_id      int not null,
+    message_id    bigint not null,
+    max_attempts  smallint null,
+    enqueued_at   datetime2(6) not null,
+    due_at        datetime2(6) null,
+    expires_at    datetime2(6) null,
+    message_type  nvarchar(400) collate Latin1_General_100_BIN2 null,
+    dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+    headers       nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body          nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body_binary   varbinary(max) null,
+    last_error    nvarchar(4000) collate Latin1_General_100_BIN2 null,
+    group_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+    producer_name nvarchar(400) collate Latin1_General_100_BIN2 null,
     constraint message_pk primary key clustered (queue_id, message_id)
         with (statistics_norecompute = on)
 );
@@ -954,19 +956,20 @@ go
 -- partition requires.
 if object_id(N'rowq.archived') is null
 create table rowq.archived (
-    queue_id     int not null,
-    finished_at  datetime2(6) not null,
-    message_id   bigint not null,
-    lane         smallint not null,
-    attempt      smallint not null,
-    enqueued_at  datetime2(6) not null,
-    state        nvarchar(20) collate Latin1_General_100_BIN2 not null,
-    message_type nvarchar(400) collate Latin1_General_100_BIN2 null,
-    dedup_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
-    headers      nvarchar(max) collate Latin1_General_100_BIN2 null,
-    body         nvarchar(max) collate Latin1_General_100_BIN2 null,
-    body_binary  varbinary(max) null,
-    group_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
+    queue_id      int not null,
+    finished_at   datetime2(6) not null,
+    message_id    bigint not null,
+    lane          smallint not null,
+    attempt       smallint not null,
+    enqueued_at   datetime2(6) not null,
+    state         nvarchar(20) collate Latin1_General_100_BIN2 not null,
+    message_type  nvarchar(400) collate Latin1_General_100_BIN2 null,
+    dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+    headers       nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body          nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body_binary   varbinary(max) null,
+    group_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+    producer_name nvarchar(400) collate Latin1_General_100_BIN2 null,
     constraint archived_pk primary key clustered (queue_id, finished_at, message_id)
         with (ignore_dup_key = on, data_compression = page) on rowq_day (finished_at)
 ) on rowq_day (finished_at);

@@ -74,15 +74,20 @@ def test_expire_sets_expires_at(run: Run, queue: rowq.Queue, made: str) -> None:
     assert run("enqueue", made, "1", "--expire", 0).code == ExitCode.REFUSED
 
 
+def test_show_prints_the_producer_name(run: Run, made: str) -> None:
+    sent = run("enqueue", made, "1", "--producer-name", "shop", "--json").row
+    assert "producer name  shop" in run("show", made, sent["message_id"]).out
+
+
 @pytest.mark.requires("groups")
 def test_group_blocks_message_and_show_prints_blocker(
     run: Run, queue: rowq.Queue, made: str
 ) -> None:
     ids = [run("enqueue", made, text, "--group", "a", "--json").row["message_id"] for text in "123"]
     shown = run("show", made, ids[2]).out
-    assert "state         blocked" in shown
-    assert f"waits for     {ids[1]}" in shown
-    assert "group key     a" in shown
+    assert "state          blocked" in shown
+    assert f"waits for      {ids[1]}" in shown
+    assert "group key      a" in shown
     assert run("stats", made, "--json").row["blocked"] == 2
     assert "blocked" in run("stats", made).out
     (message,) = queue.dequeue_fast(made, 10)
@@ -97,8 +102,8 @@ def test_after_blocks_message_and_show_prints_predecessor(
     after = ("--after", first, "--after", second, "--on-predecessor-dead", "fail")
     third = run("enqueue", made, "3", *after, "--json").row["message_id"]
     shown = run("show", made, third).out
-    assert "state         blocked" in shown
-    assert f"waits for     {second}" in shown
+    assert "state          blocked" in shown
+    assert f"waits for      {second}" in shown
     for message in queue.dequeue_fast(made, 10):
         queue.fail_now(made, message.claim_id, [message.message_id])
     assert f"predecessor {second} is dead" in run("show", made, third).out

@@ -39,6 +39,7 @@ def test_archive_keeps_every_field_of_a_message(
     keeping: CheckedQueue, body: dict[str, Any]
 ) -> None:
     fields = {"headers": {"a": [1]}, "message_type": "type", "dedup_key": "key", "priority": 2}
+    fields["producer_name"] = "shop"
     message_id = keeping.call_one("enqueue", **body, **fields).message_id
     keeping.finish_one()
     before = keeping.message(message_id)
@@ -47,10 +48,11 @@ def test_archive_keeps_every_field_of_a_message(
     assert (after.state, after.priority, after.attempt) == ("completed", 2, 1)
     kept = [
         "message_id", "state", "priority", "attempt", "message_type", "headers", "body",
-        "body_binary", "dedup_key", "enqueued_at", "finished_at",
+        "body_binary", "dedup_key", "enqueued_at", "finished_at", "producer_name",
     ]  # fmt: skip
     for name in kept:
         assert getattr(after, name) == getattr(before, name)
+    assert after.producer_name == "shop"
     assert stored(keeping, "message") == 0
 
 

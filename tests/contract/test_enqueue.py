@@ -153,6 +153,7 @@ INVALID: dict[str, list[Any]] = {
     "run_at": ["infinity", "-infinity", datetime(9999, 12, 31, tzinfo=UTC)],
     "body_binary": [b"both", b""],
     "message_type": ["x" * 201],
+    "producer_name": ["x" * 201],
     "dedup_key": ["", "x" * 201],
     "headers": [[], "text", 1, True],
     "max_attempts": [-1, 10001, 2147483647],
@@ -177,5 +178,7 @@ def test_enqueue_refuses_invalid_arguments(
 @pytest.mark.parametrize("character", ["x", "é", "🐘"])
 def test_labels_of_200_characters_are_accepted(queue: CheckedQueue, character: str) -> None:
     label = character * 200
-    queue.call_one("enqueue", message_type=label, dedup_key=label)
-    assert queue.dequeue_one().message_type == label
+    queue.call_one("enqueue", message_type=label, dedup_key=label, producer_name=label)
+    leased = queue.dequeue_one()
+    assert leased.message_type == label
+    assert queue.message(leased.message_id).producer_name == label

@@ -43,19 +43,21 @@ def test_batch_message_is_delivered_with_all_keys(queue: CheckedQueue) -> None:
             "priority": 3,
             "dedup_key": "key",
             "max_attempts": 0,
+            "producer_name": "shop ",
         },
     )
     leased = queue.dequeue_one()
     row = queue.message(leased.message_id)
     assert (row.body, row.message_type, row.headers) == ("hello", "greeting", {"a": [1, None]})
     assert (row.priority, row.dedup_key, row.max_attempts) == (3, "key", 0)
+    assert row.producer_name == "shop "
 
 
 @pytest.mark.promise("P05")
 def test_null_and_missing_keys_mean_the_default(queue: CheckedQueue) -> None:
     keys = [
         "body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
-        "dedup_key", "max_attempts",
+        "dedup_key", "max_attempts", "producer_name",
     ]  # fmt: skip
     batch(queue, {}, dict.fromkeys(keys))
     for leased in queue.dequeue(2):
@@ -232,6 +234,7 @@ INVALID: dict[str, list[Any]] = {
     ],
     "body_base64": ["not base64!", "eA=", "====", 5],
     "message_type": ["x" * 201, "x" + "🐘" * 201, {"a": 1}, 5],
+    "producer_name": ["x" * 201, 5],
     "headers": [[], "text"],
     "dedup_key": ["", "x" * 201, "x" + "🐘" * 201, ["a"], 5],
     "max_attempts": [-1, 10001, "many", 2.5],

@@ -14,9 +14,11 @@ def found(queue: CheckedQueue, key: str) -> list[int]:
 @pytest.mark.promise("P20")
 def test_find_message_returns_what_get_message_returns(queue: CheckedQueue) -> None:
     values = {"dedup_key": "order 7", "headers": {"a": [1]}, "message_type": "t", "priority": 3}
+    values["producer_name"] = "shop"
     [message_id] = queue.enqueue("body", **values)
     row = queue.call_one("find_message", dedup_key="order 7")
     assert (row.message_id, row.body, row.dedup_key) == (message_id, "body", "order 7")
+    assert row.producer_name == "shop"
     assert row == queue.message(message_id)
 
 

@@ -1,9 +1,14 @@
 """Messages with a group_key: order, limit and turns."""
 
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
 import pytest
 
 from tests.helpers.calls import Row, bodies, call, outcomes, rolled_back
-from tests.helpers.queues import CheckedQueue
+from tests.helpers.queues import CheckedQueue, Connect
 
 pytestmark = pytest.mark.requires("groups")
 
@@ -256,6 +261,38 @@ def test_group_pauses_for_group_pause_seconds(queue: CheckedQueue) -> None:
     queue.tick()
     queue.call("maintain")
     assert group_rows(queue) == NOTHING
+
+
+def first_deliveries(queue: CheckedQueue, until: float) -> list[datetime]:
+    """Work until a time, retry each message once; return the times of the first leases."""
+    times = []
+    while time.monotonic() < until:
+        for row in queue.dequeue(2, lease_seconds=60):
+            ids = {"claim_id": row.claim_id, "message_ids": [row.message_id]}
+            if row.attempt == 1:
+                times.append(row.lease_until - timedelta(seconds=60))
+                queue.call("retry_later", **ids, delay_seconds=0)
+            else:
+                queue.call("complete", **ids)
+        queue.call("maintain")
+        time.sleep(0.02)
+    return times
+
+
+@pytest.mark.promise("P49")
+def test_group_starts_group_limit_messages_per_group_pause_seconds(
+    queue: CheckedQueue, connect: Connect
+) -> None:
+    pause = timedelta(seconds=0.4)
+    queue.call("alter_queue", group_limit=3, group_pause_seconds=pause.total_seconds())
+    queue.enqueue(*map(str, range(60)), group_key="a")
+    workers = [queue.via(connect()) for _ in range(4)]
+    until = time.monotonic() + 3
+    with ThreadPoolExecutor(len(workers)) as pool:
+        found = list(pool.map(lambda worker: first_deliveries(worker, until), workers))
+    times = sorted(itertools.chain.from_iterable(found))
+    assert len(times) >= 9
+    assert all(later - first >= pause for first, later in zip(times, times[3:], strict=False))
 
 
 @pytest.mark.promise("P22", "P24")

@@ -55,13 +55,13 @@ def test_published_message_has_all_arguments(queue: CheckedQueue, word: str) -> 
     bind(queue, word)
     [row] = publish(
         queue.connection, word, "hello", message_type="greeting", headers={"a": [1, None]},
-        priority=3, dedup_key="key", max_attempts=7, group_key="group",
+        priority=3, dedup_key="key", max_attempts=7, group_key="group", producer_name="shop",
     )  # fmt: skip
     found = queue.message(row.message_id)
     assert (found.body, found.message_type) == ("hello", "greeting")
     assert found.headers == {"a": [1, None]}
     assert (found.priority, found.dedup_key, found.max_attempts) == (3, "key", 7)
-    assert found.group_key == "group"
+    assert (found.group_key, found.producer_name) == ("group", "shop")
 
 
 @pytest.mark.promise("P35")

@@ -48,6 +48,7 @@ def test_batch_goes_to_the_bound_queues_in_order(queue: CheckedQueue, word: str)
 def test_published_batch_message_has_all_keys(queue: CheckedQueue, word: str) -> None:
     bind(queue, word)
     values = {"message_type": "greeting", "headers": {"a": [1, None]}, "priority": 3}
+    values["producer_name"] = "shop"
     rows = batch(
         queue,
         {"topic": word, "body": "x", "dedup_key": "key", "max_attempts": 7, **values},
@@ -57,6 +58,7 @@ def test_published_batch_message_has_all_keys(queue: CheckedQueue, word: str) ->
     first, second, third = (queue.message(row.message_id) for row in rows)
     assert (first.body, first.message_type, first.headers) == ("x", "greeting", {"a": [1, None]})
     assert (first.priority, first.dedup_key, first.max_attempts) == (3, "key", 7)
+    assert (first.producer_name, second.producer_name) == ("shop", None)
     assert (second.message_type, second.group_key) == (word, "group")
     assert second.body.replace(" ", "") == '{"a":[1.5,null]}'
     assert (third.message_type, third.body, third.body_binary) == (word, None, b"\0\xff")

@@ -8,7 +8,7 @@ const parameters = {
     dequeue_fast: "queue_name batch_size worker_name lease_seconds",
     enqueue:
         "queue_name body body_binary message_type headers priority delay_seconds run_at dedup_key " +
-        "max_attempts group_key predecessor_ids on_predecessor_dead expire_seconds",
+        "max_attempts group_key predecessor_ids on_predecessor_dead expire_seconds producer_name",
     extend_lease: "queue_name claim_id lease_seconds progress",
     maintain: "queue_name batch_size",
     release: "queue_name claim_id message_ids delay_seconds",

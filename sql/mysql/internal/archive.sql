@@ -314,10 +314,11 @@ begin
 
         insert into rowq.archive (
             queue_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
-            dedup_key, headers, body, body_binary, group_key
+            dedup_key, headers, body, body_binary, group_key, producer_name
         )
         select p_queue_id, v_finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, v_state,
-               m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key
+               m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key,
+               m.producer_name
         from json_table(
             v_messages,
             '$[*]' columns (

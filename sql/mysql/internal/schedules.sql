@@ -74,7 +74,7 @@ begin
         where q.queue_id = p_queue_id;
         call rowq.internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, null, null, null,
-            p_max_attempts, p_group_key, null, null, null, v_max_body_length, v_error
+            p_max_attempts, p_group_key, null, null, null, null, v_max_body_length, v_error
         );
     end if;
     if v_error is null then
@@ -632,7 +632,7 @@ begin
     -- enqueue refuses the keys of schedules, so no producer can block one.
     call rowq.internal_message_error(
         v_body, v_body_binary, v_message_type, v_merged, v_priority, null, null, null,
-        v_max_attempts, v_group_key, null, null, null, v_max_body_length, v_error
+        v_max_attempts, v_group_key, null, null, null, null, v_max_body_length, v_error
     );
     if v_error is not null then
         call rowq.internal_refuse(v_error);
@@ -640,7 +640,7 @@ begin
     call rowq.internal_store(
         p_queue_id, 0, v_now, v_body, v_body_binary, v_message_type, v_merged, v_priority,
         if(p_is_late and v_group_key is not null, v_now + interval 1000 microsecond, null),
-        v_dedup_key, v_max_attempts, v_group_key, null, null, null, null, p_owns_transaction,
+        v_dedup_key, v_max_attempts, v_group_key, null, null, null, null, null, p_owns_transaction,
         p_message_id, p_outcome, v_joining, v_is_failed
     );
     if v_joining is not null then

@@ -42,6 +42,7 @@ create procedure rowq.internal_message_error(
     p_predecessor_ids longtext,
     p_on_predecessor_dead longtext,
     p_expire_seconds double,
+    p_producer_name longtext,
     p_max_body_length int,
     out p_error varchar(120)
 )
@@ -83,6 +84,8 @@ begin
             then concat(
                 'expire_seconds must be between 0.001 and 315360000, got ', p_expire_seconds
             )
+        when char_length(p_producer_name) > 200
+            then 'producer_name must be at most 200 characters'
     end;
     if p_predecessor_ids is not null and p_error is null then
         call rowq.internal_is_id_list(p_predecessor_ids, v_is_good);
@@ -93,18 +96,25 @@ begin
     -- The check of internal_check_text; without a byte ED the engine skips the conversion.
     if locate(
             x'ED', cast(
-                concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key) as binary
+                concat_ws(
+                    '', p_body, p_message_type, p_headers, p_dedup_key, p_group_key, p_producer_name
+                ) as binary
             )
         ) > 0
        and convert(
                convert(
-                   concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key)
+                   concat_ws(
+                       '', p_body, p_message_type, p_headers, p_dedup_key, p_group_key,
+                       p_producer_name
+                   )
                    using utf16
                )
                using utf8mb4
-           ) <> concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key)
+           ) <> concat_ws(
+               '', p_body, p_message_type, p_headers, p_dedup_key, p_group_key, p_producer_name
+           )
        and p_error is null then
-        set p_error = 'body, message_type, headers or a key contains an unpaired surrogate';
+        set p_error = 'body, headers, a name or a key contains an unpaired surrogate';
     end if;
     if p_headers is not null and p_error is null then
         call rowq.internal_json_error('headers', p_headers, 'OBJECT', 20, 65536, p_error);
@@ -146,6 +156,7 @@ create procedure rowq.internal_parse_message(
     out p_positions longtext,
     out p_on_predecessor_dead longtext,
     out p_expire_seconds double,
+    out p_producer_name longtext,
     out p_error varchar(120)
 )
 sql security definer
@@ -155,10 +166,10 @@ begin
     declare c_keys longtext default if(
         p_is_published,
         '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
-            "dedup_key", "max_attempts", "group_key", "topic", "expire_seconds"]',
+            "dedup_key", "max_attempts", "group_key", "topic", "expire_seconds", "producer_name"]',
         '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
             "dedup_key", "max_attempts", "group_key", "predecessor_ids", "predecessor_positions",
-            "on_predecessor_dead", "expire_seconds"]'
+            "on_predecessor_dead", "expire_seconds", "producer_name"]'
     );
     declare v_keys, v_key, v_value, v_type, v_topic longtext;
     declare v_at int default 0;
@@ -167,7 +178,8 @@ begin
     set p_body = null, p_body_binary = null, p_message_type = null, p_headers = null,
         p_priority = 5, p_delay_seconds = null, p_run_at = null, p_dedup_key = null,
         p_max_attempts = null, p_group_key = null, p_predecessor_ids = null, p_positions = null,
-        p_on_predecessor_dead = null, p_expire_seconds = null, p_error = null;
+        p_on_predecessor_dead = null, p_expire_seconds = null, p_producer_name = null,
+        p_error = null;
 
     if coalesce(not json_valid(p_message), true) or json_type(p_message) <> 'OBJECT' then
         set p_error = 'a message must be a JSON object';
@@ -218,6 +230,8 @@ begin
             set p_error = concat(v_key, ' must be a JSON string');
         elseif v_key = 'message_type' then
             set p_message_type = json_unquote(v_value);
+        elseif v_key = 'producer_name' then
+            set p_producer_name = json_unquote(v_value);
         elseif v_key = 'dedup_key' then
             set p_dedup_key = json_unquote(v_value);
         elseif v_key = 'group_key' then
@@ -249,7 +263,7 @@ begin
         call rowq.internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
             p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
-            p_on_predecessor_dead, p_expire_seconds, p_max_body_length, p_error
+            p_on_predecessor_dead, p_expire_seconds, p_producer_name, p_max_body_length, p_error
         );
     end if;
 end//
@@ -264,7 +278,7 @@ modifies sql data
 begin
 -- purpose   Return the error in a message of publish_batch that no queue is bound to, or null.
     declare v_body, v_message_type, v_headers, v_dedup_key, v_group_key longtext;
-    declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
+    declare v_predecessor_ids, v_positions, v_on_predecessor_dead, v_producer_name longtext;
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds, v_expire_seconds double;
@@ -272,7 +286,7 @@ begin
     call rowq.internal_parse_message(
         p_message, true, 33554432, v_body, v_body_binary, v_message_type, v_headers, v_priority,
         v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids,
-        v_positions, v_on_predecessor_dead, v_expire_seconds, p_error
+        v_positions, v_on_predecessor_dead, v_expire_seconds, v_producer_name, p_error
     );
 end//
 delimiter ;
@@ -368,6 +382,7 @@ create procedure rowq.internal_store(
     p_own_id bigint,
     p_on_predecessor_dead longtext,
     p_expire_seconds double,
+    p_producer_name longtext,
     p_owns_transaction boolean,
     out p_message_id bigint,
     out p_outcome varchar(20),
@@ -402,12 +417,13 @@ begin
 
         insert into rowq.message (
             queue_id, max_attempts, enqueued_at, due_at, message_type, dedup_key, headers, body,
-            body_binary, group_key, expires_at
+            body_binary, group_key, expires_at, producer_name
         )
         values (
             p_queue_id, p_max_attempts, v_enqueued_at, if(p_due_at > p_now, p_due_at, null),
             p_message_type, p_dedup_key, p_headers, p_body, p_body_binary, p_group_key,
-            v_enqueued_at + interval round(p_expire_seconds * 1000000) microsecond
+            v_enqueued_at + interval round(p_expire_seconds * 1000000) microsecond,
+            p_producer_name
         );
         set p_message_id = last_insert_id();
         if p_dedup_key is null then
@@ -579,7 +595,7 @@ begin
     declare v_position int;
     declare v_message, v_chunk, v_body, v_message_type, v_headers, v_dedup_key longtext;
     declare v_group_key, v_joining, v_all_joining longtext;
-    declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
+    declare v_predecessor_ids, v_positions, v_on_predecessor_dead, v_producer_name longtext;
     declare v_stored longtext default '';
     declare v_failed, v_slice, v_links, v_held longtext;
     declare v_body_binary longblob;
@@ -660,7 +676,7 @@ begin
                 v_message, p_positions is not null, v_max_body_length, v_body, v_body_binary,
                 v_message_type, v_headers, v_priority, v_delay_seconds, v_run_at, v_dedup_key,
                 v_max_attempts, v_group_key, v_predecessor_ids, v_positions,
-                v_on_predecessor_dead, v_expire_seconds, v_error
+                v_on_predecessor_dead, v_expire_seconds, v_producer_name, v_error
             );
             set v_own_id = null;
             if v_positions is not null and v_error is null then
@@ -690,8 +706,8 @@ begin
                 v_priority,
                 coalesce(v_run_at, v_now + interval v_delay microsecond),
                 v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids, v_own_id,
-                v_on_predecessor_dead, v_expire_seconds, p_owns_transaction, v_message_id,
-                v_outcome, v_joining, v_is_failed
+                v_on_predecessor_dead, v_expire_seconds, v_producer_name, p_owns_transaction,
+                v_message_id, v_outcome, v_joining, v_is_failed
             );
             if v_joining is not null then
                 if length(v_all_joining) + length(v_joining) + 10 > @@max_allowed_packet then

@@ -53,7 +53,7 @@ begin
                v_lease_until as lease_until, v_finished_at as finished_at,
                if(d.message_id is null, m.last_error, d.last_error) as last_error,
                convert(m.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
-               m.expires_at, v_progress as progress
+               m.expires_at, v_progress as progress, m.producer_name
         from rowq.message m force index (primary)
         straight_join rowq.queue q on q.queue_id = m.queue_id
         left join rowq.dead d force index (primary)
@@ -68,7 +68,8 @@ begin
                v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                v_lease_until as lease_until, a.finished_at, cast(null as char) as last_error,
                convert(a.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
-               cast(null as datetime(6)) as expires_at, v_progress as progress
+               cast(null as datetime(6)) as expires_at, v_progress as progress,
+               a.producer_name
         from rowq.archive a force index (archive_message_ix)
         where a.queue_id = v_queue_id
           and a.message_id = p_message_id;

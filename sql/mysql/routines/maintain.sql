@@ -9,7 +9,7 @@ begin
 -- routine   maintain
 -- version   1
 -- purpose   Run the maintenance of one queue or all; call it about once a second.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37 P49
 -- locks     rows of lane, tried, while a queue is maintained; as promote, reap and archive
 -- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711

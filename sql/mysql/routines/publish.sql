@@ -13,7 +13,8 @@ create procedure rowq.publish(
     p_dedup_key longtext,
     p_max_attempts int,
     p_group_key longtext,
-    p_expire_seconds double
+    p_expire_seconds double,
+    p_producer_name longtext
 )
 sql security definer
 modifies sql data
@@ -63,7 +64,7 @@ begin
             call rowq.internal_message_error(
                 p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
                 p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, null,
-                p_expire_seconds, v_max_body_length, v_error
+                p_expire_seconds, p_producer_name, v_max_body_length, v_error
             );
             if v_error is not null then
                 call rowq.internal_refuse(v_error);
@@ -79,8 +80,8 @@ begin
                         p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond
                     ),
                     p_dedup_key, p_max_attempts, p_group_key, null, null, null,
-                    p_expire_seconds, v_owns_transaction, v_message_id, v_outcome, v_joining,
-                    v_is_failed
+                    p_expire_seconds, p_producer_name, v_owns_transaction, v_message_id,
+                    v_outcome, v_joining, v_is_failed
                 );
                 if v_joining is not null then
                     call rowq.internal_store_group_waiting(v_queue_id, concat('[', v_joining, ']'));

@@ -16,7 +16,7 @@ begin
 -- differs   MariaDB and MySQL only: their parameters have no defaults
     call rowq.enqueue(
         p_queue_name, p_body, null, null, null, null, null, null, null, null, null, null, null,
-        null
+        null, null
     );
 end//
 delimiter ;

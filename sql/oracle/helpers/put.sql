@@ -12,7 +12,8 @@ function put(
     p_group_key           in varchar2 default null,
     p_predecessor_ids     in clob default null,
     p_on_predecessor_dead in varchar2 default null,
-    p_expire_seconds      in number default null
+    p_expire_seconds      in number default null,
+    p_producer_name       in varchar2 default null
 )
 return number
 is
@@ -31,7 +32,7 @@ begin
     enqueue(
         p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
         p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
-        p_on_predecessor_dead, p_expire_seconds, v_rows
+        p_on_predecessor_dead, p_expire_seconds, p_producer_name, v_rows
     );
     fetch v_rows into v_id, v_outcome;
     close v_rows;

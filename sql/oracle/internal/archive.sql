@@ -209,11 +209,11 @@ begin
     forall i in 1 .. v_free.count
         insert into rowq_archive (
             queue_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
-            dedup_key, group_key, headers, body, body_binary
+            dedup_key, group_key, producer_name, headers, body, body_binary
         )
         select m.queue_id, v_free(i).finished_at, m.message_id, v_free(i).lane,
                v_free(i).attempt, m.enqueued_at, v_free(i).state, m.message_type,
-               m.dedup_key, m.group_key, m.headers, m.body, m.body_binary
+               m.dedup_key, m.group_key, m.producer_name, m.headers, m.body, m.body_binary
         from rowq_message m
         where m.queue_id = p_queue_id
           and m.message_id = v_free(i).message_id;

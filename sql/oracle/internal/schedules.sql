@@ -67,7 +67,7 @@ begin
             internal_message_error(
                 p_schedule.body, p_schedule.body_binary, p_schedule.message_type,
                 internal_tick_headers(p_schedule, v_now), p_schedule.priority, null, null, null,
-                p_schedule.max_attempts, p_schedule.group_key, null, null
+                p_schedule.max_attempts, p_schedule.group_key, null, null, null
             ),
             internal_body_error(
                 p_schedule.body, p_schedule.body_binary, p_queue.max_body_length
@@ -609,7 +609,7 @@ begin
         sys_extract_utc(systimestamp), 0, p_schedule.body, p_schedule.body_binary,
         p_schedule.message_type, internal_tick_headers(p_schedule, p_tick), p_schedule.priority,
         null, null, internal_tick_key(p_schedule), p_schedule.max_attempts,
-        p_schedule.group_key, null, null, null
+        p_schedule.group_key, null, null, null, null
     );
     internal_store(p_queue.queue_id, p_queue_name, v_new);
     p_message_id := v_new(1).message_id;

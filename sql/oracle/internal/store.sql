@@ -32,7 +32,8 @@ function internal_message_error(
     p_max_attempts        in number,
     p_group_key           in varchar2,
     p_on_predecessor_dead in varchar2,
-    p_expire_seconds      in number
+    p_expire_seconds      in number,
+    p_producer_name       in varchar2
 )
 return varchar2
 is
@@ -75,6 +76,8 @@ begin
         when p_expire_seconds not between 0.001 and 315360000
             then 'expire_seconds must be between 0.001 and 315360000, got '
                 || internal_number_text(p_expire_seconds)
+        when length(p_producer_name) > 200
+            then 'producer_name must be at most 200 characters'
     end;
     if p_headers is not null and v_error is null then
         internal_json_error('headers', p_headers, 'object', 20, 65536, v_cuts, v_error);
@@ -97,7 +100,8 @@ function internal_new_message(
     p_group_key           in varchar2,
     p_predecessor_ids     in rowq_ids,
     p_on_predecessor_dead in varchar2,
-    p_expire_seconds      in number
+    p_expire_seconds      in number,
+    p_producer_name       in varchar2
 )
 return t_new_message
 is
@@ -122,6 +126,7 @@ begin
     v_new.place := p_position;
     v_new.predecessor_ids := p_predecessor_ids;
     v_new.on_predecessor_dead := p_on_predecessor_dead;
+    v_new.producer_name := p_producer_name;
     return v_new;
 end internal_new_message;
 
@@ -189,7 +194,7 @@ return t_new_message
 is
 -- purpose   Parse and check one message of enqueue_batch or, with a topic, of publish_batch.
     c_keys constant varchar2(300 char) := '|body|body_base64|message_type|headers|priority'
-        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|expire_seconds|'
+        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|expire_seconds|producer_name|'
         || case
             when p_is_published then 'topic|'
             else 'predecessor_ids|predecessor_positions|on_predecessor_dead|'
@@ -208,6 +213,7 @@ is
     v_key       varchar2(32767);
     v_group     varchar2(32767);
     v_on_dead   varchar2(32767);
+    v_producer  varchar2(32767);
     v_ids       rowq_ids;
     v_positions rowq_ids;
     v_time      varchar2(32767);
@@ -320,6 +326,7 @@ begin
         v_headers := coalesce(p_headers, v_object.get('headers').to_clob());
     end if;
     v_type := read_text('message_type');
+    v_producer := read_text('producer_name');
     v_key := read_key('dedup_key');
     v_group := read_key('group_key');
     if p_is_published then
@@ -377,14 +384,14 @@ begin
         p_error,
         internal_message_error(
             v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
-            v_numbers(3), v_group, v_on_dead, v_numbers(4)
+            v_numbers(3), v_group, v_on_dead, v_numbers(4), v_producer
         ),
         internal_body_error(v_body, v_bytes, p_max_length)
     );
     if p_error is null then
         v_new := internal_new_message(
             p_now, p_position, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
-            v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead, v_numbers(4)
+            v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead, v_numbers(4), v_producer
         );
         v_new.predecessor_positions := v_positions;
         v_new.topic := v_topic;
@@ -430,13 +437,13 @@ begin
     forall i in indices of v_fresh
         insert into rowq_message (
             queue_id, message_id, max_attempts, lane, seq, enqueued_at, due_at, message_type,
-            dedup_key, group_key, expires_at, headers, body, body_binary
+            dedup_key, group_key, expires_at, producer_name, headers, body, body_binary
         )
         values (
             p_queue_id, p_new(i).message_id, p_new(i).max_attempts, p_new(i).lane, p_new(i).seq,
             p_new(i).enqueued_at, p_new(i).due_at, p_new(i).message_type,
-            p_new(i).dedup_key, p_new(i).group_key, p_new(i).expires_at, p_new(i).headers,
-            p_new(i).body, p_new(i).body_binary
+            p_new(i).dedup_key, p_new(i).group_key, p_new(i).expires_at,
+            p_new(i).producer_name, p_new(i).headers, p_new(i).body, p_new(i).body_binary
         );
     forall i in indices of v_expiring
         insert into rowq_expiry (queue_id, expires_at, expiry_id, message_id, lane, seq)

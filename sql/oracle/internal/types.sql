@@ -74,6 +74,7 @@ type t_new_message is record (
     dedup_key             rowq_message.dedup_key%type,
     max_attempts          rowq_message.max_attempts%type,
     group_key             rowq_message.group_key%type,
+    producer_name         rowq_message.producer_name%type,
     outcome               varchar2(20 char),
     place                 number(10),
     predecessor_ids       rowq_ids,

@@ -9,7 +9,7 @@ is
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: delete or archive them, and never deliver them again.
--- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37 P49
 -- locks     the claim row; then dedup rows; message rows, rows of groups and of waiting messages,
 --           skipping locked ones; new result, history and deferred rows
 -- commits   never; the caller owns the transaction

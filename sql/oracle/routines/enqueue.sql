@@ -13,6 +13,7 @@ procedure enqueue(
     p_predecessor_ids     in clob default null,
     p_on_predecessor_dead in varchar2 default null,
     p_expire_seconds      in number default null,
+    p_producer_name       in varchar2 default null,
     p_rows                out sys_refcursor
 )
 is
@@ -35,7 +36,8 @@ begin
     internal_begin_work(v_has_savepoint);
     v_error := internal_message_error(
         p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
-        p_dedup_key, p_max_attempts, p_group_key, p_on_predecessor_dead, p_expire_seconds
+        p_dedup_key, p_max_attempts, p_group_key, p_on_predecessor_dead, p_expire_seconds,
+        p_producer_name
     );
     if p_predecessor_ids is not null and v_error is null then
         v_is_good := internal_is_id_list(p_predecessor_ids, v_ids);
@@ -55,7 +57,7 @@ begin
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_body, p_body_binary, p_message_type, p_headers,
         p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-        v_ids, p_on_predecessor_dead, p_expire_seconds
+        v_ids, p_on_predecessor_dead, p_expire_seconds, p_producer_name
     );
     internal_store(v_queue.queue_id, p_queue_name, v_new);
     internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);

@@ -50,7 +50,7 @@ begin
                    v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                    v_lease_until as lease_until, v_finished_at as finished_at, m.last_error,
                    m.group_key, v_waits_for as waits_for, m.expires_at,
-                   c.progress
+                   c.progress, m.producer_name
             from rowq_message m
             left join rowq_claim c
               on c.queue_id = m.queue_id
@@ -66,7 +66,8 @@ begin
                    cast(null as varchar2(200 char)) as worker_name,
                    cast(null as timestamp) as lease_until, a.finished_at,
                    to_clob(null) as last_error, a.group_key, cast(null as number) as waits_for,
-                   cast(null as timestamp) as expires_at, to_clob(null) as progress
+                   cast(null as timestamp) as expires_at, to_clob(null) as progress,
+                   a.producer_name
             from rowq_archive a
             where a.queue_id = v_queue.queue_id
               and a.message_id = p_message_id;

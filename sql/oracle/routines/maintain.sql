@@ -7,7 +7,7 @@ is
 -- routine   maintain
 -- version   1
 -- purpose   Run the maintenance of one queue or all; call it about once a second.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37 P49
 -- locks     a row of lane of each queue and its due schedules, skipped if locked; as promote, reap
 --           and archive; after an error a row of meta
 -- commits   never; the caller owns the transaction. Partitions are dropped in an autonomous one

@@ -11,6 +11,7 @@ procedure publish(
     p_max_attempts   in number default null,
     p_group_key      in varchar2 default null,
     p_expire_seconds in number default null,
+    p_producer_name  in varchar2 default null,
     p_rows           out sys_refcursor
 )
 is
@@ -33,7 +34,8 @@ begin
         internal_topic_error('topic', p_topic, false),
         internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
-            p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, p_expire_seconds
+            p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, p_expire_seconds,
+            p_producer_name
         )
     );
     if v_error is not null then
@@ -43,7 +45,7 @@ begin
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_body, p_body_binary,
         coalesce(p_message_type, p_topic), p_headers, p_priority, p_delay_seconds, p_run_at,
-        p_dedup_key, p_max_attempts, p_group_key, null, null, p_expire_seconds
+        p_dedup_key, p_max_attempts, p_group_key, null, null, p_expire_seconds, p_producer_name
     );
     v_new(1).topic := p_topic;
     internal_publish(v_new, v_sent);

@@ -59,16 +59,16 @@ begin
 
         insert into rowq.archive (
             queue_id, lane, attempt, message_id, enqueued_at, finished_at, state, message_type,
-            dedup_key, headers, body, body_binary, group_key
+            dedup_key, headers, body, body_binary, group_key, producer_name
         )
         select p_queue_id, u.lane, u.attempt, u.message_id, m.enqueued_at, v_batch.finished_at,
                v_batch.state, m.message_type, m.dedup_key, m.headers, m.body, m.body_binary,
-               m.group_key
+               m.group_key, m.producer_name
         from unnest(v_ids, v_batch.lanes[1:v_count], v_batch.attempts[1:v_count])
             u (message_id, lane, attempt)
         cross join lateral (
             select x.enqueued_at, x.message_type, x.dedup_key, x.headers, x.body, x.body_binary,
-                   x.group_key
+                   x.group_key, x.producer_name
             from rowq.message x
             where x.queue_id = p_queue_id
               and x.message_id = u.message_id

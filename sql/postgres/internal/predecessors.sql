@@ -587,7 +587,7 @@ begin
     v_error := coalesce(
         rowq.internal_message_error(
             null, null, null, null, 5, null, null, null, null, null, p_predecessor_ids, p_on_dead,
-            null
+            null, null
         ),
         case
             when p_first_id <= any (p_predecessor_ids)

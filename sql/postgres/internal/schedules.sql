@@ -51,7 +51,7 @@ begin
         rowq.internal_message_error(
             p_schedule.body, p_schedule.body_binary, p_schedule.message_type,
             rowq.internal_tick_headers(p_schedule, clock_timestamp()), p_schedule.priority, null,
-            null, null, p_schedule.max_attempts, p_schedule.group_key, null, null, null
+            null, null, p_schedule.max_attempts, p_schedule.group_key, null, null, null, null
         ),
         rowq.internal_body_error(
             p_schedule.body, p_schedule.body_binary, p_queue.max_body_length

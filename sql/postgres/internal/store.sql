@@ -29,7 +29,8 @@ create or replace function rowq.internal_message_error(
     p_group_key           text,
     p_predecessor_ids     bigint[],
     p_on_predecessor_dead text,
-    p_expire_seconds      double precision
+    p_expire_seconds      double precision,
+    p_producer_name       text
 )
 returns text
 language plpgsql
@@ -65,6 +66,8 @@ begin
         when p_expire_seconds not between 0.001 and 315360000
             then format('expire_seconds must be between 0.001 and 315360000, got %s',
                         p_expire_seconds)
+        when char_length(p_producer_name) > 200
+            then 'producer_name must be at most 200 characters'
         when p_headers is not null
             then rowq.internal_json_error(
                 'headers', p_headers, 'object', 'strict $.**{20}', 65536
@@ -89,7 +92,8 @@ returns table (
     dedup_key      text,
     max_attempts   integer,
     group_key      text,
-    expire_seconds double precision
+    expire_seconds double precision,
+    producer_name  text
 )
 language plpgsql
 as $$
@@ -132,7 +136,7 @@ begin
             ('run_at', 'string'), ('dedup_key', 'string'), ('max_attempts', 'number'),
             ('group_key', 'string'), ('predecessor_ids', 'array'),
             ('predecessor_positions', 'array'), ('on_predecessor_dead', 'string'),
-            ('expire_seconds', 'number')
+            ('expire_seconds', 'number'), ('producer_name', 'string')
     ) t (key, wanted) on t.key = k.key
     where t.wanted is null
        or t.wanted not in ('value', jsonb_typeof(k.value)) and k.value <> 'null'
@@ -144,7 +148,7 @@ begin
 
     begin
         for position, body, body_binary, message_type, headers, priority, delay_seconds, run_at,
-            dedup_key, max_attempts, group_key, expire_seconds in
+            dedup_key, max_attempts, group_key, expire_seconds, producer_name in
             select e.position::integer,
                    case when e.body <> 'null' then e.body #>> '{}' end,
                    decode(e.body_base64, 'base64'),
@@ -156,7 +160,8 @@ begin
                    e.dedup_key,
                    e.max_attempts,
                    e.group_key,
-                   e.expire_seconds
+                   e.expire_seconds,
+                   e.producer_name
             from rows from (
                 jsonb_to_recordset(p_messages) as (
                     body           jsonb,
@@ -169,11 +174,12 @@ begin
                     dedup_key      text,
                     max_attempts   integer,
                     group_key      text,
-                    expire_seconds double precision
+                    expire_seconds double precision,
+                    producer_name  text
                 )
             ) with ordinality e (
                 body, body_base64, message_type, headers, priority, delay_seconds, run_at,
-                dedup_key, max_attempts, group_key, expire_seconds, position
+                dedup_key, max_attempts, group_key, expire_seconds, producer_name, position
             )
         loop
             -- Most messages are a short text with at most a priority and a delay: skip the rest.
@@ -182,12 +188,13 @@ begin
                or octet_length(body) > p_max_length
                or num_nonnulls(
                    body_binary, message_type, headers, run_at, dedup_key, max_attempts, group_key,
-                   expire_seconds
+                   expire_seconds, producer_name
                ) > 0 then
                 v_error := coalesce(
                     rowq.internal_message_error(
                         body, body_binary, message_type, headers, priority, delay_seconds, run_at,
-                        dedup_key, max_attempts, group_key, null, null, expire_seconds
+                        dedup_key, max_attempts, group_key, null, null, expire_seconds,
+                        producer_name
                     ),
                     rowq.internal_body_error(body, body_binary, p_max_length)
                 );
@@ -410,10 +417,10 @@ begin
     stored as (
         insert into rowq.message (
             queue_id, max_attempts, message_id, enqueued_at, message_type, headers, body,
-            body_binary, expires_at
+            body_binary, expires_at, producer_name
         )
         select p_queue_id, g.max_attempts, g.message_id, p_now, g.message_type, g.headers, g.body,
-               g.body_binary, g.expires_at
+               g.body_binary, g.expires_at, g.producer_name
         from input g
     ),
     postpone as (
@@ -471,6 +478,7 @@ declare
     v_bodies       text[];
     v_binaries     bytea[];
     v_expires_ats  timestamp with time zone[];
+    v_producers    text[];
     v_lanes        smallint[];
     v_due_ats      timestamp with time zone[];
     v_kept_ids     bigint[];
@@ -484,11 +492,11 @@ begin
     select array_agg(nextval('rowq.message_seq')), array_agg(p.max_attempts),
            array_agg(p.message_type), array_agg(p.dedup_key), array_agg(p.group_key),
            array_agg(p.headers), array_agg(p.body), array_agg(p.body_binary),
-           array_agg(p_now + make_interval(secs => p.expire_seconds)),
+           array_agg(p_now + make_interval(secs => p.expire_seconds)), array_agg(p.producer_name),
            array_agg((p.priority * 2 + 1)::smallint),
            array_agg(coalesce(p.run_at, p_now + make_interval(secs => p.delay_seconds)))
     into v_ids, v_max_attempts, v_types, v_dedup_keys, v_group_keys, v_headers, v_bodies,
-         v_binaries, v_expires_ats, v_lanes, v_due_ats
+         v_binaries, v_expires_ats, v_producers, v_lanes, v_due_ats
     from rowq.internal_parse_messages(p_messages, p_max_length) p;
     if v_ids is null then
         return;
@@ -508,17 +516,18 @@ begin
 
     insert into rowq.message (
         queue_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        headers, body, body_binary, group_key, has_successors, expires_at
+        headers, body, body_binary, group_key, has_successors, expires_at, producer_name
     )
     select p_queue_id, m.max_attempts, m.message_id, p_now, m.message_type, m.dedup_key,
            m.headers, m.body, m.body_binary, m.group_key,
-           case when m.message_id = any (v_awaited) then true end, m.expires_at
+           case when m.message_id = any (v_awaited) then true end, m.expires_at,
+           m.producer_name
     from unnest(
         v_ids, v_kept_ids, v_max_attempts, v_types, v_dedup_keys, v_group_keys, v_headers,
-        v_bodies, v_binaries, v_expires_ats
+        v_bodies, v_binaries, v_expires_ats, v_producers
     ) m (
         message_id, kept_id, max_attempts, message_type, dedup_key, group_key, headers, body,
-        body_binary, expires_at
+        body_binary, expires_at, producer_name
     )
     where m.message_id = m.kept_id;
     perform rowq.internal_require_queue_row(p_queue_id, p_queue_name);

@@ -12,7 +12,8 @@ create or replace function rowq.enqueue(
     p_group_key           text default null,
     p_predecessor_ids     bigint[] default null,
     p_on_predecessor_dead text default null,
-    p_expire_seconds      double precision default null
+    p_expire_seconds      double precision default null,
+    p_producer_name       text default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -33,7 +34,7 @@ begin
     from rowq.enqueue(
         p_queue_name, p_body::text, p_body_binary, p_message_type, p_headers, p_priority,
         p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
-        p_on_predecessor_dead, p_expire_seconds
+        p_on_predecessor_dead, p_expire_seconds, p_producer_name
     ) e;
 end;
 $$;

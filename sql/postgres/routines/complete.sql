@@ -15,7 +15,7 @@ as $$
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: delete or archive them, and never deliver them again.
--- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37 P49
 -- locks     the claim row first; then new history rows; dedup rows; message rows, rows of groups
 --           and of waiting messages, skipping locked ones
 -- commits   never; the caller owns the transaction

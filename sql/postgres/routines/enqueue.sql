@@ -12,7 +12,8 @@ create or replace function rowq.enqueue(
     p_group_key           text default null,
     p_predecessor_ids     bigint[] default null,
     p_on_predecessor_dead text default null,
-    p_expire_seconds      double precision default null
+    p_expire_seconds      double precision default null,
+    p_producer_name       text default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -47,12 +48,12 @@ begin
     if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
         p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
         p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead,
-        p_expire_seconds
+        p_expire_seconds, p_producer_name
     ) > 0 then
         v_error := rowq.internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-            p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds
+            p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds, p_producer_name
         );
         if v_error is not null then
             raise exception 'RQ711 invalid_argument: %', v_error
@@ -145,10 +146,10 @@ begin
 
     insert into rowq.message (
         queue_id, message_id, enqueued_at, max_attempts, message_type, dedup_key,
-        headers, body, body_binary, group_key, expires_at
+        headers, body, body_binary, group_key, producer_name, expires_at
     )
     select g.queue_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
-           p_headers, p_body, p_body_binary, p_group_key,
+           p_headers, p_body, p_body_binary, p_group_key, p_producer_name,
            v_now + make_interval(secs => p_expire_seconds)
     from rowq.limit_lock g
     where g.queue_id = v_queue_id;

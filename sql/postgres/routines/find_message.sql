@@ -1,26 +1,27 @@
 create or replace function rowq.find_message(p_queue_name text, p_dedup_key text)
 returns table (
-    message_id   bigint,
-    state        text,
-    priority     integer,
-    attempt      integer,
-    max_attempts integer,
-    message_type text,
-    headers      jsonb,
-    body         text,
-    body_binary  bytea,
-    dedup_key    text,
-    enqueued_at  timestamp with time zone,
-    due_at       timestamp with time zone,
-    claim_id     bigint,
-    worker_name  text,
-    lease_until  timestamp with time zone,
-    finished_at  timestamp with time zone,
-    last_error   text,
-    group_key    text,
-    waits_for    bigint,
-    expires_at   timestamp with time zone,
-    progress     text
+    message_id    bigint,
+    state         text,
+    priority      integer,
+    attempt       integer,
+    max_attempts  integer,
+    message_type  text,
+    headers       jsonb,
+    body          text,
+    body_binary   bytea,
+    dedup_key     text,
+    enqueued_at   timestamp with time zone,
+    due_at        timestamp with time zone,
+    claim_id      bigint,
+    worker_name   text,
+    lease_until   timestamp with time zone,
+    finished_at   timestamp with time zone,
+    last_error    text,
+    group_key     text,
+    waits_for     bigint,
+    expires_at    timestamp with time zone,
+    progress      text,
+    producer_name text
 )
 language plpgsql
 security definer
@@ -61,7 +62,7 @@ begin
     select g.message_id, g.state, g.priority, g.attempt, g.max_attempts, g.message_type,
            g.headers, g.body, g.body_binary, g.dedup_key, g.enqueued_at, g.due_at,
            g.claim_id, g.worker_name, g.lease_until, g.finished_at, g.last_error,
-           g.group_key, g.waits_for, g.expires_at, g.progress
+           g.group_key, g.waits_for, g.expires_at, g.progress, g.producer_name
     from rowq.get_message(p_queue_name, v_message_id) g
     -- It may have ended after its key was found.
     where g.finished_at is null;

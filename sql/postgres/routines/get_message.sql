@@ -1,26 +1,27 @@
 create or replace function rowq.get_message(p_queue_name text, p_message_id bigint)
 returns table (
-    message_id   bigint,
-    state        text,
-    priority     integer,
-    attempt      integer,
-    max_attempts integer,
-    message_type text,
-    headers      jsonb,
-    body         text,
-    body_binary  bytea,
-    dedup_key    text,
-    enqueued_at  timestamp with time zone,
-    due_at       timestamp with time zone,
-    claim_id     bigint,
-    worker_name  text,
-    lease_until  timestamp with time zone,
-    finished_at  timestamp with time zone,
-    last_error   text,
-    group_key    text,
-    waits_for    bigint,
-    expires_at   timestamp with time zone,
-    progress     text
+    message_id    bigint,
+    state         text,
+    priority      integer,
+    attempt       integer,
+    max_attempts  integer,
+    message_type  text,
+    headers       jsonb,
+    body          text,
+    body_binary   bytea,
+    dedup_key     text,
+    enqueued_at   timestamp with time zone,
+    due_at        timestamp with time zone,
+    claim_id      bigint,
+    worker_name   text,
+    lease_until   timestamp with time zone,
+    finished_at   timestamp with time zone,
+    last_error    text,
+    group_key     text,
+    waits_for     bigint,
+    expires_at    timestamp with time zone,
+    progress      text,
+    producer_name text
 )
 language plpgsql
 security definer
@@ -56,7 +57,8 @@ begin
                coalesce(m.max_attempts, v_queue.max_attempts)::integer, m.message_type, m.headers,
                m.body, m.body_binary, m.dedup_key, m.enqueued_at, v_found.due_at,
                v_found.claim_id, v_found.worker_name, v_found.lease_until, v_found.finished_at,
-               v_found.last_error, m.group_key, v_found.waits_for, m.expires_at, v_found.progress
+               v_found.last_error, m.group_key, v_found.waits_for, m.expires_at, v_found.progress,
+               m.producer_name
         from rowq.message m
         where m.queue_id = v_queue.queue_id
           and m.message_id = p_message_id;
@@ -71,7 +73,7 @@ begin
            a.headers, a.body, a.body_binary, a.dedup_key, a.enqueued_at,
            null::timestamp with time zone, null::bigint, null::text,
            null::timestamp with time zone, a.finished_at, null::text,
-           a.group_key, null::bigint, null::timestamp with time zone, null::text
+           a.group_key, null::bigint, null::timestamp with time zone, null::text, a.producer_name
     from rowq.archive a
     where a.queue_id = v_queue.queue_id
       and a.message_id = p_message_id;

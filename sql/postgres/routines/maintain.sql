@@ -24,7 +24,7 @@ as $$
 -- routine   maintain
 -- version   1
 -- purpose   Run the maintenance of one queue or all; call it about once a second.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37 P49
 -- locks     advisory lock of each queue, tried, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711

@@ -10,7 +10,8 @@ create or replace function rowq.publish(
     p_dedup_key      text default null,
     p_max_attempts   integer default null,
     p_group_key      text default null,
-    p_expire_seconds double precision default null
+    p_expire_seconds double precision default null,
+    p_producer_name  text default null
 )
 returns table (queue_name text, message_id bigint, outcome text)
 language plpgsql
@@ -38,7 +39,8 @@ begin
         rowq.internal_topic_error('topic', p_topic, false),
         rowq.internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
-            p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, null, p_expire_seconds
+            p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, null, p_expire_seconds,
+            p_producer_name
         )
     );
     if v_error is not null then
@@ -56,7 +58,7 @@ begin
         from rowq.enqueue(
             v_queue_name, p_body, p_body_binary, coalesce(p_message_type, p_topic), p_headers,
             p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-            null, null, p_expire_seconds
+            null, null, p_expire_seconds, p_producer_name
         ) e;
     end loop;
 end;

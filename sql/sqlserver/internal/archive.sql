@@ -412,10 +412,11 @@ begin
 
     insert into rowq.archived with (rowlock) (
         queue_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
-        dedup_key, headers, body, body_binary, group_key
+        dedup_key, headers, body, body_binary, group_key, producer_name
     )
     select @queue_id, j.finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, j.state,
-           m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key
+           m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key,
+           m.producer_name
     from @moved j
     inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
         on m.queue_id = @queue_id

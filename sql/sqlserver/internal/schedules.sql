@@ -81,13 +81,13 @@ begin
 
     exec rowq.InternalCheckMessage
         @message_type, @headers, @priority, null, null, null, @max_attempts, @group_key, null, null,
-        null;
+        null, null;
     -- The tick's headers may make them too long.
     exec rowq.InternalTickHeaders @headers, @schedule_name, @now, @tick_headers output;
     if datalength(@tick_headers) / 2 > 65536
         exec rowq.InternalCheckMessage
             @message_type, @tick_headers, @priority, null, null, null, @max_attempts, @group_key,
-            null, null, null;
+            null, null, null, null;
     exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
 
     exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;
@@ -687,7 +687,7 @@ begin
     exec rowq.InternalTickHeaders @headers, @schedule_name, @tick, @tick_headers output;
     exec rowq.InternalStore
         @queue_id, @group_limit, @body, @body_binary, @message_type, @tick_headers, @priority,
-        null, null, @dedup_key, @max_attempts, @group_key, null, @message_id output,
+        null, null, @dedup_key, @max_attempts, @group_key, null, null, @message_id output,
         @outcome output;
 end
 go

@@ -33,7 +33,8 @@ create or alter procedure rowq.InternalCheckMessage
     @group_key nvarchar(max),
     @predecessor_ids nvarchar(max),
     @on_predecessor_dead nvarchar(max),
-    @expire_seconds float
+    @expire_seconds float,
+    @producer_name nvarchar(max)
 as
 begin
 -- purpose   Refuse invalid arguments of enqueue.
@@ -86,6 +87,9 @@ begin
                 N'on_predecessor_dead must be hold, continue or fail, got ',
                 left(@on_predecessor_dead, 100)
             )
+        when @producer_name is not null
+            and len((@producer_name + N'.') collate Latin1_General_100_CI_AS_SC) > 201
+            then N'producer_name must be at most 200 characters'
     end;
     if @error is not null
         exec rowq.InternalRefuse @error;
@@ -122,7 +126,7 @@ begin
                     N'body', N'body_base64', N'message_type', N'headers', N'priority',
                     N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts', N'group_key',
                     N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead', N'topic',
-                    N'expire_seconds'
+                    N'expire_seconds', N'producer_name'
                 )
                 or g.name like N'% '
                 or g.name = N'topic' and @is_published = 0
@@ -187,8 +191,8 @@ begin
                 then concat(
                     N'on_predecessor_dead must be hold, continue or fail, got ', left(g.value, 40)
                 )
-            when g.name = N'message_type' and g.size > 200
-                then N'message_type must be at most 200 characters'
+            when g.name in (N'message_type', N'producer_name') and g.size > 200
+                then concat(g.name, N' must be at most 200 characters')
             when g.name in (N'dedup_key', N'group_key') and g.size not between 1 and 200
                 then concat(g.name, N' must be 1 to 200 characters')
             when g.name = N'dedup_key' and left(g.value, 9) = N'schedule:'
@@ -286,6 +290,7 @@ create or alter procedure rowq.InternalStore
     @max_attempts int,
     @group_key nvarchar(max),
     @expire_seconds float,
+    @producer_name nvarchar(max),
     @message_id bigint output,
     @outcome nvarchar(20) output
 as
@@ -532,7 +537,7 @@ begin
 
             insert into @parsed (
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
-                max_attempts, group_key, on_dead, expire_seconds
+                max_attempts, group_key, on_dead, expire_seconds, producer_name
             )
             -- A missing value becomes an invalid one, not null: for nulls in an aggregate the
             -- engine sends a warning, which some drivers take for the result. A dot at the end of
@@ -543,7 +548,8 @@ begin
                    left(h.dedup_key, len(nullif(h.dedup_key, N'')) - 1), 1,
                    nullif(h.max_attempts, -1),
                    left(h.group_key, len(nullif(h.group_key, N'')) - 1), nullif(h.on_dead, N''),
-                   nullif(h.expire_seconds, 0)
+                   nullif(h.expire_seconds, 0),
+                   left(h.producer_name, len(nullif(h.producer_name, N'')) - 1)
             from (
                 select g.position,
                        max(iif(g.name = N'priority', coalesce(try_cast(g.value as int), -1), -1))
@@ -571,7 +577,9 @@ begin
                                g.name = N'expire_seconds',
                                coalesce(try_cast(g.value as float), 0), 0
                            )
-                       ) as expire_seconds
+                       ) as expire_seconds,
+                       max(iif(g.name = N'producer_name' and g.kind > 0, g.value + N'.', N''))
+                           as producer_name
                 from @input g
                 group by g.position
             ) h
@@ -788,7 +796,7 @@ begin
 
     insert into rowq.message with (rowlock) (
         queue_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
-        dedup_key, headers, body, body_binary, group_key
+        dedup_key, headers, body, body_binary, group_key, producer_name
     )
     select @queue_id, n.message_id, p.max_attempts, @now, n.due_at,
            dateadd(
@@ -797,7 +805,7 @@ begin
                dateadd(second, cast(floor(p.expire_seconds) as int), @now)
            ),
            p.message_type, p.dedup_key, b.headers, coalesce(b.body, b.body_json),
-           b.body_binary, p.group_key
+           b.body_binary, p.group_key, p.producer_name
     from openjson(@messages) e
     inner join @new n on n.position = cast(e.[key] as int) + 1
     inner join @parsed p on p.position = n.position

@@ -15,7 +15,8 @@ create or alter procedure rowq.Enqueue
     @group_key nvarchar(max) = null,
     @predecessor_ids nvarchar(max) = null,
     @on_predecessor_dead nvarchar(max) = null,
-    @expire_seconds float = null
+    @expire_seconds float = null,
+    @producer_name nvarchar(max) = null
 as
 begin
 -- routine   Enqueue
@@ -70,7 +71,8 @@ begin
                 exec rowq.InternalRefuse N'body and body_binary are mutually exclusive';
             exec rowq.InternalCheckMessage
                 @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
-                @max_attempts, @group_key, @predecessor_ids, @on_predecessor_dead, @expire_seconds;
+                @max_attempts, @group_key, @predecessor_ids, @on_predecessor_dead, @expire_seconds,
+                @producer_name;
             set @lane = @priority * 2 + 1;
 
             if @owns_transaction = 1
@@ -130,11 +132,12 @@ begin
                 );
                 insert into rowq.message with (rowlock) (
                     queue_id, message_id, max_attempts, enqueued_at, due_at, expires_at,
-                    message_type, dedup_key, headers, body, body_binary, group_key
+                    message_type, dedup_key, headers, body, body_binary, group_key, producer_name
                 )
                 values (
                     @queue_id, @message_id, @max_attempts, @now, @due_at, @expires_at,
-                    @message_type, @dedup_key, @headers, @body, @body_binary, @group_key
+                    @message_type, @dedup_key, @headers, @body, @body_binary, @group_key,
+                    @producer_name
                 );
 
                 -- The lane of the default priority is always open.

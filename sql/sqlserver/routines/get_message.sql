@@ -63,7 +63,7 @@ begin
                    @due_at as due_at, @claim_id as claim_id, @worker_name as worker_name,
                    @lease_until as lease_until, @finished_at as finished_at, m.last_error,
                    m.group_key, @waits_for as waits_for, m.expires_at,
-                   @progress as progress
+                   @progress as progress, m.producer_name
             from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
             where m.queue_id = @queue_id
               and m.message_id = @message_id;
@@ -77,7 +77,7 @@ begin
                    cast(null as datetime2(6)) as lease_until, a.finished_at,
                    cast(null as nvarchar(4000)) as last_error, a.group_key,
                    cast(null as bigint) as waits_for, cast(null as datetime2(6)) as expires_at,
-                   cast(null as nvarchar(4000)) as progress
+                   cast(null as nvarchar(4000)) as progress, a.producer_name
             from rowq.archived a
                 with (index (archived_message_ix), rowlock, readpast, readcommittedlock)
             where a.queue_id = @queue_id

@@ -9,7 +9,7 @@ begin
 -- routine   Maintain
 -- version   1
 -- purpose   Run the maintenance of one queue or all; call it about once a second.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37 P49
 -- locks     a row of lane per queue, and due schedules, skipped if locked; as enqueue for these,
 --           for 20 ms; as promote, reap, archive
 -- commits   its own transaction if the caller has none; never the caller's

@@ -13,7 +13,8 @@ create or alter procedure rowq.Publish
     @dedup_key nvarchar(max) = null,
     @max_attempts int = null,
     @group_key nvarchar(max) = null,
-    @expire_seconds float = null
+    @expire_seconds float = null,
+    @producer_name nvarchar(max) = null
 as
 begin
 -- routine   Publish
@@ -67,7 +68,7 @@ begin
                 exec rowq.InternalRefuse N'body and body_binary are mutually exclusive';
             exec rowq.InternalCheckMessage
                 @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
-                @max_attempts, @group_key, null, null, @expire_seconds;
+                @max_attempts, @group_key, null, null, @expire_seconds, @producer_name;
             set @message_type = coalesce(@message_type, @topic);
 
             if @owns_transaction = 1
@@ -96,7 +97,7 @@ begin
                     @queue_id, @group_limit, @body, @body_binary, @message_type, @headers,
                     @priority,
                     @delay_seconds, @run_at, @dedup_key, @max_attempts, @group_key,
-                    @expire_seconds, @message_id output, @outcome output;
+                    @expire_seconds, @producer_name, @message_id output, @outcome output;
                 insert into @stored (turn, message_id, outcome)
                 values (@turn, @message_id, @outcome);
                 set @turn += 1;

@@ -36,6 +36,7 @@ _LENGTHS: Mapping[str, tuple[int, int]] = {
     "queue_name": (1, 100),
     "message_type": (0, 200),
     "worker_name": (0, 200),
+    "producer_name": (0, 200),
     "dedup_key": (1, 200),
     "group_key": (1, 200),
     "header_name": (1, 200),

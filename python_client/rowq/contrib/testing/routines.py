@@ -22,6 +22,7 @@ _LACKING = ("archive_days", "group_pause_seconds", "history_days", "max_leased",
 _KNOWN = {
     *("message_type", "headers", "priority", "delay_seconds", "run_at", "dedup_key"),
     *("max_attempts", "group_key", "predecessor_ids", "on_predecessor_dead", "expire_seconds"),
+    "producer_name",
 }
 """Options of a message that the model knows."""
 

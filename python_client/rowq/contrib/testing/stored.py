@@ -46,6 +46,7 @@ class Content:
     body_binary: bytes | None
     enqueued_at: datetime
     max_attempts: int | None
+    producer_name: str | None
 
 
 class Backoff(Sequence[float]):
@@ -144,6 +145,7 @@ class StoredQueue:
             options.get("body_binary"),
             self.now,
             own_attempts,
+            options.get("producer_name"),
         )
         self.model.enqueue(
             message_id,
@@ -318,6 +320,7 @@ class StoredQueue:
             entry.awaits,
             None if entry.expires is None else self.time_of(entry.expires),
             claim.progress if claim else None,
+            content.producer_name,
         )
         return [row]
 
