@@ -143,7 +143,7 @@ def test_invalid_arguments_are_wrong_usage(run: Run, made: str, arguments: tuple
     assert run("enqueue", made, *arguments).code == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("option", [("--priority", 10), ("--delay", -1), ("--max-attempts", 0)])
+@pytest.mark.parametrize("option", [("--priority", 10), ("--delay", -1), ("--max-attempts", -1)])
 def test_enqueue_refuses_value_out_of_range(
     run: Run, queue: rowq.Queue, made: str, option: tuple[str, int]
 ) -> None:

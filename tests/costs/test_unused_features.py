@@ -41,8 +41,9 @@ SEEN = {
 }
 """Number of statements that name an unused feature. Default 0.
 
-PostgreSQL's enqueue reads the limit lock in the statement that stores a message with options. SQL Server seeks
-successors in a delete that runs anyway: engine_only/sqlserver/test_predecessors.py.
+PostgreSQL's enqueue reads the limit lock in the statement that stores a message with options.
+SQL Server seeks successors in a delete that runs anyway:
+engine_only/sqlserver/test_predecessors.py.
 """
 
 MAINTAINED = {
