@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import prometheus_client
@@ -114,6 +115,13 @@ def test_every_series_exists_before_first_message(queue: WorkerQueue) -> None:
         for result in ("extended", "lost"):
             assert value(metrics, "leases_total", queue, result=result) == 0
         assert value(metrics, "handler_seconds_bucket", queue, le="+Inf") == 0
+
+
+def test_sum_of_stats_has_every_count() -> None:
+    names = [stat.name for stat in fields(rowq.WorkerStats) if stat.name != "started_at"]
+    counts: dict[str, Any] = dict.fromkeys(names, 1)
+    both = rowq.WorkerStats(**counts).plus(rowq.WorkerStats(**counts))
+    assert {name: getattr(both, name) for name in names} == dict.fromkeys(names, 2)
 
 
 def test_what_it_tells_passes_promtool_s_check(queue: WorkerQueue) -> None:

@@ -59,6 +59,7 @@ class WorkerStats:
             released=self.released + other.released,
             stale=self.stale + other.stale,
             cancelled=self.cancelled + other.cancelled,
+            snoozed=self.snoozed + other.snoozed,
         )
 
 
