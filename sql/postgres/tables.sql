@@ -413,9 +413,12 @@ create table if not exists rowq.schedule (
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0,
-    fillfactor = 50
+    autovacuum_vacuum_cost_delay = 0
 );
+
+-- maintain reads the due schedules of a queue only, in the order of their ticks.
+create index if not exists schedule_due_ix on rowq.schedule (queue_id, next_run_at)
+where next_run_at is not null;
 
 -- One row per queue. A dequeue from a limited queue locks it before counting; enqueue reads it
 -- instead of queue. create_queue inserts it, and it is never updated, so there are no dead rows.

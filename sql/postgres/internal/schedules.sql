@@ -528,6 +528,7 @@ as $$
 declare
     v_schedule rowq.schedule;
     v_is_late  boolean := false;
+    v_now      constant timestamp with time zone := clock_timestamp();
 begin
     -- An old snapshot may show a tick that has run.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -540,7 +541,8 @@ begin
                s.last_run_at, s.last_message_id, s.last_error
         from rowq.schedule s
         where s.queue_id = p_queue_id
-          and s.next_run_at <= clock_timestamp()
+          and s.next_run_at <= v_now
+        order by s.queue_id, s.next_run_at
         for update skip locked
     loop
         -- Wait for a producer that adds a group slot only once per call, for 20 ms. After that,
