@@ -21,8 +21,8 @@ TABLES = {
 }
 """By feature, its tables and the routines called for it."""
 
-IDLE = {"postgres": "with recursive lane as", "mysql": "sysdate"}
-"""Words of the statement by which maintain finds idle queues."""
+IDLE = {"postgres": "with recursive search as", "mysql": "sysdate"}
+"""Words of the statement by which maintain finds queues with work, or without."""
 
 SEEN = {
     ("postgres", "ends", "limits"): 2,

@@ -109,6 +109,27 @@ def test_maintain_of_all_queues_skips_a_maintained_queue(
     assert (elected[queue], elected[other]) == (False, True)
 
 
+@pytest.mark.promise("P06")
+def test_maintain_of_all_queues_is_not_elected_for_a_held_idle_queue(
+    sessions: Open, queue: str
+) -> None:
+    first, second = sessions(2)
+    first.queue.enqueue(queue, 0)
+    for _ in range(4):  # Then there is nothing to do.
+        first.queue.maintain(queue)
+
+    def is_elected() -> bool:
+        elected: dict[str, bool] = {}
+        while queue not in elected:
+            elected |= {result.queue_name: result.elected for result in second.queue.maintain()}
+        return elected[queue]
+
+    first.begin().queue.maintain(queue)
+    assert not is_elected()
+    first.commit()
+    assert is_elected()
+
+
 @pytest.mark.promise("P03", "P07")
 def test_maintain_keeps_messages_of_an_open_dequeue(sessions: Open, queue: str) -> None:
     consumer, maintainer = sessions(2)

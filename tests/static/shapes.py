@@ -28,7 +28,7 @@ _INSERT = re.compile(
     r"\binsert\s+(?:ignore\s+)?(?:into\s+([\w.]+)\s*(?:(?:as )?(?!values|select)\w+\s*)?)?\("
 )
 _ROW = re.compile(r"\s*,?\s*\(")
-_SUBQUERY = re.compile(r"\((?=\s*select\b)")
+_SUBQUERY = re.compile(r"\((?=\s*(?:select|with)\b)")
 _AGGREGATE = re.compile(
     r"\b(?:array_agg|avg|bool_and|bool_or|count|group_concat|json_arrayagg|json_objectagg"
     r"|jsonb_agg|jsonb_object_agg|listagg|max|min|string_agg|sum)\s*\("

@@ -34,7 +34,7 @@ BUDGETS = {
     "sql/postgres": (12_990, 80),
     "sql/postgres/addons": (6_430, 30),
     "sql/sqlserver": (15_820, 78),
-    "tests": (96_300, 652),
+    "tests": (96_900, 653),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 

@@ -11,7 +11,7 @@ from tests.static.sources import Unit, sql_units
 UNITS = sql_units("postgres", "internal", "routines", "overloads")
 
 _ONE_FOR_ALL = (
-    "maintain finds all idle queues by one statement: one per queue takes 15 to 40"
+    "maintain finds all busy queues by one statement: one per queue takes 15 to 40"
     " times the CPU (200 queues: 4 ms to 120)"
 )
 _WRITES_ALL = (
@@ -35,8 +35,8 @@ _MADE_READY = (
     " predecessor, which may take 4 more than others"
 )
 EXCEPTIONS = {
-    ("idle_queues", "c"): _ONE_FOR_ALL,
-    ("idle_queues", "e"): _ONE_FOR_ALL,
+    ("busy_queues", "c"): _ONE_FOR_ALL,
+    ("busy_queues", "e"): _ONE_FOR_ALL,
     ("list_claims", "b"): _PAGE,
     ("list_claims", "c"): _PAGE,
     ("list_claims", "e"): _PAGE,

@@ -11,8 +11,8 @@
 -- transaction can add a row; and pending_seq, the next safe_seq. Dequeues move start_seq past the
 -- rows they have leased, now and then.
 --
---   enqueue, enqueue_batch, push_ready, ... -> open_lanes
---   dequeue_fast, promote, pop_ready, ... -> move_floor -> is_past, first_key
+--   enqueue, enqueue_batch, push_ready, ... -> open_lanes -> next_sweep
+--   dequeue_fast, promote, pop_ready, ... -> move_floor -> is_past, first_key, next_sweep
 --   cancel, cancel_many, queue_stats, ... -> read_safe_floor
 --   maintain_queue -> is_rescan_due -> is_past
 --   promote, await_predecessor, has_unfinished, ... -> read_floor
@@ -36,7 +36,7 @@ begin
         sweep_at
     )
     select p_queue_id, l.lane, pg_current_xact_id()::text::bigint, 0, 0, 0, '0',
-           clock_timestamp(), clock_timestamp() + interval '1 minute'
+           clock_timestamp(), rowq.internal_next_sweep(p_queue_id, interval '1 minute')
     from (select distinct u.lane from unnest(p_lanes) u (lane)) l
     where (
         select f.lane
@@ -58,7 +58,8 @@ create or replace function rowq.internal_move_floor(
     p_pending_seq bigint default null,
     p_pending_xid xid8 default null,
     p_cap         bigint default null,
-    p_started     timestamp with time zone default clock_timestamp()
+    p_started     timestamp with time zone default clock_timestamp(),
+    p_sweep_interval interval default '1 minute'
 )
 returns void
 language plpgsql
@@ -82,6 +83,7 @@ declare
     v_floor       rowq.floor;
     v_first       bigint;
     v_seq         bigint;
+    v_safe        bigint;
     v_jumped      boolean;
     v_sweep       boolean;
     v_rescan      boolean;
@@ -155,12 +157,14 @@ begin
     elsif v_resolved then
         -- Every writer that could have a number up to pending_seq had ended before v_first was
         -- read, so no row can appear up to pending_seq any more.
-        v_floor.safe_seq := greatest(v_floor.safe_seq, least(v_first, v_floor.pending_seq + 1));
+        v_safe := greatest(v_floor.safe_seq, least(v_first, v_floor.pending_seq + 1));
+        v_is_moved := v_safe - v_floor.safe_seq > c_min_step;
+        v_floor.safe_seq := v_safe;
         -- Set a new pending start. p_pending_xid was assigned after p_pending_seq was read, so
         -- every transaction with a number up to p_pending_seq has an older id. (The xmax of a
         -- snapshot would not do: the newest running transactions have ids beyond it.)
         if p_pending_xid is not null then
-            v_is_moved := p_pending_seq - v_floor.pending_seq > c_min_step;
+            v_is_moved := v_is_moved or p_pending_seq - v_floor.pending_seq > c_min_step;
             v_floor.pending_seq := p_pending_seq;
             v_floor.pending_xid := p_pending_xid;
         end if;
@@ -183,8 +187,10 @@ begin
         v_floor.rescan_at := clock_timestamp() + least(v_took * c_factor, interval '1 hour');
     end if;
     if v_sweep then
-        v_floor.sweep_at := clock_timestamp()
-            + least(greatest(interval '1 minute', v_took * c_factor), interval '1 hour');
+        v_floor.sweep_at := greatest(
+            rowq.internal_next_sweep(p_queue_id, p_sweep_interval),
+            clock_timestamp() + least(v_took * c_factor, interval '1 hour')
+        );
     end if;
 
     -- Skip a random distance, so that no session waits for the same generation in an open
@@ -221,6 +227,22 @@ begin
           and f.lane = p_lane
           and f.generation = v_old;
     end loop;
+end;
+$$;
+
+create or replace function rowq.internal_next_sweep(p_queue_id integer, p_interval interval)
+returns timestamp with time zone
+language plpgsql
+as $$
+-- purpose   Return when the lanes of a queue are swept next, if they are swept in this interval.
+begin
+    -- All lanes of a queue are swept at once, and each queue at a second of its own: 371 has no
+    -- divisor in common with the seconds of 1 or 10 minutes.
+    return p_interval + date_bin(
+        p_interval,
+        clock_timestamp(),
+        timestamp with time zone 'epoch' + p_queue_id % 600 * 371 * interval '1 second'
+    );
 end;
 $$;
 

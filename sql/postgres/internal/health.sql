@@ -4,7 +4,7 @@
 -- health starts at the floor of each table. queue_stats counts up to max_count. Checks of the
 -- server name the session or transaction that an operator has to end.
 --
---   maintain, move_floor, idle_queues -> newest_number
+--   maintain, move_floor, busy_queues -> newest_number
 --   queue_stats -> count_ready
 --   health -> health_limits, health_server
 --   health -> health_queues -> count_ready, health_sequences

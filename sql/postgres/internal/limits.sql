@@ -184,7 +184,7 @@ begin
         delete from rowq.started s
         where s.queue_id = p_queue_id
           and s.started_at between v_from and v_last;
-    else
+    elsif p_seconds = 0 then
         -- A queue that never had a rate_limit needs no floor.
         perform 1
         from rowq.floor f

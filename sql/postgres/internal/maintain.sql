@@ -1,12 +1,13 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
 -- Any session may call maintain at any time. For each queue one caller is elected by a lock that is
--- tried, never waited for: many callers cost no more than one. One statement skips all idle queues.
--- Delivery comes first; purges get the rest of 100 ms. If a queue fails, its error is kept for
--- health and the other queues are maintained; a call for that queue alone raises the error.
+-- tried, never waited for: many callers cost no more than one. One statement finds the queues with
+-- work; waiting messages need none. Delivery comes first; purges get the rest of 100 ms.
+-- If a queue fails, its error is kept for health and the other queues are maintained; a call for
+-- that queue alone raises the error.
 --
 --   elect_leader -> maintained_queues
---   maintain -> idle_queues, record_maintain_error
+--   maintain -> busy_queues, record_maintain_error
 --   maintain -> maintain_queue -> maintained_queues
 --
 -- Writes meta, queue. Only reads claim, delayed, expiry, finished, floor, history, ready, deferred,
@@ -42,168 +43,204 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_idle_queues(p_queue_ids integer[])
-returns integer[]
+create or replace function rowq.internal_busy_queues(
+    p_queue_ids integer[],
+    out o_busy    integer[],
+    out o_resting integer[]
+)
 language plpgsql
 as $$
--- purpose   Return the queues in which maintain has nothing to do.
+-- purpose   Return the queues in which maintain has work to do, and those that only need a sweep.
 -- differs   only engines whose readers scan dead rows need it
 declare
-    -- A slower scan has read dead rows, so a floor must move.
-    c_fast_scan constant interval := interval '2 milliseconds'
-        + cardinality(p_queue_ids) * interval '50 microseconds';
-    v_now        constant timestamp with time zone := clock_timestamp();
-    v_newest     constant bigint[] := array[
-        rowq.internal_newest_number(0::smallint),
-        rowq.internal_newest_number(-1::smallint /* claim */),
-        rowq.internal_newest_number(-2::smallint /* delayed */)
-    ];
-    v_idle       integer[];
+    c_epoch        constant timestamp with time zone := 'epoch';
+    c_unit         constant interval := interval '1 microsecond';
+    -- A check that takes longer has read dead rows, so a floor must move.
+    c_fast_scan    constant interval := interval '100 microseconds';
+    -- move_floor does not move a floor by less.
+    c_min_step     constant integer := 400;
+    v_now          constant timestamp with time zone := clock_timestamp();
+    v_far          constant timestamp with time zone := v_now + interval '2 hours';
+    v_xmax         constant xid8 := pg_snapshot_xmax(pg_current_snapshot());
+    v_newest_seq   constant bigint := rowq.internal_newest_number(0::smallint);
+    v_newest_claim constant bigint := rowq.internal_newest_number(-1::smallint /* claim */);
+    v_newest_time  constant bigint := rowq.internal_newest_number(-2::smallint /* delayed */);
+    -- Reading all floors of a queue in order costs half of a search for each lane, but also reads
+    -- dead rows. So do that only if floor has room for no more than 20 rows per queue.
+    v_is_small     constant boolean :=
+        pg_relation_size('rowq.floor') <= cardinality(p_queue_ids) * 2048::bigint;
 begin
-    with recursive lane as (
-        select f.queue_id, f.lane, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
-               f.rescan_at, f.sweep_at
-        from unnest(p_queue_ids) p (queue_id)
-        cross join lateral (
-            select x.queue_id, x.lane, x.start_seq, x.safe_seq, x.pending_seq, x.pending_xid,
-                   x.rescan_at, x.sweep_at
-            from rowq.floor x
-            where x.queue_id = p.queue_id
-            order by x.queue_id, x.lane, x.generation
-            limit 1
-        ) f
-        union all
-        select f.queue_id, f.lane, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
-               f.rescan_at, f.sweep_at
-        from lane l
-        cross join lateral (
-            select x.queue_id, x.lane, x.start_seq, x.safe_seq, x.pending_seq, x.pending_xid,
-                   x.rescan_at, x.sweep_at
-            from rowq.floor x
-            where x.queue_id = l.queue_id
-              and x.lane > l.lane
-            order by x.queue_id, x.lane, x.generation
-            limit 1
-        ) f
-    )
-    select array_agg(h.queue_id) into v_idle
+    select coalesce(
+               array_agg(c.queue_id) filter (
+                   where c.is_sweep_due is null
+                      or c.ended > c.began + c_fast_scan
+                      or c.has_due_schedule
+               ),
+               '{}'
+           ),
+           coalesce(array_agg(c.queue_id) filter (where c.is_sweep_due), '{}')
+    into o_busy, o_resting
     from (
-        select l.queue_id
-        from lane l
-        group by l.queue_id
-        having count(*) filter (where l.lane between -3 /* finished */ and -1 /* claim */) = 3
-           and bool_and(
+        select q.queue_id, clock_timestamp() as began,
                (
-                   l.lane in (-5 /* started */, -7 /* result */, -8 /* history */)
-                   or l.sweep_at between v_now and v_now + interval '2 hours'
-               )
-               and l.rescan_at <= v_now
-               and l.pending_xid < pg_snapshot_xmax(pg_current_snapshot())
-               and case
-                   when l.lane >= 0 then
-                       v_newest[1] >= greatest(l.pending_seq, l.start_seq - 1)
-                       and not exists (
-                           select
-                           from rowq.ready r
-                           where r.queue_id = l.queue_id
-                             and r.lane = l.lane
-                             and r.seq >= l.safe_seq
+                   with recursive search as (
+                       (
+                           select f.lane, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
+                                  f.rescan_at, f.sweep_at
+                           from rowq.floor f
+                           where not v_is_small
+                             and f.queue_id = q.queue_id
+                           order by f.queue_id, f.lane, f.generation
+                           limit 1
                        )
-                   when l.lane = -1 /* claim */ then
-                       v_newest[2] >= greatest(l.pending_seq, l.start_seq - 1)
-                       and not exists (
-                           select
-                           from rowq.claim c
-                           where c.queue_id = l.queue_id
-                             and c.claim_id >= l.safe_seq
+                       union all
+                       select n.lane, n.start_seq, n.safe_seq, n.pending_seq, n.pending_xid,
+                              n.rescan_at, n.sweep_at
+                       from search s
+                       cross join lateral (
+                           select f.lane, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
+                                  f.rescan_at, f.sweep_at
+                           from rowq.floor f
+                           where f.queue_id = q.queue_id
+                             and f.lane > s.lane
+                           order by f.queue_id, f.lane, f.generation
+                           limit 1
+                       ) n
+                   )
+                   select bool_or(
+                              x.lane not in (-5 /* started */, -7 /* result */, -8 /* history */)
+                              and x.sweep_at not between v_now and v_far
+                          )
+                   from (
+                       (
+                           select distinct on (f.queue_id, f.lane)
+                                  f.lane, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
+                                  f.rescan_at, f.sweep_at
+                           from rowq.floor f
+                           where v_is_small
+                             and f.queue_id = q.queue_id
+                           order by f.queue_id, f.lane, f.generation
                        )
-                   when l.lane = -5 /* started */ then
-                       not exists (
-                           select
-                           from rowq.started s
-                           where s.queue_id = l.queue_id
-                             and s.started_at >= timestamp with time zone 'epoch'
-                                 + l.safe_seq * interval '1 microsecond'
-                       )
-                   when l.lane = -7 /* result */ then
-                       not exists (
-                           select
-                           from rowq.result r
-                           where r.queue_id = l.queue_id
-                             and r.finished_at >= timestamp with time zone 'epoch'
-                                 + l.safe_seq * interval '1 microsecond'
-                             and r.finished_at < v_now - (
-                                 select make_interval(secs => q.result_seconds)
-                                 from rowq.queue q
-                                 where q.queue_id = l.queue_id
-                             )
-                       )
-                   when l.lane = -8 /* history */ then
-                       not exists (
-                           select
-                           from rowq.history h
-                           where h.queue_id = l.queue_id
-                             and h.ended_at >= timestamp with time zone 'epoch'
-                                 + l.safe_seq * interval '1 microsecond'
-                             and h.ended_at < v_now - (
-                                 select make_interval(days => q.history_days)
-                                 from rowq.queue q
-                                 where q.queue_id = l.queue_id
-                             )
-                       )
-                   when l.lane = -3 /* finished */ then
-                       v_newest[2] >= greatest(l.pending_seq, l.start_seq - 1)
-                       and not exists (
-                           select
-                           from rowq.finished f
-                           where f.queue_id = l.queue_id
-                             and f.finish_id >= l.safe_seq
-                       )
-                   when l.lane = -4 /* deferred */ then
-                       v_newest[3] >= greatest(l.pending_seq, l.start_seq - 1)
-                       and not exists (
-                           select
-                           from rowq.deferred r
-                           where r.queue_id = l.queue_id
-                             and r.due_at >= timestamp with time zone 'epoch'
-                                 + l.safe_seq * interval '1 microsecond'
-                             and r.due_at <= v_now
-                       )
-                   when l.lane = -6 /* expiry */ then
-                       v_newest[3] >= greatest(l.pending_seq, l.start_seq - 1)
-                       and not exists (
-                           select
-                           from rowq.expiry e
-                           where e.queue_id = l.queue_id
-                             and e.expires_at >= timestamp with time zone 'epoch'
-                                 + l.safe_seq * interval '1 microsecond'
-                             and e.expires_at <= v_now
-                       )
-                   else
-                       v_newest[3] >= greatest(l.pending_seq, l.start_seq - 1)
-                       and not exists (
-                           select
-                           from rowq.delayed d
-                           where d.queue_id = l.queue_id
-                             and d.due_at >= timestamp with time zone 'epoch'
-                                 + l.safe_seq * interval '1 microsecond'
-                             and d.due_at <= v_now
-                       )
-               end
-           )
-    ) h
-    -- "not exists" would become a join that reads all schedules.
-    where (
-        select s.queue_id
-        from rowq.schedule s
-        where s.queue_id = h.queue_id
-          and s.next_run_at <= v_now
-        limit 1
-    ) is null;
-    if clock_timestamp() - v_now > c_fast_scan then
-        return '{}'::integer[];
-    end if;
-    return coalesce(v_idle, '{}'::integer[]);
+                       union all
+                       select s.lane, s.start_seq, s.safe_seq, s.pending_seq, s.pending_xid,
+                              s.rescan_at, s.sweep_at
+                       from search s
+                   ) x
+                   -- maintain adds the lanes that a queue needs.
+                   having count(*) filter (
+                              where x.lane between -3 /* finished */ and -1 /* claim */
+                                 or x.lane = -5 /* started */ and q.rate_limit > 0
+                                 or x.lane = -7 /* result */ and q.result_seconds > 0
+                                 or x.lane = -8 /* history */ and q.history_days > 0
+                          ) = 3 + num_nonnulls(
+                              nullif(q.rate_limit, 0), nullif(q.result_seconds, 0),
+                              nullif(q.history_days, 0)
+                          )
+                      and bool_and(
+                          x.rescan_at <= v_now
+                          and x.pending_xid < v_xmax
+                          and case
+                              when x.lane >= 0 then
+                                  v_newest_seq >= greatest(x.pending_seq, x.start_seq - 1)
+                                  -- Waiting messages need no work while few dead rows lie below
+                                  -- them: between safe start and floor, and up to the first one.
+                                  and coalesce(
+                                      (
+                                          select r.seq between x.start_seq
+                                                     and x.start_seq + c_min_step
+                                                 and x.start_seq - x.safe_seq <= c_min_step
+                                          from rowq.ready r
+                                          where r.queue_id = q.queue_id
+                                            and r.lane = x.lane
+                                            and r.seq >= x.safe_seq
+                                          order by r.queue_id, r.lane, r.seq
+                                          limit 1
+                                      ),
+                                      true
+                                  )
+                              when x.lane = -1 /* claim */ then
+                                  v_newest_claim >= greatest(x.pending_seq, x.start_seq - 1)
+                                  and not exists (
+                                      select
+                                      from rowq.claim c
+                                      where c.queue_id = q.queue_id
+                                        and c.claim_id >= x.safe_seq
+                                  )
+                              when x.lane = -2 /* delayed */ then
+                                  v_newest_time >= greatest(x.pending_seq, x.start_seq - 1)
+                                  and not exists (
+                                      select
+                                      from rowq.delayed d
+                                      where d.queue_id = q.queue_id
+                                        and d.due_at >= c_epoch + x.safe_seq * c_unit
+                                        and d.due_at <= v_now
+                                  )
+                              when x.lane = -3 /* finished */ then
+                                  v_newest_claim >= greatest(x.pending_seq, x.start_seq - 1)
+                                  and not exists (
+                                      select
+                                      from rowq.finished f
+                                      where f.queue_id = q.queue_id
+                                        and f.finish_id >= x.safe_seq
+                                  )
+                              when x.lane = -4 /* deferred */ then
+                                  v_newest_time >= greatest(x.pending_seq, x.start_seq - 1)
+                                  and not exists (
+                                      select
+                                      from rowq.deferred r
+                                      where r.queue_id = q.queue_id
+                                        and r.due_at >= c_epoch + x.safe_seq * c_unit
+                                        and r.due_at <= v_now
+                                  )
+                              when x.lane = -6 /* expiry */ then
+                                  v_newest_time >= greatest(x.pending_seq, x.start_seq - 1)
+                                  and not exists (
+                                      select
+                                      from rowq.expiry e
+                                      where e.queue_id = q.queue_id
+                                        and e.expires_at >= c_epoch + x.safe_seq * c_unit
+                                        and e.expires_at <= v_now
+                                  )
+                              when x.lane = -5 /* started */ then
+                                  not exists (
+                                      select
+                                      from rowq.started s
+                                      where s.queue_id = q.queue_id
+                                        and s.started_at >= c_epoch + x.safe_seq * c_unit
+                                  )
+                              when x.lane = -7 /* result */ then
+                                  not exists (
+                                      select
+                                      from rowq.result r
+                                      where r.queue_id = q.queue_id
+                                        and r.finished_at >= c_epoch + x.safe_seq * c_unit
+                                        and r.finished_at
+                                            < v_now - make_interval(secs => q.result_seconds)
+                                  )
+                              else
+                                  not exists (
+                                      select
+                                      from rowq.history h
+                                      where h.queue_id = q.queue_id
+                                        and h.ended_at >= c_epoch + x.safe_seq * c_unit
+                                        and h.ended_at
+                                            < v_now - make_interval(days => q.history_days)
+                                  )
+                          end
+                      )
+               ) as is_sweep_due,
+               clock_timestamp() as ended,
+               -- "exists" would become a join that reads all schedules.
+               (
+                   select s.queue_id
+                   from rowq.schedule s
+                   where s.queue_id = q.queue_id
+                     and s.next_run_at <= v_now
+                   limit 1
+               ) is not null as has_due_schedule
+        from rowq.queue q
+        where q.queue_id = any (p_queue_ids)
+    ) c;
 end;
 $$;
 
@@ -215,6 +252,7 @@ create or replace function rowq.internal_maintain_queue(
     p_pending_seqs  bigint[],
     p_locked     text[],
     p_maintained integer[],
+    p_sweep_interval interval,
     out o_elected            boolean,
     out o_promoted           integer,
     out o_reaped             integer,
@@ -272,13 +310,12 @@ begin
         v_pending_xid := pg_current_xact_id();
     end if;
     perform rowq.internal_move_floor(
-        p_queue.queue_id, -1::smallint /* claim */, false, true, p_pending_seqs[2], v_pending_xid
+        p_queue.queue_id, -1::smallint /* claim */, false, true, p_pending_seqs[2], v_pending_xid,
+        p_sweep_interval => p_sweep_interval
     );
     perform rowq.internal_move_floor(
-        p_queue.queue_id, -2::smallint /* delayed */, false, true, p_pending_seqs[3], v_pending_xid
-    );
-    perform rowq.internal_move_floor(
-        p_queue.queue_id, -3::smallint /* finished */, false, true, p_pending_seqs[2], v_pending_xid
+        p_queue.queue_id, -2::smallint /* delayed */, false, true, p_pending_seqs[3], v_pending_xid,
+        p_sweep_interval => p_sweep_interval
     );
 
     -- This lane exists once a message with expiry was enqueued. Expire before any step that could
@@ -288,7 +325,7 @@ begin
     ) then
         perform rowq.internal_move_floor(
             p_queue.queue_id, -6::smallint /* expiry */, false, true, p_pending_seqs[3],
-            v_pending_xid
+            v_pending_xid, p_sweep_interval => p_sweep_interval
         );
         o_expired := rowq.internal_expire(
             p_queue.queue_id, p_queue.archive_days, p_batch_size, p_pending_seqs[3], v_pending_xid
@@ -307,7 +344,7 @@ begin
     ) then
         perform rowq.internal_move_floor(
             p_queue.queue_id, -4::smallint /* deferred */, false, true, p_pending_seqs[3],
-            v_pending_xid
+            v_pending_xid, p_sweep_interval => p_sweep_interval
         );
         v_solved := rowq.internal_run_deferred(p_queue.queue_id, p_batch_size, true);
         -- From now on an empty dequeue runs deferred work.
@@ -345,12 +382,12 @@ begin
         end if;
     end if;
 
-    -- The queue may have rows from when it had an archive: check once a minute.
+    -- The queue may have rows from when it had an archive: check when it is swept.
     if 'archive' <> all (p_locked) and (p_queue.archive_days > 0 or v_may_sweep) then
         begin
             o_archived := rowq.internal_archive(p_queue.queue_id, p_batch_size);
-            -- Purge whole days, once a minute: dropping a partition costs less than deleting its
-            -- rows.
+            -- Purge whole days, when the queue is swept: dropping a partition costs less than
+            -- deleting its rows.
             if v_may_sweep then
                 select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
                 from rowq.internal_purge_archive(
@@ -371,7 +408,16 @@ begin
         end;
     end if;
 
-    -- The queue may have rows from when it had a rate_limit: check once a minute.
+    -- Sweep again in a minute if there is more to purge.
+    perform rowq.internal_move_floor(
+        p_queue.queue_id, -3::smallint /* finished */, false, true, p_pending_seqs[2],
+        v_pending_xid,
+        p_sweep_interval => case
+            when o_purged < 10 * p_batch_size then p_sweep_interval else interval '1 minute'
+        end
+    );
+
+    -- The queue may have rows from when it had a rate_limit: check when it is swept.
     if p_queue.rate_limit > 0 or v_may_sweep then
         perform rowq.internal_purge_started(
             p_queue.queue_id,
@@ -443,7 +489,8 @@ begin
         limit 1;
         exit when not found;
         perform rowq.internal_move_floor(
-            p_queue.queue_id, v_lane, false, true, p_pending_seqs[1], v_pending_xid
+            p_queue.queue_id, v_lane, false, true, p_pending_seqs[1], v_pending_xid,
+            p_sweep_interval => p_sweep_interval
         );
     end loop;
 end;

@@ -207,8 +207,8 @@ begin
         exit when v_purged >= p_limit and clock_timestamp() > p_until;
     end loop;
 
-    if v_purged = 0 then
-        -- Before the first purge no floor is needed.
+    if v_purged = 0 and p_seconds = 0 then
+        -- A queue that never kept results needs no floor.
         perform 1
         from rowq.floor f
         where f.queue_id = p_queue_id

@@ -32,15 +32,18 @@ as $$
 --           one of its queues is a warning, and kept for health
 #variable_conflict use_column
 declare
+    v_ids          integer[];
     v_queues       rowq.queue[];
     v_queue        rowq.queue;
     v_pending_seqs bigint[];
     -- Tables whose lock was not free within 1 s: later queues leave them to the next call.
     v_locked     text[] := '{}'::text[];
     v_maintained integer[] := '{}'::integer[];
-    v_idle       integer[];
+    v_busy       integer[];
+    v_resting    integer[];
     v_failed     integer[];
     v_done       record;
+    v_sweep_interval interval;
     -- More than one batch of results and history runs only until then, for all queues: promoted and
     -- reaped messages wait for the end of this transaction.
     v_until      constant timestamp with time zone :=
@@ -60,29 +63,69 @@ begin
 
     if p_queue_name is not null then
         v_queues := array[rowq.internal_require_queue(p_queue_name)];
+        v_ids := array[v_queues[1].queue_id];
     else
-        v_queues := array(select q from rowq.queue q order by random() limit 1000);
+        v_ids := array(select q.queue_id from rowq.queue q order by random() limit 1000);
     end if;
+    select b.o_busy, b.o_resting into v_busy, v_resting
+    from rowq.internal_busy_queues(v_ids) b;
 
-    -- One statement finds the idle queues, so that many of them cost little.
-    v_idle := rowq.internal_idle_queues(array(select q.queue_id from unnest(v_queues) q));
+    -- A sweep is not urgent: make a few per call, so that many due ones cause no spike.
+    v_resting := array(
+        select r.queue_id
+        from unnest(v_resting) r (queue_id)
+        order by random()
+        limit 20
+    );
     v_failed := array(
         select substr(m.name, 16)::integer
         from rowq.meta m
         where m.name like 'maintain\_fault.%'
     );
+    -- A queue that failed is maintained even if it looks idle, so that its error is deleted.
+    v_busy := v_busy || v_resting || array(
+        select f.queue_id
+        from unnest(v_failed) f (queue_id)
+        where f.queue_id = any (v_ids)
+    );
+
+    if p_queue_name is null then
+        -- One statement returns all idle queues, so that many of them cost little. The array is
+        -- evaluated once, and only if another session has a lock.
+        return query
+        select q.queue_name,
+               pg_try_advisory_xact_lock(1919907697, q.queue_id)
+               or q.queue_id <> all (array(
+                   select unnest(rowq.internal_maintained_queues(1919907697))
+               )),
+               0, 0, 0, 0, 0, 0, 0
+        from rowq.queue q
+        where q.queue_id = any (v_ids)
+          and q.queue_id <> all (v_busy);
+        v_queues := array(
+            select q
+            from rowq.queue q
+            where q.queue_id = any (v_busy)
+            order by random()
+        );
+    end if;
 
     foreach v_queue in array v_queues loop
-        if p_queue_name is not null or v_queue.queue_id = any (v_idle) then
+        v_sweep_interval := case
+            when v_queue.queue_id = any (v_resting) then interval '10 minutes'
+            else interval '1 minute'
+        end;
+        if p_queue_name is not null then
             v_done := rowq.internal_maintain_queue(
-                v_queue, v_queue.queue_id = any (v_idle), p_batch_size, v_until, v_pending_seqs,
-                v_locked, v_maintained
+                v_queue, v_busy = '{}', p_batch_size, v_until, v_pending_seqs, v_locked,
+                v_maintained, v_sweep_interval
             );
         else
             -- A failed queue does not stop the others.
             begin
                 v_done := rowq.internal_maintain_queue(
-                    v_queue, false, p_batch_size, v_until, v_pending_seqs, v_locked, v_maintained
+                    v_queue, false, p_batch_size, v_until, v_pending_seqs, v_locked, v_maintained,
+                    v_sweep_interval
                 );
             exception
                 when others then

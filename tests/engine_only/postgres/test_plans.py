@@ -90,7 +90,8 @@ def faults(plans: list[Plan]) -> set[str]:
             listed = node.get("Filter", "").replace(" = ANY ('{", "")
             if table in STORED and " = ANY (" in listed and not bounded:
                 found.add(f"keys looked for by filter in {table}: {text}")
-            if kind.startswith("Index") and "Index Cond" not in node and table in STORED:
+            whole = kind.startswith("Index") and "Index Cond" not in node
+            if whole and table in STORED - ALWAYS_SMALL:
                 found.add(f"{kind} on all of {table}: {text}")
     return found
 
@@ -241,21 +242,21 @@ def test_dequeue_costs_the_same_under_a_held_snapshot(owner: Connection, open_ow
 
 
 @pytest.mark.promise("P13")
-def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
+def test_maintain_runs_few_statements_for_many_idle_queues(
     owner: Connection, open_owner: Open
 ) -> None:
     queues = [f"idle {number}" for number in range(50)]
     for queue in queues:
         call(owner, "create_queue", queue_name=queue)
-        call(owner, "enqueue_batch", queue_name=queue, messages=[{}, {"delay_seconds": 3600}])
-        call(owner, "complete", queue_name=queue, claim_id=dequeue(owner, queue, 9)[0].claim_id)
+        call(owner, "enqueue_batch", queue_name=queue, messages=[{}, {}, {"delay_seconds": 3600}])
+        call(owner, "complete", queue_name=queue, claim_id=dequeue(owner, queue)[0].claim_id)
     session = open_owner()
-    for _ in range(3):  # The first call plans, and is slow enough to check each queue.
+    for _ in range(3):  # New queues need floors.
         call(session, "maintain")
     watched = Watched(session)
-    # So does a call that is slowed down by other load.
-    counts = [len(watched.run(lambda session: call(session, "maintain"))) for _ in range(5)]
-    assert 0 < min(counts) <= 2 * len(queues)
+    # A queue whose check is slowed down by other load is maintained.
+    counts = [len(watched.run(lambda session: call(session, "maintain"))) for _ in range(10)]
+    assert 0 < min(counts) <= 20
 
 
 def release_cost(connection: Connection) -> int:
