@@ -15,7 +15,16 @@ from tests.interleavings.test_admin import start_to_drop
 from tests.interleavings.test_expiry import expired_claim, states
 from tests.interleavings.test_isolation import each_strict, result_or_transient_error
 from tests.interleavings.test_late_committer import move_floor_beyond
-from tests.interleavings.work import claim_of, each_ending, everything, fill, maintain_later, take
+from tests.interleavings.work import (
+    claim_of,
+    each_ending,
+    everything,
+    fill,
+    maintain_later,
+    take,
+    work_off,
+)
+from tests.stored_times import pass_seconds
 
 each_part = pytest.mark.parametrize("is_whole", [False, True], ids=["ids", "whole claim"])
 each_size = pytest.mark.parametrize("size", [1, 3])
@@ -275,6 +284,34 @@ def test_holder_of_the_limit_lock_may_wait_for_the_call(sessions: Open, queue: s
     assert (answer.messages, answer.is_stale) == ([], False)
     assert sending.result() in {"enqueued", "duplicate"}
     holder.commit()
+
+
+@pytest.mark.promise("P11", "P21")
+@pytest.mark.requires("groups")
+def test_calls_that_promote_into_each_others_groups_do_not_deadlock(
+    sessions: Open, queue: str
+) -> None:
+    one, two, admin = sessions(3)
+    for group in "ab":
+        admin.queue.enqueue(queue, group, group_key=group)
+    claims = [admin.queue.dequeue_fast(queue)[0].claim_id for _ in "ab"]
+    for group in "ba":
+        admin.queue.enqueue(queue, f"late {group}", group_key=group, delay_seconds=10)
+    pass_seconds(admin.connection, queue, 11)
+    fill(admin, queue, 2)
+    calls = []
+    for session, claim in zip((one, two), claims, strict=True):
+        (message,) = exchange(queue, claim)(session.begin().queue).messages
+        calls.append(exchange(queue, message.claim_id))
+    # Each transaction has ended the last message of a group. Nothing is ready any more, so each
+    # promotes a message of the other one's group.
+    running = [session.start(call) for session, call in zip((one, two), calls, strict=True)]
+    found = [message.data for call in running for message in call.result().messages]
+    one.commit()
+    two.commit()
+    pass_seconds(admin.connection, queue, 1)
+    maintain_later(admin, queue)
+    assert sorted(found + work_off(admin, queue)) == ["late a", "late b"]
 
 
 @pytest.mark.promise("P02")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection
-from tests.helpers.calls import call, call_one, dequeue, enqueue
+from tests.helpers.calls import Row, call, call_one, dequeue, enqueue
 from tests.stored_times import pass_seconds
 
 STORED = {
@@ -96,6 +96,12 @@ def faults(plans: list[Plan]) -> set[str]:
     return found
 
 
+def exchange(connection: Connection, claim_id: int, **arguments: Any) -> list[Row]:
+    """Complete messages of a claim and lease the next ones."""
+    given = {"queue_name": "hot", "claim_id": claim_id, **arguments}
+    return call(connection, "complete_and_dequeue", **given)
+
+
 def cycle(connection: Connection, batch_size: int = 3) -> None:
     """Run every hot routine in every way that has its own statements."""
     messages = [{"body": "x", "dedup_key": None}, {"body": "y"}, {"delay_seconds": 1000}]
@@ -111,8 +117,15 @@ def cycle(connection: Connection, batch_size: int = 3) -> None:
     call(connection, "release", **common)
     rows = dequeue(connection, "hot", batch_size)
     call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
+    enqueue(connection, "hot", *"efghijklmnop", priority=1)
     [row] = dequeue(connection, "hot", 1)
-    call(connection, "complete", queue_name="hot", claim_id=row.claim_id)
+    rows = exchange(connection, row.claim_id, batch_size=batch_size)
+    rows = exchange(connection, rows[0].claim_id, message_ids=[row.message_id for row in rows])
+    rows = exchange(connection, rows[0].claim_id, batch_size=batch_size)
+    exchange(connection, rows[0].claim_id, message_ids=[rows[0].message_id])
+    rows = exchange(connection, rows[0].claim_id)
+    assert exchange(connection, row.claim_id)[0].outcome == "stale"
+    call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
     call(connection, "promote", queue_name="hot")
     call(connection, "reap", queue_name="hot")
     call(connection, "maintain", queue_name="hot")
