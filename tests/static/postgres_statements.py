@@ -26,8 +26,8 @@ EVERYWHERE = {"queue", "meta", "topic_binding"}
 TABLES = {unit.stem for unit in sql_units("postgres", "tables") if "create table " in unit.text}
 
 IMMUTABLE = {
-    "array_position", "array_remove", "cardinality", "coalesce", "greatest", "least", "left",
-    "nullif", "unnest",
+    "array_agg", "array_position", "array_remove", "cardinality", "coalesce", "greatest", "least",
+    "left", "nullif", "unnest",
 }  # fmt: skip
 
 _BEFORE_PARENTHESIS = {

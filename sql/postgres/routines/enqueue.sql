@@ -35,6 +35,7 @@ as $$
 #variable_conflict use_column
 declare
     v_error           text;
+    v_is_plain        boolean := false;
     v_lane            smallint;
     v_queue_id        integer;
     v_max_body_length integer;
@@ -59,38 +60,8 @@ begin
             raise exception 'RQ711 invalid_argument: %', v_error
                 using errcode = 'RQ711';
         end if;
-    elsif p_body is not null then
-        -- Fast path: two inserts. The filter gets the transaction id before the defaults get the
-        -- number and the clock, because internal_move_floor relies on this order. An unknown queue
-        -- or a long body finds no row; the slow path refuses it.
-        insert into rowq.message (queue_id, body)
-        select q.queue_id, p_body
-        from rowq.queue q
-        where q.queue_name = p_queue_name
-          and octet_length(p_body) <= q.max_body_length
-          and current_setting('transaction_isolation') = 'read committed'
-          and pg_current_xact_id() is not null
-        returning queue_id, message_id into v_queue_id, message_id;
-        if found then
-            insert into rowq.ready (queue_id, lane, seq, message_id)
-            select f.queue_id, f.lane, enqueue.message_id, enqueue.message_id
-            from rowq.floor f
-            where f.queue_id = v_queue_id
-              and f.lane = p_priority * 2 + 1
-            order by f.queue_id, f.lane, f.generation
-            limit 1;
-            if not found then
-                perform rowq.internal_open_lanes(v_queue_id, array[p_priority * 2 + 1]::smallint[]);
-                insert into rowq.ready (queue_id, lane, seq, message_id)
-                values (v_queue_id, p_priority * 2 + 1, message_id, message_id);
-            end if;
-            if rowq.internal_is_listened(v_queue_id) then
-                perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
-            end if;
-            outcome := 'enqueued';
-            return next;
-            return;
-        end if;
+    else
+        v_is_plain := true;
     end if;
     v_lane := p_priority * 2 + 1;
     select q.queue_id, q.max_body_length, q.group_limit
@@ -108,6 +79,38 @@ begin
         if v_error is not null then
             raise exception 'RQ711 invalid_argument: %', v_error
                 using errcode = 'RQ711';
+        end if;
+    end if;
+
+    -- Fast path: two inserts. The filter gets the transaction id before the defaults get the number
+    -- and the clock, because internal_move_floor relies on this order.
+    if v_is_plain then
+        insert into rowq.message (queue_id, body)
+        select g.queue_id, p_body
+        from rowq.limit_lock g
+        where g.queue_id = v_queue_id
+          and current_setting('transaction_isolation') = 'read committed'
+          and pg_current_xact_id() is not null
+        returning message_id into message_id;
+        if found then
+            insert into rowq.ready (queue_id, lane, seq, message_id)
+            select f.queue_id, f.lane, enqueue.message_id, enqueue.message_id
+            from rowq.floor f
+            where f.queue_id = v_queue_id
+              and f.lane = v_lane
+            order by f.queue_id, f.lane, f.generation
+            limit 1;
+            if not found then
+                perform rowq.internal_open_lanes(v_queue_id, array[v_lane]);
+                insert into rowq.ready (queue_id, lane, seq, message_id)
+                values (v_queue_id, v_lane, message_id, message_id);
+            end if;
+            if rowq.internal_is_listened(v_queue_id) then
+                perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
+            end if;
+            outcome := 'enqueued';
+            return next;
+            return;
         end if;
     end if;
 

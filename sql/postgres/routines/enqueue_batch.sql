@@ -37,8 +37,8 @@ begin
     -- order.
     v_now := case when pg_current_xact_id() is not null then clock_timestamp() end;
 
-    -- Fast path: every message is a body and nothing else. As jsonb, an object with only this key is
-    -- 17 or 20 bytes longer than a text body, by its header; any other key adds at least 8.
+    -- Fast path: every message is a body and nothing else. As jsonb, an object with only this key
+    -- is 17 or 20 bytes longer than a text body, by its header; any other key adds at least 8.
     if jsonb_typeof(p_messages) = 'array' and jsonb_array_length(p_messages) <= 10000 then
         -- Copy the value: one from a table may be compressed, and each access would decompress it.
         select array_agg(nextval('rowq.message_seq')), array_agg(e.body),
@@ -57,9 +57,9 @@ begin
         from unnest(v_ids, v_bodies) n (message_id, body);
 
         insert into rowq.ready (queue_id, lane, seq, message_id)
-        select f.queue_id, f.lane, n.message_id, n.message_id
+        select v_queue_id, f.lane, n.message_id, n.message_id
         from (
-            select x.queue_id, x.lane
+            select x.lane
             from rowq.floor x
             where x.queue_id = v_queue_id
               and x.lane = 11 /* priority 5 */
