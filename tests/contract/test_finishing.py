@@ -78,6 +78,17 @@ def test_messages_of_other_claims_are_stale(queue: CheckedQueue, routine: str) -
 
 @pytest.mark.promise("P08")
 @each_routine
+def test_list_of_many_names_the_stale_ones(queue: CheckedQueue, routine: str) -> None:
+    ids = queue.enqueue("a", "b", "of another claim")
+    claim = queue.dequeue(2)[0].claim_id
+    queue.dequeue_one()
+    done = queue.call(routine, claim_id=claim, message_ids=[ids[1], ids[2], ids[0]])
+    assert [row.message_id for row in done] == [ids[1], ids[2], ids[0]]
+    assert [row.outcome for row in done] == [DONE[routine][0], "stale", DONE[routine][0]]
+
+
+@pytest.mark.promise("P08")
+@each_routine
 def test_reaped_claim_is_stale_and_changes_nothing(queue: CheckedQueue, routine: str) -> None:
     ids = queue.enqueue("a", "b")
     claim = queue.dequeue(2)[0].claim_id

@@ -77,7 +77,8 @@ create or replace function rowq.internal_pop_ready(
     out o_attempts    smallint[],
     out o_errors      text[],
     out o_least_id    bigint,
-    out o_greatest_id bigint
+    out o_greatest_id bigint,
+    out o_is_fresh    boolean
 )
 language plpgsql
 as $$
@@ -118,6 +119,10 @@ begin
             for update skip locked
         ) h;
         continue when v_seqs is null;
+        -- Fresh messages are those of one lane on their first attempt, in the order of their ids:
+        -- enqueue takes a message's id as its seq, while a promoted, returned or resumed message
+        -- gets a later seq. Only after the sequence was set back is that one its id again.
+        o_is_fresh := v_seqs = o_message_ids and 1 = all (o_attempts);
         v_left := v_left - cardinality(v_seqs);
 
         -- The bounds restrict the delete to its key range. A plan made while the table was small

@@ -36,6 +36,9 @@ declare
     v_is_awaited     boolean;
     v_worker_name    text;
     v_leased_at      timestamp with time zone;
+    v_last_id        bigint;
+    v_count          integer;
+    v_rest           bigint[];
 begin
     select q.queue_id, q.archive_days, q.result_seconds, q.history_days
     into v_queue_id, v_archive_days, v_result_seconds, v_history_days
@@ -127,17 +130,56 @@ begin
             );
         end if;
     elsif v_message_ids <> '{}' then
-        perform rowq.internal_finish(
-            v_queue_id, v_archive_days, v_message_ids, v_lanes, v_attempts, 'completed'
-        );
+        -- Delete a batch here as well, except messages with links, which internal_finish ends.
+        v_rest := v_message_ids;
+        v_last_id := v_message_ids[cardinality(v_message_ids)];
+        if v_archive_days = 0 and v_last_id - v_message_ids[1] between 0 and 10000 then
+            delete from rowq.message m
+            where m.queue_id = v_queue_id
+              and m.message_id between v_message_ids[1] and v_last_id
+              and m.message_id = any (v_message_ids)
+              and m.xmax = 0
+              and m.dedup_key is null
+              and m.group_key is null
+              and m.has_successors is null;
+            get diagnostics v_count = row_count;
+            if v_count = cardinality(v_message_ids) then
+                v_rest := '{}';
+            else
+                v_rest := array(
+                    select m.message_id
+                    from rowq.message m
+                    where m.queue_id = v_queue_id
+                      and m.message_id between v_message_ids[1] and v_last_id
+                      and m.message_id = any (v_message_ids)
+                );
+                -- The bounds miss messages of a claim that is not in the order of ids: [3, 9, 4].
+                if v_count + cardinality(v_rest) < cardinality(v_message_ids) then
+                    v_rest := v_message_ids;
+                end if;
+            end if;
+        end if;
+        if v_rest <> '{}' then
+            perform rowq.internal_finish(
+                v_queue_id, v_archive_days, v_rest, v_lanes, v_attempts, 'completed'
+            );
+        end if;
     end if;
     -- end of deletion
 
-    if v_result_seconds > 0 and v_message_ids <> '{}' then
-        perform rowq.internal_push_result(
-            v_queue_id, v_message_ids, 'completed', null, p_results,
-            coalesce(p_message_ids, v_message_ids)
-        );
+    if v_result_seconds > 0 or cardinality(v_message_ids) > 1 then
+        if v_result_seconds > 0 and v_message_ids <> '{}' then
+            perform rowq.internal_push_result(
+                v_queue_id, v_message_ids, 'completed', null, p_results,
+                coalesce(p_message_ids, v_message_ids)
+            );
+        end if;
+        -- Usually no message is stale: a query returns these rows at less cost than the loop below.
+        if coalesce(p_message_ids, v_message_ids) = v_message_ids then
+            return query
+            select u.message_id, 'completed' from unnest(v_message_ids) u (message_id);
+            return;
+        end if;
     end if;
 
     foreach message_id in array coalesce(p_message_ids, v_message_ids) loop

@@ -202,6 +202,21 @@ begin
         return;
     end if;
 
+    -- Fresh messages close together: a range scan returns them in their order. Before PostgreSQL 17
+    -- "= any" is a filter, so the range must not hold many messages of other lanes.
+    if v_taken.o_is_fresh
+       and v_taken.o_greatest_id - v_taken.o_least_id < 8 * cardinality(v_taken.o_message_ids) then
+        return query
+        select v_claim_id, m.message_id, 1, m.message_type, m.headers,
+               m.body, m.body_binary, m.enqueued_at, v_lease_until, null::text
+        from rowq.message m
+        where m.queue_id = v_queue_id
+          and m.message_id between v_taken.o_least_id and v_taken.o_greatest_id
+          and m.message_id = any (v_taken.o_message_ids)
+        order by m.queue_id, m.message_id;
+        return;
+    end if;
+
     -- Ids close together: one range scan instead of a lookup per message. The planner cannot run a
     -- full join as a nested loop, and offset 0 keeps it from choosing another join.
     if v_taken.o_greatest_id - v_taken.o_least_id < 2 * cardinality(v_taken.o_message_ids) then
