@@ -14,6 +14,13 @@ from pathlib import Path
 from sql.generate.markers import Parts, renewed
 
 _COPIES = {
+    ("mysql", "complete_and_dequeue"): {
+        "cursor": "dequeue_fast",
+        "handlers": "complete",
+        "check": "dequeue_fast",
+        "completion": "complete",
+        "lease": "dequeue_fast",
+    },
     ("postgres", "complete_and_dequeue"): {
         "check": "dequeue_fast",
         "deletion": "complete",

@@ -37,14 +37,14 @@ begin
                 select 'rowq_admin' as role_name, concat(
                     'create_queue,alter_queue,drop_queue,pause_queue,resume_queue,',
                     'bind_topic,unbind_topic,purge_queue,enqueue,enqueue_batch,',
-                    'publish,publish_batch,dequeue_fast,dequeue_wait,peek,complete,',
-                    'retry_later,fail_now,release,extend_lease,cancel,cancel_many,',
-                    'reset,discard_dead,create_schedule,alter_schedule,drop_schedule,',
-                    'run_schedule,list_schedules,next_ticks,maintain,reap,promote,',
-                    'archive,purge_archive,report_worker,queue_stats,get_message,',
-                    'find_message,get_result,wait_for_result,get_history,list_dead,',
-                    'list_claims,list_workers,list_delayed,list_topics,health,version,',
-                    'put'
+                    'publish,publish_batch,dequeue_fast,complete_and_dequeue,',
+                    'dequeue_wait,peek,complete,retry_later,fail_now,release,',
+                    'extend_lease,cancel,cancel_many,reset,discard_dead,',
+                    'create_schedule,alter_schedule,drop_schedule,run_schedule,',
+                    'list_schedules,next_ticks,maintain,reap,promote,archive,',
+                    'purge_archive,report_worker,queue_stats,get_message,find_message,',
+                    'get_result,wait_for_result,get_history,list_dead,list_claims,',
+                    'list_workers,list_delayed,list_topics,health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(
@@ -53,9 +53,9 @@ begin
                 ) as routine_names
                 union all
                 select 'rowq_consumer' as role_name, concat(
-                    'dequeue_fast,dequeue_wait,peek,complete,retry_later,fail_now,',
-                    'release,extend_lease,maintain,reap,promote,archive,',
-                    'report_worker,queue_stats,version'
+                    'dequeue_fast,complete_and_dequeue,dequeue_wait,peek,complete,',
+                    'retry_later,fail_now,release,extend_lease,maintain,reap,promote,',
+                    'archive,report_worker,queue_stats,version'
                 ) as routine_names
                 union all
                 select 'rowq_monitor' as role_name, concat(

@@ -52,6 +52,7 @@ deallocate prepare rowq_check;
 -- source routines/publish.sql
 -- source routines/publish_batch.sql
 -- source routines/dequeue_fast.sql
+-- source routines/complete_and_dequeue.sql
 -- source routines/dequeue_wait.sql
 -- source routines/peek.sql
 -- source routines/complete.sql

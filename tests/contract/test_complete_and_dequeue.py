@@ -119,6 +119,14 @@ def test_part_of_a_claim_is_completed_by_ids(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P08")
+def test_part_of_a_claim_is_completed_if_nothing_is_ready(queue: CheckedQueue) -> None:
+    ids = queue.enqueue(*"abc")
+    claim = queue.dequeue(3)[0].claim_id
+    assert exchange(queue, claim, message_ids=ids[:1]) == []
+    assert queue.counts() == (0, 0, 2, 0)
+
+
+@pytest.mark.promise("P08")
 @pytest.mark.parametrize("size", [1, 3])
 def test_ids_may_be_those_of_the_whole_claim(queue: CheckedQueue, size: int) -> None:
     queue.enqueue(*"abcdef")
@@ -308,6 +316,15 @@ def test_completing_resumes_successors_for_the_same_call(queue: CheckedQueue, si
     claim = queue.dequeue(size)[0].claim_id
     queue.enqueue("successor", predecessor_ids=ids)
     assert exchange(queue, claim, batch_size=size) == ["successor"]
+
+
+@pytest.mark.promise("P05", "P26")
+@pytest.mark.requires("predecessors")
+def test_resumed_successor_of_a_higher_priority_comes_first(queue: CheckedQueue) -> None:
+    ids = queue.enqueue("a", "b")
+    claim = queue.dequeue_one().claim_id
+    queue.enqueue("successor", predecessor_ids=ids[:1], priority=0)
+    assert exchange(queue, claim, batch_size=2) == ["successor", "b"]
 
 
 @pytest.mark.promise("P19")

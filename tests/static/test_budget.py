@@ -17,24 +17,24 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (224_300, 1_504),
+    "": (226_800, 1_512),
     "benchmarks": (8_520, 80),
-    "docs": (9_200, 121),
-    "migrations": (1_380, 22),
-    "python_client": (37_540, 248),
+    "docs": (9_300, 121),
+    "migrations": (1_480, 36),
+    "python_client": (37_940, 250),
     "python_client/rowq/contrib": (6_940, 41),
     "python_client/rowq/engines": (3_550, 27),
     "python_client/rowq/tools": (12_270, 85),
     "python_client/rowq/web": (4_030, 47),
-    "python_client/rowq/worker": (6_520, 28),
-    "sql": (71_230, 373),
+    "python_client/rowq/worker": (6_620, 28),
+    "sql": (71_730, 373),
     "sql/generate": (2_410, 22),
-    "sql/mysql": (17_250, 76),
+    "sql/mysql": (17_550, 76),
     "sql/oracle": (13_540, 84),
     "sql/postgres": (13_150, 80),
     "sql/postgres/addons": (6_430, 30),
     "sql/sqlserver": (15_820, 78),
-    "tests": (97_400, 656),
+    "tests": (99_400, 662),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 

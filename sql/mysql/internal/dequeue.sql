@@ -6,10 +6,12 @@
 -- without maintain still moves. dequeue_wait repeats that in short transactions until a message
 -- comes or the time is up.
 --
--- The fast path is in routines/dequeue_fast.sql; this is the general path. One waiter per queue
--- polls for all, and holds a row of lane while it sleeps.
+-- The fast path is in routines/dequeue_fast.sql, and copied to routines/complete_and_dequeue.sql;
+-- this is the general path. One waiter per queue polls for all, and holds a row of lane while it
+-- sleeps.
 --
---   dequeue_fast, dequeue_wait -> dequeue -> pop_ready, push_claim, trim_claim
+--   dequeue_fast, dequeue_wait -> dequeue -> lease -> pop_ready, push_claim, trim_claim
+--   complete_and_dequeue -> lease
 --   pop_ready -> lock_ready
 --   purge_ready -> lock_ready
 --   trim_claim -> messages_json, return_ready
@@ -35,19 +37,12 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array.
--- locks     the limit lock, if the queue has limits; ready rows, skipping locked ones; the new
---           claim row
+-- locks     as internal_lease
 -- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ713
 -- differs   shared by two routines, because a procedure cannot read another's result set
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_queue_id, v_lease_seconds, v_promoted, v_solved, v_capacity int;
-    declare v_max_leased, v_rate_limit int;
-    declare v_rate_seconds double;
-    declare v_last_claim_id bigint;
-    declare v_is_paused boolean;
-    declare v_leased_at datetime(6);
 
     attempt: loop
         begin
@@ -62,79 +57,114 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
-            call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
-            if char_length(p_worker_name) > 200 then
-                call rowq.internal_refuse('worker_name must be at most 200 characters');
-            elseif locate(x'ED', cast(p_worker_name as binary)) > 0 then
-                call rowq.internal_check_text('worker_name', p_worker_name);
-            end if;
-
-            set p_claim_id = null, p_messages = null, p_json = null, v_queue_id = null,
-                v_capacity = p_batch_size, v_last_claim_id = null;
-            select q.queue_id, q.lease_seconds, q.paused_at is not null, q.max_leased, q.rate_limit,
-                   q.rate_seconds
-            into v_queue_id, v_lease_seconds, v_is_paused, v_max_leased, v_rate_limit,
-                 v_rate_seconds
-            from rowq.queue q
-            where q.queue_name = cast(p_queue_name as binary);
-            if v_queue_id is null then
-                call rowq.internal_refuse_queue(p_queue_name);
-            end if;
-
-            if v_is_paused then
-                set v_capacity = 0;
-            elseif v_max_leased + v_rate_limit > 0 then
-                call rowq.internal_admit(
-                    v_queue_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds,
-                    v_owns_transaction, v_capacity, v_last_claim_id
-                );
-            end if;
-            if v_capacity > 0 then
-                call rowq.internal_pop_ready(
-                    v_queue_id, v_capacity, v_owns_transaction, p_messages
-                );
-                if p_messages is null then
-                    -- Nothing is ready. Promote due messages and run deferred work now instead of
-                    -- waiting for maintain.
-                    call rowq.internal_promote(
-                        v_queue_id, v_capacity, v_owns_transaction, v_promoted
-                    );
-                    call rowq.internal_run_deferred(
-                        v_queue_id, 10, v_owns_transaction, false, v_solved
-                    );
-                    if v_promoted + v_solved > 0 then
-                        call rowq.internal_pop_ready(
-                            v_queue_id, v_capacity, v_owns_transaction, p_messages
-                        );
-                    end if;
-                end if;
-            end if;
-
-            if p_messages is not null then
-                set v_leased_at = utc_timestamp(6);
-                set p_lease_until = v_leased_at
-                    + interval coalesce(p_lease_seconds, v_lease_seconds) second;
-                call rowq.internal_push_claim(
-                    v_queue_id, v_leased_at, p_lease_until, p_worker_name, p_messages, p_claim_id
-                );
-                if p_is_json then
-                    call rowq.internal_trim_claim(
-                        v_queue_id, p_claim_id, p_lease_until, p_messages, p_json
-                    );
-                end if;
-                if v_last_claim_id is not null and p_messages is not null then
-                    call rowq.internal_record_start(
-                        v_queue_id, p_claim_id, v_last_claim_id, v_leased_at,
-                        json_length(p_messages), v_rate_limit
-                    );
-                end if;
-            end if;
-
+            call rowq.internal_lease(
+                p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, p_is_json,
+                v_owns_transaction, p_claim_id, p_lease_until, p_messages, p_json
+            );
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_lease;
+
+delimiter //
+create procedure rowq.internal_lease(
+    p_queue_name longtext,
+    p_batch_size int,
+    p_worker_name longtext,
+    p_lease_seconds int,
+    p_is_json boolean,
+    p_owns_transaction boolean,
+    out p_claim_id bigint,
+    out p_lease_until datetime(6),
+    out p_messages longtext,
+    out p_json longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Lease messages as internal_dequeue, in the transaction that is open.
+-- locks     the limit lock, if the queue has limits; ready rows, skipping locked ones; the new
+--           claim row
+-- errors    RQ701 RQ711 RQ713
+    declare v_queue_id, v_lease_seconds, v_promoted, v_solved int;
+    declare v_capacity int default p_batch_size;
+    declare v_max_leased, v_rate_limit int;
+    declare v_rate_seconds double;
+    declare v_last_claim_id bigint;
+    declare v_is_paused boolean;
+    declare v_leased_at datetime(6);
+
+    call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
+    call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+    if char_length(p_worker_name) > 200 then
+        call rowq.internal_refuse('worker_name must be at most 200 characters');
+    elseif locate(x'ED', cast(p_worker_name as binary)) > 0 then
+        call rowq.internal_check_text('worker_name', p_worker_name);
+    end if;
+
+    set p_claim_id = null, p_messages = null, p_json = null;
+    select q.queue_id, q.lease_seconds, q.paused_at is not null, q.max_leased, q.rate_limit,
+           q.rate_seconds
+    into v_queue_id, v_lease_seconds, v_is_paused, v_max_leased, v_rate_limit,
+         v_rate_seconds
+    from rowq.queue q
+    where q.queue_name = cast(p_queue_name as binary);
+    if v_queue_id is null then
+        call rowq.internal_refuse_queue(p_queue_name);
+    end if;
+
+    if v_is_paused then
+        set v_capacity = 0;
+    elseif v_max_leased + v_rate_limit > 0 then
+        call rowq.internal_admit(
+            v_queue_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds,
+            p_owns_transaction, v_capacity, v_last_claim_id
+        );
+    end if;
+    if v_capacity > 0 then
+        call rowq.internal_pop_ready(
+            v_queue_id, v_capacity, p_owns_transaction, p_messages
+        );
+        if p_messages is null then
+            -- Nothing is ready. Promote due messages and run deferred work now instead of
+            -- waiting for maintain.
+            call rowq.internal_promote(
+                v_queue_id, v_capacity, p_owns_transaction, v_promoted
+            );
+            call rowq.internal_run_deferred(
+                v_queue_id, 10, p_owns_transaction, false, v_solved
+            );
+            if v_promoted + v_solved > 0 then
+                call rowq.internal_pop_ready(
+                    v_queue_id, v_capacity, p_owns_transaction, p_messages
+                );
+            end if;
+        end if;
+    end if;
+
+    if p_messages is not null then
+        set v_leased_at = utc_timestamp(6);
+        set p_lease_until = v_leased_at
+            + interval coalesce(p_lease_seconds, v_lease_seconds) second;
+        call rowq.internal_push_claim(
+            v_queue_id, v_leased_at, p_lease_until, p_worker_name, p_messages, p_claim_id
+        );
+        if p_is_json then
+            call rowq.internal_trim_claim(
+                v_queue_id, p_claim_id, p_lease_until, p_messages, p_json
+            );
+        end if;
+        if v_last_claim_id is not null and p_messages is not null then
+            call rowq.internal_record_start(
+                v_queue_id, p_claim_id, v_last_claim_id, v_leased_at,
+                json_length(p_messages), v_rate_limit
+            );
+        end if;
+    end if;
 end//
 delimiter ;
 

@@ -8,14 +8,15 @@
 -- maintain deletes the row by a row of deferred.
 --
 --   enqueue, store_batch, end_awaited, ... -> read_links -> try_lock_messages
---   dequeue_fast, complete -> expand_range
---   complete, discard_dead, purge_blocked, ... -> finish -> next_slice, end_linked
+--   dequeue_fast, complete, complete_and_dequeue -> expand_range
+--   complete, complete_and_dequeue -> complete_claimed -> pop_claimed, finish
+--   discard_dead, purge_blocked, ... -> finish -> next_slice, end_linked
 --   retake_dedup_keys, store_batch, pop_group_waiting, ... -> next_slice
 --   end_linked -> read_links, delete_messages, release_links
 --   end_awaited -> delete_messages
 --   end_awaited, archive -> release_links
 --   complete, fail_now -> outcomes
---   complete, retry_later, fail_now, ... -> pop_claimed -> bound_gap, expand_range, split_cancels,
+--   retry_later, fail_now, release -> pop_claimed -> bound_gap, expand_range, split_cancels,
 --       refuse_claim
 --   extend_lease -> bound_gap, refuse_claim
 --   retry_later, release -> back_off
@@ -225,6 +226,83 @@ begin
         call rowq.internal_refuse(
             'the batch exceeds max_allowed_packet; use fewer messages'
         );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_complete_claimed;
+
+delimiter //
+create procedure rowq.internal_complete_claimed(
+    p_queue_name longtext,
+    p_claim_id bigint,
+    p_message_ids longtext,
+    p_results longtext,
+    p_owns_transaction boolean,
+    out p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Complete messages of a claim: those asked for that it still holds, or all.
+-- locks     with an archive the queue, shared; as internal_pop_claimed and internal_finish; new
+--           result and history rows
+-- errors    RQ701 RQ711 RQ721
+-- differs   shared by two routines, because a procedure cannot read another's result set
+    declare v_queue_id, v_archive_days, v_history_days int;
+    declare v_result_seconds double;
+    declare v_worker_name varchar(200);
+    declare v_leased_at datetime(6);
+    declare v_is_keyed boolean;
+    declare v_cancel_ids longtext;
+
+    call rowq.internal_check_ids(p_message_ids);
+    if p_claim_id is null then
+        call rowq.internal_refuse('claim_id is required');
+    end if;
+
+    select q.queue_id, q.archive_days, q.result_seconds, q.history_days
+    into v_queue_id, v_archive_days, v_result_seconds, v_history_days
+    from rowq.queue q
+    where q.queue_name = cast(p_queue_name as binary);
+    if v_queue_id is null then
+        call rowq.internal_refuse_queue(p_queue_name);
+    end if;
+
+    if p_results is not null then
+        call rowq.internal_check_results(
+            p_results, coalesce(json_length(p_message_ids), 1), v_result_seconds
+        );
+    end if;
+    if v_archive_days > 0 then
+        call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
+    end if;
+    call rowq.internal_pop_claimed(
+        v_queue_id, p_claim_id, p_message_ids, p_owns_transaction, v_is_keyed, p_messages,
+        v_cancel_ids, v_worker_name, v_leased_at
+    );
+    if p_results is not null and p_message_ids is null and json_length(p_messages) > 1 then
+        call rowq.internal_refuse(
+            'results without message_ids requires a claim of exactly one message'
+        );
+    end if;
+    if p_messages is not null then
+        call rowq.internal_finish(
+            v_queue_id, v_archive_days, v_is_keyed, p_messages, null, null,
+            p_owns_transaction, 'completed'
+        );
+        if v_result_seconds > 0 then
+            call rowq.internal_push_result(
+                v_queue_id, p_messages, 'completed', null, p_results,
+                coalesce(p_message_ids, json_extract(p_messages, '$[*][0]'))
+            );
+        end if;
+        if v_history_days > 0 then
+            call rowq.internal_push_history(
+                v_queue_id, p_claim_id, v_worker_name, v_leased_at, p_messages, 'completed',
+                null, null, null
+            );
+        end if;
     end if;
 end//
 delimiter ;

@@ -22,19 +22,16 @@ begin
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_queue_id, v_archive_days, v_history_days int;
-    declare v_result_seconds double;
-    declare v_worker_name varchar(200);
-    declare v_leased_at datetime(6);
+    declare v_queue_id int;
     declare v_first_id, v_last_id bigint;
-    declare v_is_keyed boolean;
     declare v_is_done boolean default false;
-    declare v_messages, v_cancel_ids longtext;
+    declare v_messages longtext;
     /*!80000 declare v_count int; */
 
     -- Fast path: own transaction, whole claim, no keys, archive, results or history. Errors and all
     -- other cases change nothing here and go to the loop below.
     fast_path: begin
+        -- handlers: copied to complete_and_dequeue by make generate
         -- Do not wait for the same lock twice (1205), and stop if the call was killed (1317) or
         -- timed out (1969, 3024). But message rows are never waited for here.
         declare exit handler for 1205, 1317, 1969, 3024
@@ -56,6 +53,7 @@ begin
             end if;
             set v_is_done = false;
         end;
+        -- end of handlers
 
         if p_message_ids is not null or p_claim_id is null or p_results is not null then
             leave fast_path;
@@ -77,6 +75,7 @@ begin
           and q.history_days = 0
           and c.claim_id > 0
           and not c.is_keyed;
+        -- completion: copied to complete_and_dequeue by make generate
         if v_queue_id is not null then
             -- The claim was read without a lock. The session that deletes it unchanged owns its
             -- messages.
@@ -142,6 +141,7 @@ begin
             straight_join rowq.message m force index (primary) on m.message_id = j.message_id
             where m.has_successors is null;
         end if;
+        -- end of completion
         if v_is_done
            and row_count() < coalesce(json_length(v_messages), v_last_id - v_first_id + 1) then
             -- The remaining messages have successors.
@@ -166,56 +166,9 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_check_ids(p_message_ids);
-            if p_claim_id is null then
-                call rowq.internal_refuse('claim_id is required');
-            end if;
-
-            set v_queue_id = null;
-            select q.queue_id, q.archive_days, q.result_seconds, q.history_days
-            into v_queue_id, v_archive_days, v_result_seconds, v_history_days
-            from rowq.queue q
-            where q.queue_name = cast(p_queue_name as binary);
-            if v_queue_id is null then
-                call rowq.internal_refuse_queue(p_queue_name);
-            end if;
-
-            if p_results is not null then
-                call rowq.internal_check_results(
-                    p_results, coalesce(json_length(p_message_ids), 1), v_result_seconds
-                );
-            end if;
-            if v_archive_days > 0 then
-                call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
-            end if;
-            call rowq.internal_pop_claimed(
-                v_queue_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
-                v_cancel_ids, v_worker_name, v_leased_at
+            call rowq.internal_complete_claimed(
+                p_queue_name, p_claim_id, p_message_ids, p_results, v_owns_transaction, v_messages
             );
-            if p_results is not null and p_message_ids is null and json_length(v_messages) > 1 then
-                call rowq.internal_refuse(
-                    'results without message_ids requires a claim of exactly one message'
-                );
-            end if;
-            if v_messages is not null then
-                call rowq.internal_finish(
-                    v_queue_id, v_archive_days, v_is_keyed, v_messages, null, null,
-                    v_owns_transaction, 'completed'
-                );
-                if v_result_seconds > 0 then
-                    call rowq.internal_push_result(
-                        v_queue_id, v_messages, 'completed', null, p_results,
-                        coalesce(p_message_ids, json_extract(v_messages, '$[*][0]'))
-                    );
-                end if;
-                if v_history_days > 0 then
-                    call rowq.internal_push_history(
-                        v_queue_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'completed',
-                        null, null, null
-                    );
-                end if;
-            end if;
-
             call rowq.internal_commit_work(v_owns_transaction);
             set v_is_done = true, v_first_id = null;
         end;

@@ -35,6 +35,7 @@ begin
     -- depends on its number of statements, so it has few. Errors and all other cases change nothing
     -- here and go to internal_dequeue.
     fast_path: begin
+        -- cursor: copied to complete_and_dequeue by make generate
         declare v_is_end boolean default false;
         declare each_ready cursor for
             select r.seq, r.message_id, r.attempt + 1, r.is_keyed
@@ -47,6 +48,7 @@ begin
             limit p_batch_size
             for update skip locked;
         declare continue handler for not found set v_is_end = true;
+        -- end of cursor
         -- Do not wait for the same lock twice (1205), and stop if the call was killed (1317) or
         -- timed out (1969, 3024).
         declare exit handler for 1205, 1317, 1969, 3024
@@ -62,6 +64,7 @@ begin
             set v_claim_id = null, v_messages = null, v_first_id = null;
         end;
 
+        -- check: copied to complete_and_dequeue by make generate
         if p_batch_size not between 1 and 1000
            or p_lease_seconds not between 1 and 86400
            or char_length(p_worker_name) > 200
@@ -72,6 +75,7 @@ begin
         if not v_owns_transaction then
             leave fast_path;
         end if;
+        -- end of check
 
         -- An open lane below 0 means that closed lanes may have messages.
         select count(*), max(l.queue_id), max(l.lane), max(l.floor), max(utc_timestamp(6)),
@@ -99,6 +103,7 @@ begin
         order by r.queue_id, r.lane, r.seq, r.message_id
         limit 1;
 
+        -- lease: copied to complete_and_dequeue by make generate
         if v_head is not null and p_batch_size = 1 then
             select r.seq, r.message_id, r.message_id, r.attempt + 1, r.is_keyed
             into v_seq, v_first_id, v_last_id, v_attempt, v_is_keyed
@@ -162,6 +167,7 @@ begin
                 v_queue_id, v_claim_id, v_leased_at, v_lease_until, p_worker_name, v_is_keyed,
                 v_lane, v_attempt, v_first_id, v_last_id, v_messages
             );
+            -- end of lease
             -- Moving the floor costs a write, so do it in 1 of 12 batches and 1 of 125 calls for
             -- one message. Nothing can reappear below the head: it was there when this call began,
             -- even if another session has locked it.

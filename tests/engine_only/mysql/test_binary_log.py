@@ -35,7 +35,8 @@ def call_every_writer(session: Connection, queue: str) -> None:
     for routine, arguments in calls:
         call(session, routine, **arguments)
         assert not unsafe(session), routine
-    for routine in ("complete", "retry_later", "fail_now", "release", "extend_lease"):
+    finishing = ("complete", "complete_and_dequeue", "retry_later", "fail_now", "release")
+    for routine in (*finishing, "extend_lease"):
         claim = dequeue(session, queue, 4)[0].claim_id
         assert not unsafe(session), "dequeue_fast"
         call(session, routine, queue_name=queue, claim_id=claim)

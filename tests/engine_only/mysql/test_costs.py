@@ -65,6 +65,7 @@ WORK = {
     "dequeue a hundred": _take(100),
     "peek": _simple("peek", max_messages=10),
     "complete": _on_claim("complete"),
+    "complete and dequeue": _on_claim("complete_and_dequeue", batch_size=10),
     "complete a part": _some_of_claim,
     "retry_later": _on_claim("retry_later", delay_seconds=60),
     "fail_now": _on_claim("fail_now"),

@@ -76,7 +76,7 @@ def every_routine(session: Connection, queue: str) -> None:
     call(session, "publish_batch", messages=published)
     for size in (1, 2):
         ask("fail_now", claim_id=dequeue(session, queue, size)[0].claim_id)
-    for routine in ("complete", "retry_later", "release", "extend_lease"):
+    for routine in ("complete_and_dequeue", "retry_later", "release", "complete", "extend_lease"):
         claim = dequeue(session, queue, 2)[0].claim_id
         ask(routine, claim_id=claim)
     dialect_of(session).expire_claim(session, claim)

@@ -131,7 +131,8 @@ def test_no_routine_raises_1020_if_it_is_on_by_default(
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
     session.execute("begin")
     session.execute("select count(*) from rowq.message")
-    for routine in ("complete", "retry_later", "release", "fail_now", "extend_lease"):
+    finishing = ("complete", "complete_and_dequeue", "retry_later", "release", "fail_now")
+    for routine in (*finishing, "extend_lease"):
         enqueue(connection, queue, "newer", dedup_key=routine)
         [row] = dequeue(connection, queue)
         call(session, routine, queue_name=queue, claim_id=row.claim_id)

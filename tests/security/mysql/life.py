@@ -174,7 +174,8 @@ class Life:
         self._step("complete", claim_id=claim, message_ids=held[:1])
         self._step("retry_later", claim_id=claim, message_ids=held[1:2], error="no")
         self._step("release", claim_id=claim, message_ids=held[2:3])
-        self._step("complete", claim_id=claim)
+        exchanged = self._step("complete_and_dequeue", claim_id=claim)
+        self._step("complete", claim_id=exchanged[-1].claim_id if exchanged else claim)
         for message in held:
             self._step("get_history", message_id=message)
         waits = "dequeue_fast" if self._is_open else "dequeue_wait"
