@@ -22,23 +22,33 @@ _SETTING = {
     "due": "due at each call",
 }
 MISSED = "**not met**"
-_VERDICTS = {True: "met", False: MISSED, None: "not measured"}
+_VERDICTS = {True: "met", False: MISSED}
 
 
 def targets_table(page: Mapping[str, Iterable[Target]]) -> str:
-    """Return a row per target with each engine's result, missed targets first."""
+    """Return a row per target with each engine's result, missed targets first.
+
+    A line below names the targets whose scenarios are newer than the last run.
+    """
     rows: dict[tuple[str, str], dict[str, str]] = {}
+    unmeasured = []
     for engine, targets in page.items():
         for target in targets:
+            if target.is_met is None:
+                unmeasured.append(f"{target.what} ({engine})")
+                continue
             bound = f"{'≥' if target.at_least else '≤'} {target.bound:g}"
             row = rows.setdefault((target.what, bound), {"pgmq": spread_text(target.peer)})
-            row[engine] = f"{spread_text(target.found)} {_VERDICTS[target.is_met]}".strip()
+            row[engine] = f"{spread_text(target.found)} {_VERDICTS[target.is_met]}"
     columns = [*page, "pgmq"]
     missed_first = sorted(rows.items(), key=lambda row: MISSED not in str(row[1]))
-    return table(
+    measured = table(
         ["", "target", *columns],
         ([*key, *(row.get(name, "") for name in columns)] for key, row in missed_first),
     )
+    if unmeasured:
+        measured += f"\n\nNewer than the last run, without figures: {'; '.join(unmeasured)}."
+    return measured
 
 
 def settings(results: Results, kinds: Iterable[str]) -> list[str]:
