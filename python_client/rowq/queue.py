@@ -719,10 +719,25 @@ class Queue:
     # inspect
 
     def queue_stats(
-        self, queue_name: str | None = None, *, max_count: int = 100000
+        self,
+        queue_name: str | None = None,
+        *,
+        max_count: int = 100000,
+        after_queue_name: str | None = None,
+        max_queues: int | None = None,
     ) -> list[QueueStats]:
-        """Return counts, age and settings of one queue or all; counting stops at `max_count`."""
-        rows = self._rows("queue_stats", queue_name=queue_name, max_count=max_count)
+        """Return counts, age and settings of one queue or all, by name.
+
+        Counting stops at `max_count`. To read many queues in pages, pass `max_queues`, and the last
+        name of a page as `after_queue_name`.
+        """
+        rows = self._rows(
+            "queue_stats",
+            queue_name=queue_name,
+            max_count=max_count,
+            after_queue_name=after_queue_name,
+            max_queues=max_queues,
+        )
         return [QueueStats(*row) for row in rows]
 
     def get_message(self, queue_name: str, message_id: int) -> MessageDetails | None:

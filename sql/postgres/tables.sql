@@ -47,7 +47,7 @@ on conflict (name) do nothing;
 -- never reused.
 create table if not exists rowq.queue (
     queue_id             integer generated always as identity,
-    queue_name           text not null,
+    queue_name           text collate "C" not null,
     lease_seconds        integer not null default 30,
     max_attempts         smallint not null default 10,
     backoff_base_seconds double precision not null default 5,
@@ -71,7 +71,7 @@ create table if not exists rowq.queue (
     constraint queue_name_uq unique (queue_name),
     constraint queue_name_ck check (
         char_length(queue_name) between 1 and 100
-        and queue_name !~ '[[:cntrl:]]'
+        and queue_name collate "default" !~ '[[:cntrl:]]'
     ),
     constraint queue_lease_seconds_ck check (lease_seconds between 1 and 86400),
     constraint queue_max_attempts_ck check (max_attempts between 0 and 10000),

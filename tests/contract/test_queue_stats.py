@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, rolled_back
+from tests.helpers.calls import call, refused, rolled_back
 from tests.helpers.queues import CheckedQueue
 
 
@@ -44,6 +44,43 @@ def test_queue_stats_without_a_name_returns_every_queue(
     [mine] = [row for row in rows if row.queue_name == full.name]
     assert (mine.ready, mine.delayed, mine.leased, mine.dead) == (3, 2, 4, 1)
     assert len(call(connection, "queue_stats", queue_name=None)) == len(rows)
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.parametrize("size", [1, 2, 10000, None])
+def test_queue_stats_returns_every_queue_once_in_pages(
+    connection: Connection, queue_name: str, size: int | None
+) -> None:
+    names = [
+        queue_name + end for end in ("", " ", "  ", "-", ".", "A", "a", "ä", "é", "\uffee", "𝄞")
+    ]
+    for name in names:
+        call(connection, "create_queue", queue_name=name)
+        call(connection, "enqueue", queue_name=name, body="x")
+    found: list[str] = []
+    after = queue_name[:-1]
+    while set(found) < set(names):
+        page = call(connection, "queue_stats", after_queue_name=after, max_queues=size)
+        assert 0 < len(page) <= (size or len(page))
+        found += [row.queue_name for row in page]
+        assert {row.ready for row in page if row.queue_name in names} <= {1}
+        after = found[-1]
+    assert len(found) == len(set(found))
+    assert queue_name[:-1] not in found
+
+
+def test_queue_stats_of_one_queue_has_no_pages(full: CheckedQueue) -> None:
+    [row] = full.call("queue_stats", after_queue_name=full.name, max_queues=1)
+    assert row.queue_name == full.name
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("max_queues", [0, -1, 10001])
+def test_queue_stats_refuses_max_queues_out_of_range(
+    connection: Connection, max_queues: int
+) -> None:
+    text = refused(connection, "RQ711", "queue_stats", max_queues=max_queues)
+    assert "max_queues" in text
 
 
 @pytest.mark.promise("P13")

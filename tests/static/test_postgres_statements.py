@@ -22,6 +22,10 @@ _PAGE = (
     "the claims of all queues in order are one page: a query per queue takes 2.0 times the CPU"
     " (300 queues: 2.5 ms to 5.4)"
 )
+_STATS = (
+    "the counts of all queues are one statement: one per queue takes 4.5 times the CPU"
+    " (10,000 queues: 110 ms to 490)"
+)
 _SCHEDULES = (
     "the schedules of all queues are a join that reads two tables once: a query per queue"
     " takes 5.8 times the CPU (300 queues: 0.8 ms to 3.2)"
@@ -44,6 +48,8 @@ EXCEPTIONS = {
     ("list_schedules", "e"): _SCHEDULES,
     ("pass_group_slots", "e"): _PASSED_ON,
     ("push_ready", "d"): _MADE_READY,
+    ("queue_stats", "c"): _STATS,
+    ("queue_stats", "e"): _STATS,
     ("store_unkeyed", "d"): _WRITES_ALL,
 }
 """By routine and rule: why a statement breaks it, and the cost of keeping it.

@@ -1,7 +1,12 @@
 drop procedure if exists rowq.queue_stats;
 
 delimiter //
-create procedure rowq.queue_stats(p_queue_name longtext, p_max_count int)
+create procedure rowq.queue_stats(
+    p_queue_name longtext,
+    p_max_count int,
+    p_after_queue_name longtext,
+    p_max_queues int
+)
 sql security definer
 modifies sql data
 comment 'Return counts, age and settings of one queue or all.'
@@ -15,7 +20,10 @@ begin
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_limit int default coalesce(p_max_count, 100000);
-    declare v_queue_id, v_last int default 0;
+    declare v_queues_left int default coalesce(p_max_queues, 2147483647);
+    declare v_queue_id int;
+    declare v_last varbinary(400)
+        default coalesce(left(cast(p_after_queue_name as binary), 400), '');
     declare v_ready, v_delayed, v_leased, v_dead, v_blocked bigint;
     declare v_oldest datetime(6);
     declare v_counts longtext;
@@ -27,22 +35,25 @@ begin
 
     call rowq.internal_set_session(@@timestamp);
     call rowq.internal_check_range('max_count', v_limit, 1, 100000000);
+    call rowq.internal_check_range('max_queues', p_max_queues, 1, 10000);
     if p_queue_name is not null then
-        call rowq.internal_require_queue(p_queue_name, v_last);
-        set v_last = v_last - 1;
+        call rowq.internal_require_queue(p_queue_name, v_queue_id);
+        set v_queues_left = 1;
     end if;
 
-    queues: loop
-        set v_queue_id = null;
-        select q.queue_id into v_queue_id
-        from rowq.queue q force index (primary)
-        where q.queue_id > v_last
-        order by q.queue_id
-        limit 1;
+    queues: while v_queues_left > 0 do
+        if p_queue_name is null then
+            set v_queue_id = null;
+            select q.queue_id, q.queue_name into v_queue_id, v_last
+            from rowq.queue q
+            where q.queue_name > v_last
+            order by q.queue_name
+            limit 1;
+        end if;
         if v_queue_id is null then
             leave queues;
         end if;
-        set v_last = v_queue_id;
+        set v_queues_left = v_queues_left - 1;
         call rowq.internal_count_messages(
             v_queue_id, v_limit, v_ready, v_delayed, v_leased, v_dead, v_blocked
         );
@@ -54,10 +65,7 @@ begin
                 timestampdiff(microsecond, v_oldest, utc_timestamp(6)) / 1e6
             )
         );
-        if p_queue_name is not null then
-            leave queues;
-        end if;
-    end loop;
+    end while;
 
     select convert(q.queue_name using utf8mb4) as queue_name, q.paused_at is not null as is_paused,
            j.ready, j.`delayed`, j.leased, j.dead, j.blocked, j.oldest_ready_seconds,

@@ -1,7 +1,9 @@
 procedure queue_stats(
-    p_queue_name in varchar2 default null,
-    p_max_count  in number default 100000,
-    p_rows       out sys_refcursor
+    p_queue_name       in varchar2 default null,
+    p_max_count        in number default 100000,
+    p_after_queue_name in varchar2 default null,
+    p_max_queues       in number default null,
+    p_rows             out sys_refcursor
 )
 is
 -- routine   queue_stats
@@ -12,14 +14,21 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
+    v_after     raw(400) := nvl(
+        utl_raw.cast_to_raw(substr(p_after_queue_name, 1, 100)), hextoraw('00')
+    );
     v_queue     t_queue;
     v_queue_ids t_numbers;
     v_counts    rowq_counts := rowq_counts();
 begin
     internal_check_whole('max_count', p_max_count, 1, 100000000, p_is_required => true);
+    internal_check_whole('max_queues', p_max_queues, 1, 10000);
     if p_queue_name is null then
         select q.queue_id bulk collect into v_queue_ids
-        from rowq_queue q;
+        from rowq_queue q
+        where q.queue_key > v_after
+        order by q.queue_key
+        fetch first nvl(p_max_queues, 1000000000) rows only;
     else
         v_queue := internal_require_queue(p_queue_name);
         v_queue_ids(1) := v_queue.queue_id;

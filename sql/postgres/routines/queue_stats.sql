@@ -1,6 +1,8 @@
 create or replace function rowq.queue_stats(
-    p_queue_name text default null,
-    p_max_count  integer default 100000
+    p_queue_name       text default null,
+    p_max_count        integer default 100000,
+    p_after_queue_name text default null,
+    p_max_queues       integer default null
 )
 returns table (
     queue_name           text,
@@ -46,89 +48,146 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_queue rowq.queue;
-    v_ready record;
-    v_from  bigint;
+    v_from text := coalesce(p_after_queue_name, '');
 begin
     if p_max_count is null or p_max_count not between 1 and 100000000 then
         raise exception 'RQ711 invalid_argument: max_count must be between 1 and 100000000, got %',
             p_max_count
             using errcode = 'RQ711';
     end if;
+    perform rowq.internal_check_range('max_queues', p_max_queues, 1, 10000);
     if p_queue_name is not null then
         perform rowq.internal_require_queue(p_queue_name);
+        v_from := p_queue_name;
     end if;
 
-    -- One statement reads only rows of this queue.
-    for v_queue in
-        select q.queue_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
-               q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
-               q.max_body_length, q.group_limit, q.group_after_dead, q.group_pause_seconds,
-               q.has_deferred, q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
-               q.history_days, q.paused_at, q.created_at
-        from rowq.queue q
-        where p_queue_name is null
-           or q.queue_name = p_queue_name
-        order by q.queue_name collate "C"
-    loop
-        v_ready := rowq.internal_count_ready(v_queue.queue_id, p_max_count);
-        v_from := rowq.internal_read_safe_floor(v_queue.queue_id, -1::smallint /* claim */);
-        return query
-        select v_queue.queue_name, v_queue.paused_at is not null, v_ready.ready,
-               (
+    -- Start at the first name and stop at the last: a page reads no other queues. Each lane starts
+    -- at its safe floor.
+    return query
+    select q.queue_name, q.paused_at is not null, r.ready,
+           (
+               select count(*)
+               from (
+                   select
+                   from rowq.delayed d
+                   where d.queue_id = q.queue_id
+                   limit p_max_count
+               ) x
+           ),
+           (
+               select least(coalesce(sum(cardinality(x.message_ids)), 0), p_max_count)
+               from (
+                   select k.message_ids
+                   from rowq.claim k
+                   where k.queue_id = q.queue_id
+                     and k.claim_id >= coalesce(
+                         (
+                             select f.safe_seq
+                             from rowq.floor f
+                             where f.queue_id = q.queue_id
+                               and f.lane = -1 /* claim */
+                             order by f.queue_id, f.lane, f.generation
+                             limit 1
+                         ),
+                         0
+                     )
+                   limit p_max_count
+               ) x
+           ),
+           (
+               select count(*)
+               from (
+                   select
+                   from rowq.dead d
+                   where d.queue_id = q.queue_id
+                   limit p_max_count
+               ) x
+           ),
+           (
+               select count(*)
+               from (
+                   (
+                       select
+                       from rowq.group_waiting g
+                       where g.queue_id = q.queue_id
+                       limit p_max_count
+                   )
+                   union all
+                   (
+                       select
+                       from rowq.blocked b
+                       where b.queue_id = q.queue_id
+                       limit p_max_count
+                   )
+                   limit p_max_count
+               ) x
+           ),
+           extract(epoch from clock_timestamp() - r.oldest)::double precision,
+           q.lease_seconds, q.max_attempts::integer, q.backoff_base_seconds,
+           q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+           q.max_body_length, q.group_limit::integer, q.group_after_dead, q.group_pause_seconds,
+           q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds, q.history_days
+    from rowq.queue q
+    cross join lateral (
+        with recursive lane as (
+            (
+                select f.lane, f.safe_seq
+                from rowq.floor f
+                where f.queue_id = q.queue_id
+                  and f.lane >= 0
+                order by f.queue_id, f.lane, f.generation
+                limit 1
+            )
+            union all
+            select n.lane, n.safe_seq
+            from lane l
+            cross join lateral (
+                select f.lane, f.safe_seq
+                from rowq.floor f
+                where f.queue_id = q.queue_id
+                  and f.lane > l.lane
+                order by f.queue_id, f.lane, f.generation
+                limit 1
+            ) n
+        )
+        select (
                    select count(*)
                    from (
                        select
-                       from rowq.delayed d
-                       where d.queue_id = v_queue.queue_id
-                       limit p_max_count
-                   ) x
-               ),
-               (
-                   select least(coalesce(sum(cardinality(x.message_ids)), 0), p_max_count)
-                   from (
-                       select k.message_ids
-                       from rowq.claim k
-                       where k.queue_id = v_queue.queue_id
-                         and k.claim_id >= v_from
-                       limit p_max_count
-                   ) x
-               ),
-               (
-                   select count(*)
-                   from (
-                       select
-                       from rowq.dead d
-                       where d.queue_id = v_queue.queue_id
-                       limit p_max_count
-                   ) x
-               ),
-               (
-                   select count(*)
-                   from (
-                       (
+                       from lane l
+                       cross join lateral (
                            select
-                           from rowq.group_waiting g
-                           where g.queue_id = v_queue.queue_id
+                           from rowq.ready r
+                           where r.queue_id = q.queue_id
+                             and r.lane = l.lane
+                             and r.seq >= l.safe_seq
                            limit p_max_count
-                       )
-                       union all
-                       (
-                           select
-                           from rowq.blocked b
-                           where b.queue_id = v_queue.queue_id
-                           limit p_max_count
-                       )
+                       ) x
                        limit p_max_count
-                   ) x
-               ),
-               extract(epoch from clock_timestamp() - v_ready.oldest)::double precision,
-               v_queue.lease_seconds, v_queue.max_attempts::integer, v_queue.backoff_base_seconds,
-               v_queue.backoff_factor, v_queue.backoff_cap_seconds, v_queue.backoff_jitter,
-               v_queue.archive_days, v_queue.max_body_length, v_queue.group_limit::integer,
-               v_queue.group_after_dead, v_queue.group_pause_seconds, v_queue.max_leased,
-               v_queue.rate_limit, v_queue.rate_seconds, v_queue.result_seconds,
-               v_queue.history_days;
-    end loop;
+                   ) h
+               ) as ready,
+               (
+                   select min(h.enqueued_at)
+                   from lane l
+                   cross join lateral (
+                       select m.enqueued_at
+                       from rowq.ready r
+                       join rowq.message m
+                           on m.queue_id = r.queue_id and m.message_id = r.message_id
+                       where r.queue_id = q.queue_id
+                         and r.lane = l.lane
+                         and r.seq >= l.safe_seq
+                       order by r.queue_id, r.lane, r.seq
+                       limit 1
+                   ) h
+               ) as oldest
+    ) r
+    where q.queue_name >= v_from
+      and case
+          when p_queue_name is null then q.queue_name is distinct from p_after_queue_name
+          else q.queue_name = p_queue_name
+      end
+    order by q.queue_name
+    limit case when p_queue_name is null then p_max_queues else 1 end;
 end;
 $$;

@@ -3,7 +3,9 @@ set ansi_nulls on;
 go
 create or alter procedure rowq.QueueStats
     @queue_name nvarchar(max) = null,
-    @max_count int = 100000
+    @max_count int = 100000,
+    @after_queue_name nvarchar(max) = null,
+    @max_queues int = null
 as
 begin
 -- routine   QueueStats
@@ -22,6 +24,7 @@ begin
 
     begin try
         exec rowq.InternalCheckRange N'max_count', @max_count, 1, 100000000, @is_required = 1;
+        exec rowq.InternalCheckRange N'max_queues', @max_queues, 1, 10000;
         -- With implicit_transactions, begin the caller's transaction at its isolation level.
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
@@ -86,7 +89,21 @@ begin
                q.max_body_length, cast(q.group_limit as int) as group_limit, q.group_after_dead,
                q.group_pause_seconds, q.max_leased, q.rate_limit, q.rate_seconds,
                q.result_seconds, q.history_days
-        from rowq.queue q
+        from (
+            select top (isnull(@max_queues, 2147483647)) g.queue_id
+            from rowq.queue g
+            where g.queue_id = @queue_id
+               or @queue_id is null
+              and (
+                  @after_queue_name is null
+                  or g.queue_name > @after_queue_name
+                  -- Names that differ in trailing blanks compare as equal.
+                  or g.queue_name = @after_queue_name
+                 and g.queue_key > convert(varbinary(402), @after_queue_name + N'.')
+              )
+            order by g.queue_name, g.queue_key
+        ) g
+        inner join rowq.queue q on q.queue_id = g.queue_id
         -- top keeps this an apply per queue: a join could not seek.
         outer apply (
             select top (1) m.enqueued_at
@@ -114,9 +131,7 @@ begin
               and l.is_open = 1
             order by m.enqueued_at
         ) o
-        where @queue_id is null
-           or q.queue_id = @queue_id
-        order by q.queue_name
+        order by q.queue_name, q.queue_key
         option (loop join, maxdop 1, recompile);
     end try
     begin catch

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_cancel import scans
-from tests.engine_only.postgres.test_plans import Plan, Watched, faults
+from tests.engine_only.postgres.test_plans import Plan, Watched, faults, nodes
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back
 from tests.helpers.queues import CheckedQueue
@@ -223,3 +223,27 @@ def test_inspection_skips_dead_rows_under_an_old_snapshot(
         connection.execute("delete from rowq.floor")
         assert cost(watched, claims, "claim") > ONE_PAGE
         assert cost(watched, delayed, "delayed") > ONE_PAGE
+
+
+@pytest.mark.promise("P13")
+def test_page_of_queue_stats_reads_no_other_queue(owner: Connection, open_owner: Open) -> None:
+    for number in range(50):
+        call(owner, "create_queue", queue_name=f"q{number}")
+        enqueue(owner, f"q{number}", "x", "x")
+    watched = Watched(open_owner())
+    for arguments, count in (
+        ({"after_queue_name": "q2", "max_queues": 5}, 5),
+        (
+            {"queue_name": "q3"},
+            1,
+        ),
+    ):
+        plans = watched.run(lambda own: call(own, "queue_stats", **arguments))  # noqa: B023
+        [plan] = [plan for plan in plans if "recursive lane" in plan["Query Text"]]
+        assert faults([plan]) == set()
+        found = list(nodes(plan["Plan"]))
+        assert not [node for node in found if "Sort" in node["Node Type"]]
+        read = [node for node in found if node.get("Relation Name") == "queue"]
+        assert [(node["Index Name"], node["Actual Rows"]) for node in read] == [
+            ("queue_name_uq", count)
+        ]

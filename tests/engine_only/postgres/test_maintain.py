@@ -147,6 +147,17 @@ def test_queue_with_claims_or_finished_messages_is_busy(resting: CheckedQueue, o
     assert maintain(resting).archived == 1
 
 
+@each_way
+@pytest.mark.promise("P19")
+def test_queue_with_delivery_starts_is_busy(owner: Connection, others: int) -> None:
+    limited = new_queue(owner, "limited", rate_limit=10, rate_seconds=3600)
+    limited.enqueue("done", "waits")
+    limited.finish_one()
+    for _ in range(4):
+        maintain(limited)
+        assert is_busy(limited, others)
+
+
 UNFIT = {
     "the floor is far below the first message": (
         "update rowq.floor set start_seq = start_seq - 500, safe_seq = safe_seq - 500"
@@ -156,8 +167,11 @@ UNFIT = {
         "update rowq.floor set safe_seq = safe_seq - 500 where lane = 11"
     ),
     "the sequence of messages was set back": "select setval('rowq.message_seq', 1)",
-    "the sequence of claims was set back": (
-        "update rowq.floor set start_seq = start_seq + 1000 where lane in (-1, -3)"
+    "claims have numbers from before a reset": (
+        "update rowq.floor set start_seq = start_seq + 1000 where lane = -1"
+    ),
+    "finished messages have numbers from before a reset": (
+        "update rowq.floor set pending_seq = pending_seq + 1000 where lane = -3"
     ),
     "the clock was set back": (
         "update rowq.floor set pending_seq = pending_seq + 1e10 where lane = -2"

@@ -346,9 +346,19 @@ class Routines:
 
     # look
 
-    def queue_stats(self, queue_name: str | None, max_count: int) -> list[Row]:  # noqa: ARG002
+    def queue_stats(
+        self,
+        queue_name: str | None,
+        max_count: int,  # noqa: ARG002
+        after_queue_name: str | None,
+        max_queues: int | None,
+    ) -> list[Row]:
         """Count messages."""
-        return [queue.stats() for queue in self.queues.some(queue_name)]
+        queues = self.queues.some(queue_name)
+        if queue_name is None:
+            queues = [queue for queue in queues if queue.name > (after_queue_name or "")]
+            queues = queues[:max_queues]
+        return [queue.stats() for queue in queues]
 
     def get_message(self, queue_name: str, message_id: int) -> list[Row]:
         """Return a message."""

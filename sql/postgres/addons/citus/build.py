@@ -432,8 +432,8 @@ def _together(nodes: Mapping[str, str]) -> Iterator[str]:
         yield "order by " + ", ".join(f"r.{word}" for word in order.split(", "))
     if most := nodes.get("most"):
         # Ids of several nodes may be equal, so the next page begins after all of them. The first
-        # node refuses a value out of range.
-        yield f"fetch first (greatest(coalesce(p_{most}, 1), 1)) rows with ties"
+        # node refuses a value out of range, or takes null for all rows.
+        yield f"fetch first (greatest(coalesce(p_{most}, 2147483647), 1)) rows with ties"
 
 
 _FILLED: dict[str, Callable[[], str]] = {
