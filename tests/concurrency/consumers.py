@@ -3,7 +3,8 @@
 import contextlib
 from collections.abc import Sequence
 
-from rowq import Message, StaleClaim
+from rowq import Message, NextMessages, StaleClaim
+from rowq.contract import load_contract
 from tests.concurrency.actors import Actor, Run, SessionLost
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import expire_claim
@@ -12,17 +13,20 @@ from tests.stored_times import expire_claim
 class Consumer(Actor):
     """Leases batches and finishes them in every way, late or not at all.
 
-    late: expired claims that are finished some turns later.
+    late: expired claims that are finished some turns later. leased: the batch of the next turn, if
+    the last call leased it.
     """
 
     def __init__(self, run: Run, name: str, seed: int) -> None:
         super().__init__(run, name, seed)
         self.late: list[tuple[int, list[int]]] = []
+        self.leased: list[Message] = []
+        self._exchanges = "complete_and_dequeue" in load_contract().of(self._engine.name)
 
     def act(self) -> bool:
         if self.late and self.seeded_random.random() < 0.3:
-            self.finish(self._how(), *self.late.pop())
-        messages = self.dequeue()
+            self._end(self._how(), *self.late.pop())
+        messages, self.leased = self.leased or self.dequeue(), []
         if not messages:
             return False
         claim_id = messages[0].claim_id
@@ -35,11 +39,7 @@ class Consumer(Actor):
 
     def dequeue(self) -> list[Message]:
         """Lease a batch and record it."""
-        start = self.now()
-        largest = self.run.largest_batch
-        size = self.seeded_random.choice(
-            [1, min(10, largest), largest, self.seeded_random.randint(1, largest)]
-        )
+        start, size = self.now(), self._size()
         messages: list[Message] = self.call(
             "dequeue",
             lambda: self.queue.dequeue_fast(
@@ -49,11 +49,20 @@ class Consumer(Actor):
                 lease_seconds=self.run.lease_seconds,
             ),
         )
+        self._log_leased(start, messages)
+        return messages
+
+    def _size(self) -> int:
+        largest = self.run.largest_batch
+        return self.seeded_random.choice(
+            [1, min(10, largest), largest, self.seeded_random.randint(1, largest)]
+        )
+
+    def _log_leased(self, start: float, messages: Sequence[Message]) -> None:
         if messages:
             leased = [(message.message_id, message.attempt) for message in messages]
             claim_id = messages[0].claim_id
             self.log(start, "dequeue", claim_id, leased, lease_seconds=self.run.lease_seconds)
-        return messages
 
     def expire(self, claim_id: int) -> None:
         """Let a claim expire."""
@@ -72,7 +81,7 @@ class Consumer(Actor):
             self.expire(claim_id)
             self.late.append((claim_id, ids))
         elif luck < 0.60:
-            self.finish("complete", claim_id, ids, named=self.seeded_random.random() < 0.2)
+            self._end("complete", claim_id, ids, named=self.seeded_random.random() < 0.2)
         else:
             self._finish_in_parts(claim_id, ids)
 
@@ -83,7 +92,7 @@ class Consumer(Actor):
                 self._extend(claim_id)
             cut = self.seeded_random.randint(1, len(ids))
             named = cut < len(ids) or self.seeded_random.random() < 0.5
-            self.finish(self._how(), claim_id, ids[:cut], named=named)
+            self._end(self._how(), claim_id, ids[:cut], named=named)
             ids = ids[cut:]
 
     def _how(self) -> str:
@@ -122,6 +131,41 @@ class Consumer(Actor):
         self.log(
             start, action, claim_id, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
         )
+
+    def _end(self, how: str, claim_id: int, ids: Sequence[int], *, named: bool = True) -> None:
+        """Finish messages; half of the completions also lease the batch of the next turn."""
+        may_exchange = how == "complete" and self._exchanges and not self.leased
+        if may_exchange and self.seeded_random.random() < 0.5:
+            self._exchange(claim_id, ids, named=named)
+        else:
+            self.finish(how, claim_id, ids, named=named)
+
+    def _exchange(self, claim_id: int, ids: Sequence[int], *, named: bool) -> None:
+        """Complete messages of a claim and lease a batch by one call, recorded as two."""
+        start, size = self.now(), self._size()
+        try:
+            answer: NextMessages = self.call(
+                "complete",
+                lambda: self.queue.complete_and_dequeue(
+                    self.run.queue_name,
+                    claim_id,
+                    ids if named else None,
+                    batch_size=size,
+                    worker_name=self.name,
+                    lease_seconds=self.run.lease_seconds,
+                ),
+                claim_id,
+                results=[(message_id, "completed") for message_id in ids],
+            )
+        except SessionLost:
+            self.log(start, "dequeue", known=False)
+            raise
+        assert named or not answer.is_stale
+        stale = set(answer.stale_ids)
+        outcomes = [(one, "stale" if one in stale else "completed") for one in ids]
+        self.log(start, "complete", claim_id, outcomes)
+        self._log_leased(start, answer.messages)
+        self.leased = answer.messages
 
 
 class TransactionalConsumer(Consumer):
