@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Sequence
 
 from rowq import Message, NextMessages, StaleClaim
-from rowq.contract import load_contract
 from tests.concurrency.actors import Actor, Run, SessionLost
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import expire_claim
@@ -21,7 +20,6 @@ class Consumer(Actor):
         super().__init__(run, name, seed)
         self.late: list[tuple[int, list[int]]] = []
         self.leased: list[Message] = []
-        self._exchanges = "complete_and_dequeue" in load_contract().of(self._engine.name)
 
     def act(self) -> bool:
         if self.late and self.seeded_random.random() < 0.3:
@@ -134,8 +132,7 @@ class Consumer(Actor):
 
     def _end(self, how: str, claim_id: int, ids: Sequence[int], *, named: bool = True) -> None:
         """Finish messages; half of the completions also lease the batch of the next turn."""
-        may_exchange = how == "complete" and self._exchanges and not self.leased
-        if may_exchange and self.seeded_random.random() < 0.5:
+        if how == "complete" and not self.leased and self.seeded_random.random() < 0.5:
             self._exchange(claim_id, ids, named=named)
         else:
             self.finish(how, claim_id, ids, named=named)

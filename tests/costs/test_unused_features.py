@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import pytest
 
-from rowq.contract import load_contract
 from tests.costs.watching import Statement, Watch, watch
 from tests.engines.base import Server
 from tests.helpers.dialects import dialect_of
@@ -75,8 +74,7 @@ def ends(watched: Watch, queue: str) -> None:
     watched.call("enqueue_batch", **name, messages=[{"body": "x"}] * 12)
     for size in (1, 3):
         claim = watched.call("dequeue_fast", **name, batch_size=size)
-        if "complete_and_dequeue" in load_contract().of(watched.server.engine):
-            claim = watched.call("complete_and_dequeue", **name, claim_id=claim, batch_size=size)
+        claim = watched.call("complete_and_dequeue", **name, claim_id=claim, batch_size=size)
         watched.call("complete", **name, claim_id=claim)
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from rowq import Message, NextMessages, Queue, QueueBusy, QueueNotFound
-from rowq.contract import load_contract
-from tests.engines.base import Server
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
@@ -28,13 +26,6 @@ from tests.stored_times import pass_seconds
 
 each_part = pytest.mark.parametrize("is_whole", [False, True], ids=["ids", "whole claim"])
 each_size = pytest.mark.parametrize("size", [1, 3])
-
-
-@pytest.fixture(autouse=True)
-def routine(server: Server) -> None:
-    """Skip the test on an engine without the routine."""
-    if "complete_and_dequeue" not in load_contract().of(server.engine):
-        pytest.skip("this engine lacks the routine; to run it: --engine postgres18,mariadb")
 
 
 def exchange(

@@ -169,28 +169,31 @@ begin
     end if;
     -- end of deletion
 
-    -- complete refuses a claim that is gone, but this routine still dequeues. Lock the claim row as
-    -- complete does, before any other row.
-    if v_message_ids is null and p_message_ids is null and p_claim_id is not null then
-        perform from rowq.claim c
-        where c.queue_id = v_queue_id
-          and c.claim_id = p_claim_id
-        for update;
-        v_is_stale := not found;
-    end if;
-    if v_is_stale then
-        if p_results is not null then
-            perform rowq.internal_check_results(p_results, 1, v_result_seconds);
+    if v_message_ids is null then
+        -- complete refuses a claim that is gone, but this routine still dequeues. Lock the claim
+        -- row as complete does, before any other row.
+        if p_message_ids is null and p_claim_id is not null then
+            perform from rowq.claim c
+            where c.queue_id = v_queue_id
+              and c.claim_id = p_claim_id
+            for update;
+            v_is_stale := not found;
         end if;
-        outcome := 'stale';
-        claim_id := p_claim_id;
-        return next;
-    elsif v_message_ids is null then
-        return query
-        select 'stale', p_claim_id, c.message_id, null::integer, null, null::jsonb, null,
-               null::bytea, null::timestamp with time zone, null::timestamp with time zone, null
-        from rowq.complete(p_queue_name, p_claim_id, p_message_ids, p_results) c
-        where c.outcome = 'stale';
+        if v_is_stale then
+            if p_results is not null then
+                perform rowq.internal_check_results(p_results, 1, v_result_seconds);
+            end if;
+            outcome := 'stale';
+            claim_id := p_claim_id;
+            return next;
+        else
+            return query
+            select 'stale', p_claim_id, c.message_id, null::integer, null, null::jsonb, null,
+                   null::bytea, null::timestamp with time zone, null::timestamp with time zone,
+                   null
+            from rowq.complete(p_queue_name, p_claim_id, p_message_ids, p_results) c
+            where c.outcome = 'stale';
+        end if;
     end if;
 
     -- lease: generated from dequeue_fast.sql by make generate
