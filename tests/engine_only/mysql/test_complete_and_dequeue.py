@@ -359,7 +359,8 @@ def test_drop_beside_a_call_leaves_all_rows_or_none(
     with stopped(queue, connect, table, claim, **drop) as (_, first, second):
         pass
     if second.result(30) in ("RQ704", "RQ705"):
-        assert bodies(first.result(30)) == ["a"]
+        # The call skips rows that the refused drop has locked.
+        assert {row.outcome for row in first.result(30)} <= {"leased"}
         check_messages(queue.connection, queue.name, others)
         return
     for name in ("message", "ready", "claim", "lane", "queue_lock"):
