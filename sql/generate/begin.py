@@ -25,6 +25,7 @@ _MIGRATION = '''\
 from rowq.tools.migrate.steps import frozen
 
 __depends__ = {{"{before}"}}
+__transactional__ = False
 __rowq_version__ = "{version}"
 
 frozen(__file__)

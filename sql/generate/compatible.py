@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rowq.tools.migrate.frozen import created, files_after, is_released, migration_files, number_of
-from rowq.tools.migrate.release import read_release
-from rowq.tools.migrate.steps import recorded
+from rowq.tools.migrate.release import read_release, recorded
 
 Files = Mapping[str, str]
 

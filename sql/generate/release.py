@@ -1,9 +1,9 @@
 """Release a version: make release.
 
 Date the version's section of CHANGELOG.md, and freeze the newest migration of every engine: write
-its script migrations/<engine>/<name>.sql for the engine's client, which `rowq sql` prints and the
-migration executes. Neither may change afterwards: migrations/<engine>/SHA256SUMS has their sums. If
-anything is wrong, print all reasons and write nothing.
+its script migrations/<engine>/scripts/<name>.sql for the engine's client, which `rowq sql` prints
+and the migration executes. Neither may change afterwards: migrations/<engine>/SHA256SUMS has their
+sums. If anything is wrong, print all reasons and write nothing.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from pathlib import Path
 from rowq.engines import TOOLS, engine_module
 from rowq.tools.migrate.errors import MigrationError
 from rowq.tools.migrate.frozen import (
+    SCRIPTS,
     brought_by,
     files_after,
     is_released,
@@ -129,11 +130,11 @@ def faults_of_released(migrations: Path) -> list[str]:
         elif digest_of(migrations / name) != digest:
             faults.append(f"{name} is released and has changed")
     *before, newest = migration_files(migrations)
-    frozen = {*before, *migrations.glob("*-[0-9]*.sql"), *([newest] if is_released(newest) else [])}
+    scripts = (migrations / SCRIPTS).glob("*-[0-9]*.sql")
+    frozen = {*before, *scripts, *([newest] if is_released(newest) else [])}
+    names = sorted(path.relative_to(migrations).as_posix() for path in frozen)
     faults += [
-        f"{path.name} has no sum in {SUMS}; it was never released"
-        for path in sorted(frozen)
-        if path.name not in sums
+        f"{name} has no sum in {SUMS}; it was never released" for name in names if name not in sums
     ]
     return faults
 
@@ -238,6 +239,6 @@ def _faults_of_tree(root: Path) -> list[str]:
 def _write(migrations: Path, script: str) -> Path:
     newest = migration_files(migrations)[-1]
     script_of(newest).write_text(script, encoding="utf-8", newline="\n")
-    sums = sums_of(migrations, [newest.name, script_of(newest).name])
+    sums = sums_of(migrations, [newest.name, f"{SCRIPTS}/{script_of(newest).name}"])
     write_sums(migrations, read_sums(migrations) | sums)
     return script_of(newest)

@@ -1,10 +1,10 @@
 -- This is the list of what is rowq on MariaDB and MySQL, in the order of installation. "sh
 -- install.sh" prints it with the files in their places: the client's own "source" goes on after an
--- error. Where an earlier release is installed, run the scripts of migrations/mysql instead.
+-- error. Where an earlier release is installed, run migrations/mysql/scripts instead.
 -- Procedures find each other when they are called, so their order does not matter.
--- source ../../migrations/mysql/preflight.sql
--- source ../../migrations/mysql/bookkeeping.sql
--- source ../../migrations/mysql/lock.sql
+-- source ../../migrations/mysql/scripts/preflight.sql
+-- source ../../migrations/mysql/scripts/bookkeeping.sql
+-- source ../../migrations/mysql/scripts/lock.sql
 -- checks: generated from the migrations by make generate
 set @rowq_fault = null;
 select if(count(*) > 0, 'RQ804 schema_newer', null) into @rowq_fault
@@ -17,7 +17,7 @@ prepare rowq_check from @rowq_text;
 execute rowq_check;
 deallocate prepare rowq_check;
 -- end of checks
--- source ../../migrations/mysql/owner.sql
+-- source ../../migrations/mysql/scripts/owner.sql
 -- source tables.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 -- source internal/arguments.sql

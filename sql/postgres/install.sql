@@ -1,13 +1,13 @@
 -- This script installs rowq on PostgreSQL as "rowq migrate" does, and needs psql alone: psql -f
 -- sql/postgres/install.sql. It may run again where it has run. It is one transaction: all of it or
--- nothing. Where an earlier release is installed, run the scripts of migrations/postgres instead.
+-- nothing. Where an earlier release is installed, run migrations/postgres/scripts instead.
 \set ON_ERROR_STOP on
 \encoding UTF8
 begin;
-\ir ../../migrations/postgres/preflight.sql
-\ir ../../migrations/postgres/trust.sql
-\ir ../../migrations/postgres/lock.sql
-\ir ../../migrations/postgres/bookkeeping.sql
+\ir ../../migrations/postgres/scripts/preflight.sql
+\ir ../../migrations/postgres/scripts/trust.sql
+\ir ../../migrations/postgres/scripts/lock.sql
+\ir ../../migrations/postgres/scripts/bookkeeping.sql
 -- checks: generated from the migrations by make generate
 do $$
 begin

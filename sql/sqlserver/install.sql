@@ -1,18 +1,18 @@
 -- This script installs rowq on SQL Server and Azure SQL as "rowq migrate" does, and needs sqlcmd
 -- alone. Run it in this folder, in the database that rowq is to live in: sqlcmd -b -d database -i
 -- install.sql. It may run again where it has run. It is one transaction: all of it or nothing.
--- Where an earlier release is installed, run the scripts of migrations/sqlserver instead. Each file
+-- Where an earlier release is installed, run migrations/sqlserver/scripts instead. Each file
 -- says "set quoted_identifier on", because sqlcmd begins with off and a procedure keeps the setting
 -- that it was created with. Procedures find each other when they are called, so their order does
 -- not matter.
 :on error exit
 set implicit_transactions off;
 go
-:r ../../migrations/sqlserver/preflight.sql
+:r ../../migrations/sqlserver/scripts/preflight.sql
 go
 begin transaction;
 go
-:r ../../migrations/sqlserver/bookkeeping.sql
+:r ../../migrations/sqlserver/scripts/bookkeeping.sql
 -- checks: generated from the migrations by make generate
 if exists (
     select 1

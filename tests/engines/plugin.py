@@ -23,7 +23,7 @@ ENGINE_ONLY = re.compile(
     r"/(?:tests/(?:engine_only|security)|sql)/(postgres|mysql|sqlserver|oracle)/"
 )
 # DDL and catalogs differ: the other engines' migration tests are in engine_only.
-MIGRATIONS = re.compile(r"/tests/migrations/")
+MIGRATIONS = re.compile(r"/tests/migrations/(?!test_yoyo)")
 # These need to know which session waits for which.
 INTERLEAVINGS = re.compile(r"/tests/interleavings/")
 # These kill a private server, whose version does not matter.

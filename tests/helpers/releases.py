@@ -72,6 +72,7 @@ _MIGRATION = '''
 from rowq.tools.migrate.steps import frozen, statement
 
 __depends__ = {{"{before}"}}
+__transactional__ = False
 __rowq_version__ = "{version}"
 
 {statement}frozen(__file__)

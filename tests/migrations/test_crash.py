@@ -11,14 +11,13 @@ import pytest
 
 from rowq.tools import migrate
 from rowq.tools.engines.postgres.install import Installer
-from rowq.tools.migrate import steps
-from rowq.tools.migrate.release import Numbered, release_for
+from rowq.tools.migrate.release import Numbered, recorded, release_for
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.releases import BACK, EVERY
 from tests.migrations.catalog import snapshot
 
 INSTALL = "import sys; from rowq.tools import migrate; migrate.migrate(sys.argv[1])"
-STEPS = len(release_for("postgres").migrations[0].migration.steps)
+STEPS = len(recorded(release_for("postgres").migrations[0].migration))
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +47,24 @@ def test_session_killed_between_steps_leaves_nothing(
     whole: dict[str, list[tuple[Any, ...]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    original = steps.Sql.__call__
-    done: list[steps.Sql] = []
+    original = Installer.run_steps
+    done: list[str] = []
 
-    def killed(step: steps.Sql, connection: psycopg.Connection[Any]) -> None:
-        if len(done) == number:
-            server.kill_session(connection.info.backend_pid)
-        done.append(step)
-        original(step, connection)
+    def killed(installer: Installer, numbered: Numbered, direction: str) -> None:
+        connection = installer.connection
+        execute = connection.execute
+
+        def counted(text: str) -> None:
+            if len(done) == number:
+                server.kill_session(connection.info.backend_pid)
+            done.append(text)
+            execute(text)
+
+        patched.setattr(connection, "execute", counted)
+        original(installer, numbered, direction)
 
     with monkeypatch.context() as patched:
-        patched.setattr(steps.Sql, "__call__", killed)
+        patched.setattr(Installer, "run_steps", killed)
         with pytest.raises(psycopg.OperationalError):
             migrate.migrate(empty_database)
     assert len(done) == number + 1

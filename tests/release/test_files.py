@@ -130,6 +130,18 @@ def test_compose_commands_work_with_the_wheel(
     assert str(ROOT) not in run([installed / "python", "-c", where], tmp_path, environment)
 
 
+@pytest.mark.slow("installs the wheel", ci=False)
+def test_yoyo_finds_backend_and_migrations_of_the_wheel(
+    server: Server, installed: Path, empty_database: str, tmp_path: Path
+) -> None:
+    if server.engine not in {"postgres", "mysql"}:
+        pytest.skip(f"the wheel is installed without its driver{TO_RUN}--engine postgres18")
+    words = (f"--database=rowq+{empty_database}", f"package:rowq:migrations/{server.engine}")
+    for command in ("apply", "list"):
+        said = run([installed / "yoyo", command, *words], tmp_path, outside())
+    assert [line.split()[0] for line in said.splitlines()[2:]] == ["A"] * len(EVERY)
+
+
 @pytest.mark.requires("psql")
 def test_script_installs_and_removes_by_its_first_line(
     server: Server, dist: Path, installed: Path, empty_database: str

@@ -15,9 +15,8 @@ import pytest
 from rowq.tools import migrate
 from rowq.tools.engines.mysql.install import Connection
 from rowq.tools.migrate.frozen import is_released, migration_files
-from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.release import read_release, recorded
 from rowq.tools.migrate.sources import sources
-from rowq.tools.migrate.steps import recorded
 from sql.generate.release import SUMS
 from sql.generate.version import engines_of, released_versions, version_of
 from tests.engines.base import Server

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rowq.engines.sqlserver.calls import procedure_name
+from rowq.tools.migrate.frozen import SCRIPTS, migration_files, script_of
 from rowq.tools.migrate.sources import TABLES, file_units, has_units
 from tests.engines.base import TO_RUN
 
@@ -123,9 +124,9 @@ def unit_text(engine: str, name: str) -> str:
 
 
 def migration_scripts(engine: str) -> list[Path]:
-    """Return the SQL files beside an engine's migrations that are not scripts of releases."""
-    found = sorted((MIGRATIONS / engine).glob("*.sql"))
-    return [path for path in found if not path.with_suffix(".py").exists()]
+    """Return the scripts beside an engine's migrations that are not scripts of releases."""
+    released = {script_of(path) for path in migration_files(MIGRATIONS / engine)}
+    return sorted({*(MIGRATIONS / engine / SCRIPTS).glob("*.sql")} - released)
 
 
 def code_units() -> list[Unit]:

@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from rowq.tools.engines.oracle.packages import packages
+from rowq.tools.migrate.release import release_for
 from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
 from tests.static.plsql.gate import Script
@@ -342,11 +343,10 @@ def test_rowq_wait_uses_package_rowq_dynamically() -> None:
 
 @pytest.mark.pitfall("oracle 21")
 def test_preflight_checks_every_used_sys_package() -> None:
-    migrations = gate.SOURCES.parents[1] / "migrations" / "oracle"
-    preflight = (migrations / "preflight.sql").read_text(encoding="utf-8")
+    preflight = release_for("oracle").text("preflight.sql")
     asked = {name.lower() for name in re.findall(r"'((?:DBMS|UTL)_\w+)'", preflight)}
     files = [file for file in sources().values() if file.stem not in OPTIONAL]
-    files += [source(path.name, path.read_text("utf-8")) for path in migrations.glob("*.sql")]
+    files += [source(path.name, path.read_text("utf-8")) for path in migration_scripts("oracle")]
     called = {name for file in files for name in re.findall(r"\b((?:dbms|utl)_\w+)\.", file.code)}
     # These two are part of PL/SQL.
     assert called - {"dbms_standard", "dbms_db_version"} | {"dbms_output"} == asked

@@ -122,11 +122,11 @@ def test_release_refuses_a_changed_released_file(checkout: Path) -> None:
     changelog.write_text(
         text.replace("## [Unreleased]\n", "## [Unreleased]\n\n- More.\n"), encoding="utf-8"
     )
-    script = checkout / "migrations" / "postgres" / "pg-0001-first-release.sql"
+    script = checkout / "migrations" / "postgres" / "scripts" / "pg-0001-first-release.sql"
     script.write_text(script.read_text("utf-8") + "\n", encoding="utf-8")
     commit(checkout)
     assert refusal_of(checkout) == [
-        "postgres: pg-0001-first-release.sql is released and has changed"
+        "postgres: scripts/pg-0001-first-release.sql is released and has changed"
     ]
     script.write_text(script.read_text("utf-8")[:-1], encoding="utf-8")
     commit(checkout)

@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from zoneinfo import available_timezones
 
 import pytest
 
 from rowq.tools.migrate import plain_script
+from rowq.tools.migrate.release import release_for
 from tests.engines.sqlserver.babelfish_rules import RULES
 from tests.static.each import for_each
 from tests.static.sources import Unit, code, object_name, sql_units
@@ -39,7 +39,6 @@ WRITES = (
 )
 REFUSING = re.compile(rf"\bexec rowq\.Internal({REFUSES})\b")
 WRITING = re.compile(rf"\b(?:insert into rowq\.|update|delete)\b|\bexec rowq\.Internal(?:{WRITES})")
-MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
 each_file = for_each(CODE)
 each_table = for_each(TABLES)
@@ -321,7 +320,7 @@ def test_only_queue_has_an_identity_column(unit: Unit) -> None:
 
 
 def test_preflight_names_all_tables() -> None:
-    text = (MIGRATIONS / "preflight.sql").read_text(encoding="utf-8")
+    text = release_for("sqlserver").text("preflight.sql")
     found = re.search(r"o\.name in \(([^)]*)\)", text)
     assert found
     tables = {unit.stem for unit in TABLES if "create table rowq." in unit.text}

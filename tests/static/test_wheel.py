@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rowq.tools import migrate
+from rowq.tools.migrate.frozen import migration_files
 from tests.static.sources import ENGINES, ROOT
 
 WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"][
@@ -18,8 +19,15 @@ WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["to
 PRINT = """
 import sys, rowq
 from rowq.tools import migrate
+from rowq.tools.migrate.frozen import migration_files
 assert rowq.__file__.startswith(sys.argv[2])
 sys.stdout.write(migrate.script(sys.argv[1]))
+"""
+
+LIST = """
+import sys
+from yoyo import read_migrations
+print(*(each.id for each in read_migrations(f"package:rowq:migrations/{sys.argv[1]}")))
 """
 
 
@@ -35,10 +43,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_installed_package_has_the_whole_script(engine: str, installed: Path) -> None:
+def run(program: str, engine: str, installed: Path) -> str:
+    """Run a program with the installed package, and return its output."""
     done = subprocess.run(
-        [sys.executable, "-c", PRINT, engine, str(installed)],
+        [sys.executable, "-c", program, engine, str(installed)],
         env={**os.environ, "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=installed,
         capture_output=True,
@@ -46,4 +54,15 @@ def test_installed_package_has_the_whole_script(engine: str, installed: Path) ->
         check=False,
     )
     assert done.stderr == ""
-    assert done.stdout == migrate.script(engine)
+    return done.stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_installed_package_has_the_whole_script(engine: str, installed: Path) -> None:
+    assert run(PRINT, engine, installed) == migrate.script(engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_yoyo_reads_the_installed_migrations(engine: str, installed: Path) -> None:
+    ids = [path.stem for path in migration_files(ROOT / "migrations" / engine)]
+    assert run(LIST, engine, installed).split() == ids

@@ -11,10 +11,10 @@ from contextlib import ExitStack, closing
 import oracledb
 import pytest
 
-from rowq.contract import migrations_directory
 from rowq.errors import CannotConnect
 from rowq.tools import migrate
 from rowq.tools.engines.oracle.script import units
+from rowq.tools.migrate.release import release_for
 from tests.engine_only.oracle.installed import grant, rows
 from tests.engines.base import wait_until_blocked
 from tests.engines.oracle.server import RIGHTS, OracleServer
@@ -356,7 +356,7 @@ def test_owner_with_a_lower_case_name_can_install(server: OracleServer) -> None:
 @pytest.mark.pitfall("oracle 47")
 def test_root_of_a_container_database_is_refused(server: OracleServer) -> None:
     """Run only the statements before the first change."""
-    text = (migrations_directory() / "oracle" / "preflight.sql").read_text(encoding="utf-8")
+    text = release_for("oracle").text("preflight.sql")
     schema, refusal = units(text)
     try:
         root = server.open_root()

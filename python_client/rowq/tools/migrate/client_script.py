@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from rowq.tools.migrate.frozen import GRANTS, Section, joined
-from rowq.tools.migrate.release import Numbered, Release
-from rowq.tools.migrate.steps import recorded
+from rowq.tools.migrate.release import Numbered, Release, recorded
 
 _LOG = """
 insert into {log} (

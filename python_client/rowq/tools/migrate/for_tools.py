@@ -141,8 +141,12 @@ def plain_steps(engine: str, number: int) -> Steps:
         EngineUnknown: the engine does not exist.
     """
     release = release_for(engine)
+    return steps_of(release, release.get(number))
+
+
+def steps_of(release: Release, numbered: Numbered) -> Steps:
+    """Return the same of a migration of a release."""
     client = _client(release)
-    numbered = release.get(number)
     back = f"{numbered.heading}, rolled back"
     up = client.plain(numbered.heading, _parts(release, numbered, with_owner=True))
     down = client.plain(back, _undone(release, numbered, with_owner=True))

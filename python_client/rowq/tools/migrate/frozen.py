@@ -1,7 +1,8 @@
 """Released scripts, and the SQL files of a migration.
 
-A released migration pg-0002-slug.py has a script pg-0002-slug.sql and never changes again. The
-engine's own client runs that script, and `frozen` reads it: each section starts with a line such as
+A released migration pg-0002-slug.py has a script scripts/pg-0002-slug.sql and never changes again.
+The engine's own client runs that script, and `frozen` reads it: each section starts with a line
+such as
 
     -- [file routines/enqueue.sql]
 
@@ -22,6 +23,8 @@ from rowq.engines import TOOLS, engine_module
 from rowq.tools.migrate.sources import read, sources, sources_of
 
 GRANTS = "grants.sql"
+SCRIPTS = "scripts"
+"""The folder beside the migrations; yoyo takes every .py and .sql beside them for a migration."""
 
 _MARK = re.compile(r"^-- \[(\w+)(?: (\S+))?\]\n", re.MULTILINE)
 _LEFT = "-- Nothing is dropped here; a statement of the migration may drop it.\n"
@@ -101,7 +104,7 @@ def migration_files(folder: Path) -> list[Path]:
 
 def script_of(migration: Path) -> Path:
     """Return the path of a released migration's script."""
-    return migration.with_suffix(".sql")
+    return migration.parent / SCRIPTS / f"{migration.stem}.sql"
 
 
 def is_released(migration: Path) -> bool:

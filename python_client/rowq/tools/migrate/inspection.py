@@ -45,6 +45,11 @@ class BaseInspection(ABC):
     def begin(self) -> None:  # noqa: B027 - most engines need nothing
         """Prevent the session from changing anything or running foreign code."""
 
+    def ids(self) -> list[str]:
+        """Return the ids of the installed migrations, after the checks of `owner`."""
+        self.begin()
+        return self.installed_ids() if self.owner() else []
+
     @abstractmethod
     def server(self) -> str:
         """Return the server's name and version."""
@@ -110,4 +115,4 @@ class BaseInspection(ABC):
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with closing(self._connection.cursor()) as cursor:
             cursor.execute(query)
-            return [tuple(row) for row in cursor.fetchall()]
+            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []

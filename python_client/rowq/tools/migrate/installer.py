@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing
 from typing import Any, ClassVar, Self
 
 from rowq.engines import engine_for_url
@@ -11,7 +11,7 @@ from rowq.tools.migrate.comments import COMMENTS
 from rowq.tools.migrate.errors import MessagesLeft, MigrationError, refusals
 from rowq.tools.migrate.frozen import GRANTS
 from rowq.tools.migrate.inspection import BaseInspection, Losses
-from rowq.tools.migrate.release import Numbered, Release
+from rowq.tools.migrate.release import Numbered, Release, recorded
 
 
 class ScriptConnection(ABC):
@@ -31,7 +31,7 @@ class ScriptConnection(ABC):
 class BaseInstaller(ABC):
     """Installs and removes the migrations of a release step by step.
 
-    Engines define locking, refusals and extra work. yoyo's steps use an installer as a backend.
+    Engines define locking, refusals and extra work.
 
     Attributes:
         installed: the newest installed number, as of the last step.
@@ -46,9 +46,7 @@ class BaseInstaller(ABC):
     REFUSAL: Callable[[Any], MigrationError | None]
     """Turns a driver's error into a refusal; None for any other error."""
     DatabaseError: type[Exception]
-    """Base of the driver's errors; yoyo reads it."""
-    has_transactional_ddl = True
-    """yoyo must not undo steps: a failed step is rolled back, or repeated by the next run."""
+    """Base of the driver's errors."""
     connection: Any
     inspection: BaseInspection
 
@@ -67,10 +65,6 @@ class BaseInstaller(ABC):
     def __exit__(self, *_exception: object) -> None:
         self.engine.close(self._driver_connection)
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Open no transaction for yoyo: `alone` opens it if DDL is transactional."""
-        return nullcontext()
-
     def step_up(self, target: int) -> int | None:
         """Install the next migration and return its number.
 
@@ -86,7 +80,7 @@ class BaseInstaller(ABC):
                     self.refresh()
                 return None
             numbered = self.release.get(self.installed + 1)
-            numbered.migration.process_steps(self, "apply")
+            self.run_steps(numbered, "apply")
             self._settle(numbered)
             self.record(numbered, "apply")
         self.installed = numbered.number
@@ -119,7 +113,7 @@ class BaseInstaller(ABC):
             else:
                 # The steps restore routines of the previous release.
                 self.prepare()
-            numbered.migration.process_steps(self, "rollback")
+            self.run_steps(numbered, "rollback")
             if installed == 1:
                 self.remove()
                 self.add_notices(self.inspection.roles_that_stay(roles))
@@ -170,6 +164,11 @@ class BaseInstaller(ABC):
         """Run one of the engine's own scripts, such as preflight.sql."""
         self.connection.execute(self.release.text(name))
 
+    def run_steps(self, numbered: Numbered, direction: str) -> None:
+        """Run a migration's sections; a failed one is rolled back, or repeated by the next run."""
+        for part in recorded(numbered.migration, direction):
+            self.connection.execute(part.text)
+
     def run_grants(self, text: str) -> None:
         """Run grants.sql, and keep its notices."""
         self.connection.execute(text)
@@ -205,5 +204,6 @@ def require_no_messages(losses: Losses) -> None:
     if losses.unfinished or losses.archived:
         raise MessagesLeft(
             f"{MessagesLeft.number} messages_left: this rollback would delete {losses}",
-            "Finish, cancel or purge the messages and purge the archive first, or use --force.",
+            "Finish, cancel or purge the messages and purge the archive first, or use:"
+            " rowq rollback --force",
         )

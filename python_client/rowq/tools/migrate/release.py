@@ -1,6 +1,7 @@
 """The migrations of an engine in this installation of rowq."""
 
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from rowq.engines import TOOLS, engine_module, engines
 from rowq.errors import EngineUnknown
 from rowq.tools.migrate.errors import MigrationError, SchemaNewer, UnknownMigration
 from rowq.tools.migrate.frozen import (
+    SCRIPTS,
+    Section,
     files_after,
     is_released,
     migration_files,
@@ -122,8 +125,8 @@ class Release:
         return str(engine_module(self.folder.name, "script", TOOLS).SCRIPT.script(self, numbered))
 
     def text(self, name: str) -> str:
-        """Return an engine's script next to the migrations, such as preflight.sql."""
-        return read(self.folder / name)
+        """Return an engine's script beside the migrations, such as preflight.sql."""
+        return read(self.folder / SCRIPTS / name)
 
 
 def read_release(folder: Path) -> Release:
@@ -155,3 +158,45 @@ def named(word: str) -> str:
             return engine.name
     known = ", ".join(engine.name for engine in engines())
     raise EngineUnknown(f"engine must be one of {known}, got {word!r}")
+
+
+class Recorder:
+    """Replaces yoyo's backend and its connection, and records instead of running.
+
+    Attributes:
+        parts: the sections of the steps so far.
+    """
+
+    DatabaseError: type[Exception] = Exception
+    has_transactional_ddl = True
+
+    def __init__(self) -> None:
+        self.parts: list[Section] = []
+        self.connection = self
+
+    def disable_transactions(self) -> Any:
+        """Open no transaction."""
+        return nullcontext()
+
+    def execute(self, text: str) -> None:
+        """Refuse any other step: a script cannot contain it."""
+        raise TypeError(f"a migration may only use statement() and frozen(): {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A step of plain text; if yoyo runs the migration, `Whole` has run it."""
+
+    part: Section
+
+    def __call__(self, connection: object) -> None:
+        """Record the section."""
+        if isinstance(connection, Recorder) and self.part.text:
+            connection.parts.append(self.part)
+
+
+def recorded(migration: Any, direction: str = "apply") -> list[Section]:
+    """Return the sections of a yoyo migration; direction is apply or rollback."""
+    recorder = Recorder()
+    migration.process_steps(recorder, direction)
+    return recorder.parts

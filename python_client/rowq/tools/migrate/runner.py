@@ -119,12 +119,22 @@ def plan_rollback(url: str, to: int | None = None) -> Plan:
         inspection: BaseInspection = engine_module(engine.name, "status", TOOLS).Inspection(
             connection
         )
-        inspection.begin()
-        installed = release.installed(inspection.installed_ids() if inspection.owner() else [])
+        installed = release.installed(inspection.ids())
         target = max(installed - 1, 0) if to is None else min(to, installed)
         removed = tuple(range(installed, target, -1))
         loses = any(release.get(number).loses_messages for number in removed)
         return Plan(installed, target, removed, inspection.losses() if loses else Losses())
+    finally:
+        engine.close(connection)
+
+
+def installed_ids(url: str) -> list[str]:
+    """Return the ids of the migrations installed in a database; raise as `status` does."""
+    engine = engine_for_url(url)
+    connection = engine.connect(url)
+    try:
+        ids: list[str] = engine_module(engine.name, "status", TOOLS).Inspection(connection).ids()
+        return ids
     finally:
         engine.close(connection)
 

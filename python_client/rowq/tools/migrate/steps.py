@@ -3,6 +3,7 @@
     from rowq.tools.migrate.steps import frozen, statement
 
     __depends__ = {"pg-0001-first-release"}
+    __transactional__ = False
 
     statement(
         "alter table rowq.message add trace text",
@@ -10,38 +11,52 @@
     )
     frozen(__file__)
 
-Files and statements are sent to the server unsplit.
+Files and statements are sent to the server unsplit. The command `yoyo` runs the same file. Then one
+step runs the migration's script for drivers, which locks, checks and records as rowq does.
 """
 
-from contextlib import nullcontext
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from yoyo import step
 
+from rowq.engines import TOOLS, engine_module
+from rowq.tools.migrate.errors import refusals
+from rowq.tools.migrate.for_tools import steps_of
 from rowq.tools.migrate.frozen import GRANTS, Section, brought_by, drops, files_after, number_of
-
-
-class Runner(Protocol):
-    """A connection as seen by a step."""
-
-    def execute(self, text: str, /) -> object:
-        """Run `text`, one statement or several."""
+from rowq.tools.migrate.release import Recorder, Sql, read_release
 
 
 @dataclass(frozen=True, slots=True)
-class Sql:
-    """A step of plain text; callable, because yoyo prints the rows that a string returns."""
+class Whole:
+    """The step that runs the whole migration on a connection of yoyo.
 
-    part: Section
+    It does nothing if rowq's own record shows that it is done, so yoyo can follow `rowq migrate`.
+    """
 
-    def __call__(self, connection: Runner) -> None:
-        """Run the text on the migration's connection."""
-        if isinstance(connection, _Recorder):
-            connection.parts.append(self.part)
-        elif self.part.text:
-            connection.execute(self.part.text)
+    file: Path
+    installs: bool
+
+    def __call__(self, connection: Any) -> None:
+        """Run the script.
+
+        A refusal is a MigrationError, not an error of the driver: yoyo's --force ignores those, and
+        would record a rollback that was refused.
+        """
+        if isinstance(connection, Recorder):
+            return
+        engine, release = self.file.parent.name, read_release(self.file.parent)
+        numbered = release.get(number_of(self.file))
+        ids = engine_module(engine, "status", TOOLS).Inspection(connection).ids()
+        refusal = engine_module(engine, "install", TOOLS).Installer.REFUSAL
+        with refusals(Exception, refusal), closing(connection.cursor()) as cursor:
+            cursor.execute("rollback")
+            if (numbered.id in ids) != self.installs:
+                up, down = steps_of(release, numbered)
+                for statement in up if self.installs else down:
+                    cursor.execute(statement)
 
 
 def statement(apply: str, rollback: str) -> None:
@@ -63,6 +78,7 @@ def frozen(migration_file: str) -> None:
     sets comments and privileges, so grants.sql is not a step.
     """
     migration = Path(migration_file)
+    step(Whole(migration, installs=True), Whole(migration, installs=False))
     earlier = files_after(migration.parent, number_of(migration) - 1)
     for part in brought_by(migration, earlier):
         if part.name == GRANTS:
@@ -77,29 +93,3 @@ def frozen(migration_file: str) -> None:
 
 def _undo(text: str) -> Sql:
     return Sql(Section("undo", "", text))
-
-
-def recorded(migration: Any, direction: str = "apply") -> list[Section]:
-    """Return what the steps of a yoyo migration would run; direction is apply or rollback."""
-    recorder = _Recorder()
-    migration.process_steps(recorder, direction)
-    return [part for part in recorder.parts if part.text]
-
-
-class _Recorder:
-    """Replaces yoyo's backend and its connection, and records instead of running."""
-
-    DatabaseError: type[Exception] = Exception
-    has_transactional_ddl = True
-
-    def __init__(self) -> None:
-        self.parts: list[Section] = []
-        self.connection = self
-
-    def transaction(self) -> Any:
-        """Open no transaction."""
-        return nullcontext()
-
-    def execute(self, text: str) -> None:
-        """Refuse any other step: a script cannot contain it."""
-        raise TypeError(f"a migration may only use statement() and frozen(): {text}")

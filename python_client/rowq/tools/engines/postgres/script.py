@@ -67,7 +67,7 @@ begin
         and not exists (select 1 from rowq.migration m where m.migration_id = '{newest}')
     then
         raise exception 'RQ807 unknown_migration: the database has an older rowq'
-            using errcode = 'RQ807', hint = 'Run the later scripts of migrations/postgres.';
+            using errcode = 'RQ807', hint = 'Run the later ones of migrations/postgres/scripts.';
     end if;
 end;
 $$;

@@ -141,7 +141,7 @@ _NEXT = r", (?=(?:\w+ )?\w+ [a-z])"
 
 def numbered_refusal(error: psycopg.Error) -> MigrationError | None:
     """Turn an error with a refusal's number into the refusal; None for any other error."""
-    kind = BY_NUMBER.get(error.sqlstate or "")
+    kind = BY_NUMBER.get(error.diag.sqlstate or "")
     return kind(error.diag.message_primary or str(error), error.diag.message_hint) if kind else None
 
 
@@ -177,7 +177,7 @@ class Inspection(BaseInspection):
 
     def begin(self) -> None:
         """Begin a read-only transaction that ends with the connection."""
-        self._connection.execute(_BEGIN)
+        self._rows(_BEGIN)
 
     def server(self) -> str:
         """Return the server's name and version."""
@@ -194,10 +194,10 @@ class Inspection(BaseInspection):
                 have added code that would run with this account's privileges.
             RoutedDatabase: the database is a node of a Citus cluster.
         """
-        row = self._connection.execute(_SCHEMA).fetchone()
-        if row is None:
+        rows = self._rows(_SCHEMA)
+        if not rows:
             return None
-        owner, is_ours, can_read = row
+        ((owner, is_ours, can_read),) = rows
         if not is_ours:
             raise ForeignSchema(
                 f"{ForeignSchema.number} foreign_schema: the schema rowq was not created by rowq"
@@ -208,7 +208,7 @@ class Inspection(BaseInspection):
                 f"Connect as {owner} or as a member of it.",
             )
         with refusals(psycopg.Error, numbered_refusal):
-            self._connection.execute(release_for("postgres").text(TRUST))
+            self._rows(release_for("postgres").text(TRUST))
         self.refuse_wrappers()
         return str(owner)
 
