@@ -245,7 +245,7 @@ def test_call_ends_lock_tables_only_with_autocommit(
 
 
 def test_event_may_call_and_trigger_is_refused(connection: Connection, queue: str) -> None:
-    statement = f"call rowq.enqueue('{queue}', 'a'{', null' * 12})"
+    statement = f"call rowq.enqueue('{queue}', 'a'{', null' * 13})"
     connection.execute("create table rowq_test.own (number int primary key)")
     ((usual,),) = connection.execute("select @@global.event_scheduler").fetchall()
     connection.execute("set global event_scheduler = on")

@@ -12,7 +12,7 @@ from tests.helpers.calls import call, counts
 from tests.security.recipes import recipe
 
 ACCOUNTS = ("sender", "shop", "stranger")
-ENQUEUE = f"call rowq.enqueue('{{}}', 'a'{', null' * 12})"
+ENQUEUE = f"call rowq.enqueue('{{}}', 'a'{', null' * 13})"
 SEND = "call shop.send_order('a')"
 
 

@@ -18,11 +18,11 @@ def _nulls(count: int) -> str:
 
 
 PRODUCER = [
-    f"enqueue('{{queue}}', {{text}}{_nulls(12)})",
-    f"enqueue('{{queue}}', 'a', null, {{text}}{_nulls(10)})",
-    f"enqueue('{{queue}}', 'a'{_nulls(2)}, concat('{{{{\"a\":\"', {{text}}, '\"}}}}'){_nulls(9)})",
-    f"enqueue('{{queue}}', 'a'{_nulls(6)}, {{text}}{_nulls(5)})",
-    f"enqueue('{{queue}}', 'a'{_nulls(8)}, {{text}}{_nulls(3)})",
+    f"enqueue('{{queue}}', {{text}}{_nulls(13)})",
+    f"enqueue('{{queue}}', 'a', null, {{text}}{_nulls(11)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(2)}, concat('{{{{\"a\":\"', {{text}}, '\"}}}}'){_nulls(10)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(6)}, {{text}}{_nulls(6)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(8)}, {{text}}{_nulls(4)})",
     "enqueue_batch('{queue}', concat('[{{\"body\":\"', {text}, '\"}}]'))",
     'enqueue_batch(\'{queue}\', concat(\'[{{"body":"a", "dedup_key":"\', {text}, \'"}}]\'))',
 ]
