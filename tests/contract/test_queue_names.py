@@ -15,6 +15,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "cancel": [{"message_ids": [1]}],
     "cancel_many": [{"message_type": "a"}],
     "complete": [{"claim_id": 1}],
+    "complete_and_dequeue": [{"claim_id": 1}],
     "create_schedule": [{"schedule_name": "a", "cron": "* * * * *"}],
     "dequeue_wait": [{"wait_seconds": 60}],
     "drop_queue": [{}, {"force": True}],

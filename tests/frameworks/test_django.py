@@ -20,7 +20,7 @@ from tests.static.sources import ROOT
 PROGRAM = Path(__file__).with_name("django_program.py")
 BACKENDS = {"postgres": "postgresql", "mysql": "mysql"}
 # Options of `rowq work` for commands only, and options that manage.py has by itself.
-OF_COMMANDS = {"--exec", "--shell", "--json"}
+OF_COMMANDS = {"--exec", "--shell", "--json", "--snooze"}
 
 
 def settings_of(server: Server, url: str) -> dict[str, Any]:

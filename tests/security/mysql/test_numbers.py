@@ -83,7 +83,8 @@ def test_used_message_id_is_an_error(connection: Connection, queue: str, key: st
     with pytest.raises(pymysql.Error) as met:
         connection.execute(
             "call rowq.internal_store(%s, 0, utc_timestamp(6), 'x', null, null, null, 5, null, %s,"
-            " null, null, null, null, null, null, true, @message_id, @outcome, @joining, @failed)",
+            " null, null, null, null, null, null, null, true,"
+            " @message_id, @outcome, @joining, @failed)",
             [part, key],
         )
     assert met.value.args[0] == TAKEN

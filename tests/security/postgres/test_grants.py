@@ -124,7 +124,8 @@ def test_later_grants_are_revoked_whatever_their_grantor(
             "grant usage on type rowq.message to {}",
             "grant execute on function rowq.internal_delete_messages to {}",
             "grant execute on function rowq.enqueue(text, text, bytea, text, jsonb, integer,"
-            " double precision, timestamptz, text, integer, text, bigint[], text, double precision)"
+            " double precision, timestamptz, text, integer, text, bigint[], text, double precision,"
+            " text)"
             " to rowq_producer with grant option",
         ):
             superuser.execute(sql.SQL(statement).format(carol))

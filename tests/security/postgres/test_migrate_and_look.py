@@ -437,7 +437,8 @@ CHANGED_BY_A_FORMER_MEMBER |= {
     "version is changed": "alter function rowq.version security invoker"
     " set search_path = bait, pg_catalog",
     "enqueue is changed": "alter function rowq.enqueue(text, json, bytea, text, jsonb, integer,"
-    " double precision, timestamptz, text, integer, text, bigint[], text, double precision)"
+    " double precision, timestamptz, text, integer, text, bigint[], text, double precision,"
+    " text)"
     " reset search_path",
     "release is changed": "alter function rowq.release reset search_path",
     "health is changed": with_a_parameter("health", "p integer default length(bait.fold('1'))"),
