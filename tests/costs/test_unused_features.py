@@ -25,7 +25,7 @@ IDLE = {"postgres": "with recursive search as", "mysql": "sysdate"}
 """Words of the statement by which maintain finds queues with work, or without."""
 
 SEEN = {
-    ("postgres", "ends", "limits"): 5,
+    ("postgres", "ends", "limits"): 2,
     ("postgres", "returns", "expiry"): 5,
     ("sqlserver", "ends", "predecessors"): 4,
     ("sqlserver", "returns", "predecessors"): 2,
@@ -41,7 +41,7 @@ SEEN = {
 }
 """Number of statements that name an unused feature. Default 0.
 
-PostgreSQL's enqueue reads the limit lock in the statement that stores a message.
+PostgreSQL's enqueue reads the limit lock in the statement that stores a message with options.
 SQL Server seeks successors in a delete that runs anyway:
 engine_only/sqlserver/test_predecessors.py.
 """

@@ -35,7 +35,6 @@ as $$
 #variable_conflict use_column
 declare
     v_error           text;
-    v_is_plain        boolean := false;
     v_lane            smallint;
     v_queue_id        integer;
     v_max_body_length integer;
@@ -45,23 +44,57 @@ declare
     v_now             timestamp with time zone;
     v_due_at          timestamp with time zone;
 begin
-    -- Most messages have only a text body and a priority: they need no other checks.
-    if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
+    -- Fast path, for a message with only a text body and a priority.
+    if p_priority between 0 and 9 and num_nonnulls(
         p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
-        p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead,
-        p_expire_seconds, p_producer_name
-    ) > 0 then
-        v_error := rowq.internal_message_error(
-            p_body, p_body_binary, p_message_type, p_headers, p_priority,
-            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-            p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds, p_producer_name
-        );
-        if v_error is not null then
-            raise exception 'RQ711 invalid_argument: %', v_error
-                using errcode = 'RQ711';
+        p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds,
+        p_producer_name
+    ) = 0 then
+        -- Get the transaction id before the defaults of message get the number and the clock:
+        -- internal_move_floor relies on this order. The general path refuses an unknown queue and a
+        -- long body.
+        select q.queue_id into v_queue_id
+        from rowq.queue q
+        where q.queue_name = p_queue_name
+          and octet_length(p_body) <= q.max_body_length
+          and current_setting('transaction_isolation') = 'read committed'
+          and pg_current_xact_id() is not null;
+        if found then
+            insert into rowq.message (queue_id, body)
+            values (v_queue_id, p_body)
+            returning message_id into message_id;
+            insert into rowq.ready (queue_id, lane, seq, message_id)
+            select f.queue_id, f.lane, enqueue.message_id, enqueue.message_id
+            from rowq.floor f
+            where f.queue_id = v_queue_id
+              and f.lane = p_priority * 2 + 1
+            order by f.queue_id, f.lane, f.generation
+            limit 1;
+            if not found then
+                -- The lane was never used, or the first insert waited for drop_queue.
+                perform rowq.internal_require_queue_row(v_queue_id, p_queue_name);
+                v_lane := p_priority * 2 + 1;
+                perform rowq.internal_open_lanes(v_queue_id, array[v_lane]);
+                insert into rowq.ready (queue_id, lane, seq, message_id)
+                values (v_queue_id, v_lane, message_id, message_id);
+            end if;
+            if rowq.internal_is_listened(v_queue_id) then
+                perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
+            end if;
+            outcome := 'enqueued';
+            return next;
+            return;
         end if;
-    else
-        v_is_plain := true;
+    end if;
+
+    v_error := rowq.internal_message_error(
+        p_body, p_body_binary, p_message_type, p_headers, p_priority,
+        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
+        p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds, p_producer_name
+    );
+    if v_error is not null then
+        raise exception 'RQ711 invalid_argument: %', v_error
+            using errcode = 'RQ711';
     end if;
     v_lane := p_priority * 2 + 1;
     select q.queue_id, q.max_body_length, q.group_limit
@@ -79,38 +112,6 @@ begin
         if v_error is not null then
             raise exception 'RQ711 invalid_argument: %', v_error
                 using errcode = 'RQ711';
-        end if;
-    end if;
-
-    -- Fast path: two inserts. The filter gets the transaction id before the defaults get the number
-    -- and the clock, because internal_move_floor relies on this order.
-    if v_is_plain then
-        insert into rowq.message (queue_id, body)
-        select g.queue_id, p_body
-        from rowq.limit_lock g
-        where g.queue_id = v_queue_id
-          and current_setting('transaction_isolation') = 'read committed'
-          and pg_current_xact_id() is not null
-        returning message_id into message_id;
-        if found then
-            insert into rowq.ready (queue_id, lane, seq, message_id)
-            select f.queue_id, f.lane, enqueue.message_id, enqueue.message_id
-            from rowq.floor f
-            where f.queue_id = v_queue_id
-              and f.lane = v_lane
-            order by f.queue_id, f.lane, f.generation
-            limit 1;
-            if not found then
-                perform rowq.internal_open_lanes(v_queue_id, array[v_lane]);
-                insert into rowq.ready (queue_id, lane, seq, message_id)
-                values (v_queue_id, v_lane, message_id, message_id);
-            end if;
-            if rowq.internal_is_listened(v_queue_id) then
-                perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
-            end if;
-            outcome := 'enqueued';
-            return next;
-            return;
         end if;
     end if;
 

@@ -117,6 +117,50 @@ def test_attempts_are_right_after_a_sequence_was_set_back(own_queue: CheckedQueu
     assert [row.attempt for row in in_order(queue, 2)] == [2, 2]
 
 
+@pytest.mark.promise("P05")
+def test_plain_message_takes_three_statements(own_queue: CheckedQueue, watched: Watched) -> None:
+    queue = own_queue.via(watched.connection)
+    plans = watched.run(lambda _: queue.enqueue("a"))
+    tables = [
+        {node["Relation Name"] for node in nodes(plan["Plan"]) if "Relation Name" in node}
+        for plan in plans
+    ]
+    # The last is the call.
+    assert tables == [{"queue"}, {"message"}, {"ready", "floor"}, set()]
+
+
+@pytest.mark.promise("P05", "P20")
+@pytest.mark.parametrize("priority", [0, 5, 9])
+@pytest.mark.parametrize("body", [None, "", "a", "é" * 100, "x" * 101], ids=ascii)
+def test_plain_message_is_stored_as_by_the_general_path(
+    own_queue: CheckedQueue, body: str | None, priority: int
+) -> None:
+    own_queue.call("alter_queue", max_body_length=100)
+    found = []
+    # Only READ COMMITTED takes the fast path.
+    for isolation in ("read committed", "repeatable read"):
+        own_queue.connection.execute(f"set default_transaction_isolation = '{isolation}'")
+        arguments = {"body": body, "priority": priority}
+        if len(body or "") > 100:
+            found.append(own_queue.refused("RQ711", "enqueue", **arguments))
+            continue
+        row = own_queue.call_one("enqueue", **arguments)
+        stored = own_queue.connection.execute(
+            """
+            select to_jsonb(m) - '{message_id,enqueued_at}'::text[],
+                   to_jsonb(r) - '{message_id,seq}'::text[], r.seq = m.message_id,
+                   m.enqueued_at between now() - interval '1 minute' and clock_timestamp()
+            from rowq.message m
+            join rowq.ready r using (queue_id, message_id)
+            where message_id = %s
+            """,
+            [row.message_id],
+        ).fetchall()
+        found.append((row.outcome, stored))
+    assert found[0] == found[1]
+    assert found[0]
+
+
 @pytest.mark.promise("P04")
 def test_plain_batch_is_deleted_by_one_statement(own_queue: CheckedQueue, watched: Watched) -> None:
     own_queue.enqueue(*"abcde")
