@@ -11,7 +11,7 @@ from rowq.arguments import Default, check_argument, json_text
 from rowq.contract import load_contract
 from rowq.errors import InvalidArgument
 from rowq.messages import Message, MessageResult, NewMessage
-from rowq.options import MessageOptions
+from rowq.options import DEFAULTS, MessageOptions
 
 
 def bodies(
@@ -99,7 +99,8 @@ def _entry(message: NewMessage, name: str, default: Default | None) -> dict[str,
         entry["body_base64"] = base64.b64encode(body_binary).decode()
     for key, kind in _keys():
         value = getattr(message, key)
-        if value is not None:
+        # enqueue_batch on PostgreSQL has a fast path for messages that are a body alone.
+        if value is not None and value != DEFAULTS["MessageOptions"].get(key):
             entry[key] = value if kind is None else _in_json(key, kind, value, default)
     return entry
 

@@ -69,7 +69,7 @@ def test_batch_entry_omits_defaults() -> None:
     (first, second) = batch_entries(
         [rowq.NewMessage(data={"a": 1}), rowq.NewMessage(data=b"\0", run_at=NOON, priority=0)]
     )
-    assert first == {"body": '{"a":1}', "priority": 5}
+    assert first == {"body": '{"a":1}'}
     assert second == {
         "body_base64": "AA==",
         "run_at": "2024-01-01T12:00:00+00:00",

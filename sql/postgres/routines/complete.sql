@@ -176,8 +176,7 @@ begin
         end if;
         -- Usually no message is stale: a query returns these rows at less cost than the loop below.
         if coalesce(p_message_ids, v_message_ids) = v_message_ids then
-            return query
-            select u.message_id, 'completed' from unnest(v_message_ids) u (message_id);
+            return query select unnest(v_message_ids), 'completed';
             return;
         end if;
     end if;

@@ -37,24 +37,30 @@ begin
     -- order.
     v_now := case when pg_current_xact_id() is not null then clock_timestamp() end;
 
-    -- Fast path: every message is a body and nothing else. As jsonb, an object with only this key
-    -- is 17 or 20 bytes longer than a text body, by its header; any other key adds at least 8.
+    -- Fast path: every message is a body, a string, and nothing else. As jsonb, an object with only
+    -- this key is 17 or 20 bytes longer than the string, by its header; any other key adds at least
+    -- 8. A number may be shorter than its text: 1e34 has 35 digits.
     if jsonb_typeof(p_messages) = 'array' and jsonb_array_length(p_messages) <= 10000 then
         -- Copy the value: one from a table may be compressed, and each access would decompress it.
         select array_agg(nextval('rowq.message_seq')), array_agg(e.body),
-               bool_and(e.size <= v_max_length and e.size - octet_length(e.body) in (17, 20))
-               and count(e.body) = count(*)
+               count(*) = count(*) filter (
+                   where e.size <= v_max_length
+                     and e.size - octet_length(e.body) in (17, 20)
+                     and e.is_string
+               )
         into v_ids, v_bodies, v_is_plain
         from (
-            select m.message ->> 'body' as body, pg_column_size(m.message) as size
+            select m.message ->> 'body' as body, pg_column_size(m.message) as size,
+                   jsonb_typeof(m.message -> 'body') = 'string' as is_string
             from jsonb_array_elements(p_messages #> '{}') m (message)
             offset 0
         ) e;
     end if;
     if v_is_plain then
+        -- In a select list unnest returns each row directly, in from it first stores all of them.
         insert into rowq.message (queue_id, message_id, enqueued_at, body)
         select v_queue_id, n.message_id, v_now, n.body
-        from unnest(v_ids, v_bodies) n (message_id, body);
+        from (select unnest(v_ids) as message_id, unnest(v_bodies) as body) n;
 
         insert into rowq.ready (queue_id, lane, seq, message_id)
         select v_queue_id, f.lane, n.message_id, n.message_id
@@ -66,7 +72,7 @@ begin
             order by x.queue_id, x.lane, x.generation
             limit 1
         ) f
-        cross join unnest(v_ids) n (message_id);
+        cross join (select unnest(v_ids) as message_id) n;
         v_is_found := found;
         if not v_is_found or current_setting('transaction_isolation') <> 'read committed' then
             perform rowq.internal_require_queue_row(v_queue_id, p_queue_name);
@@ -81,8 +87,7 @@ begin
             perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
         end if;
         return query
-        select s.position::integer, s.message_id, 'enqueued'
-        from unnest(v_ids) with ordinality s (message_id, position);
+        select generate_series(1, cardinality(v_ids)), unnest(v_ids), 'enqueued';
         return;
     end if;
 

@@ -136,7 +136,7 @@ def test_plain_message_is_stored_as_by_the_general_path(
     own_queue: CheckedQueue, body: str | None, priority: int
 ) -> None:
     own_queue.call("alter_queue", max_body_length=100)
-    found = []
+    found: list[Any] = []
     # Only READ COMMITTED takes the fast path.
     for isolation in ("read committed", "repeatable read"):
         own_queue.connection.execute(f"set default_transaction_isolation = '{isolation}'")
@@ -159,6 +159,53 @@ def test_plain_message_is_stored_as_by_the_general_path(
         found.append((row.outcome, stored))
     assert found[0] == found[1]
     assert found[0]
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("is_large", [False, True])
+def test_plain_batch_is_stored_as_by_the_general_path(
+    own_queue: CheckedQueue, *, is_large: bool
+) -> None:
+    """A batch in which a message has a priority takes the general path."""
+    queue = own_queue
+    queue.call("alter_queue", max_body_length=1000)
+    others = [{"body": "x" * 200}] * (500 if is_large else 1)
+    texts = ["", "a", 'é\n"\\', "x" * 979, "x" * 980, "x" * 1000, "x" * 1001]
+    for body in [*texts, None, True, 12, 1.5, 10**34, [1, 2], {"a": {"b": 10**60}}]:
+        found: list[Any] = []
+        for keys in ({}, {"priority": 5}):
+            messages = [*others, {"body": body} | keys]
+            if len(str(body)) > 1000:
+                found.append(queue.refused("RQ711", "enqueue_batch", messages=messages))
+                continue
+            rows = queue.call("enqueue_batch", messages=messages)
+            ids = [row.message_id for row in rows]
+            assert ids == [*range(ids[0], ids[0] + len(messages))]
+            stored = queue.connection.execute(
+                "select m.body from rowq.message m where m.message_id = any (%s) order by 1", [ids]
+            ).fetchall()
+            ready = in_order(queue, len(messages))
+            assert [row.message_id for row in ready] == ids
+            found.append(([(row.position, row.outcome) for row in rows], stored))
+        assert found[0] == found[1], body
+
+
+@pytest.mark.promise("P05", "P12", "P20")
+@pytest.mark.parametrize("body", ["1e%s", '{"a": 1e%s}', '"x%s"'])
+def test_no_key_of_a_batch_is_lost(own_queue: CheckedQueue, body: str) -> None:
+    """A number may be shorter as jsonb than as a text."""
+    own_queue.connection.execute(
+        """
+        select count(s.message_id)
+        from generate_series(1, 200) e
+        cross join lateral rowq.enqueue_batch(
+            'q', format('[{"body": ' || %s || ', "priority": 9}]', e)::jsonb
+        ) s
+        """,
+        [body],
+    )
+    lanes = own_queue.connection.execute("select distinct r.lane from rowq.ready r").fetchall()
+    assert lanes == [(19,)]
 
 
 @pytest.mark.promise("P04")
