@@ -205,6 +205,11 @@ class AsyncOwnedSession(AsyncSession):
         self._lock = asyncio.Lock()
         _sessions.add(self)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has a connection."""
+        return self._connection is not None
+
     async def open(self) -> None:
         """Connect for the first time; raises CannotConnect at once if that fails."""
         self._connection = await self.engine.connect_async(self._url)

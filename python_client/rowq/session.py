@@ -202,6 +202,11 @@ class OwnedSession(Session):
         self._lock = threading.Lock()
         _sessions.add(self)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has a connection."""
+        return self._connection is not None
+
     def open(self) -> None:
         """Connect for the first time; raises CannotConnect at once if that fails."""
         self._connection = self.engine.connect(self._url)

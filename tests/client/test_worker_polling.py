@@ -13,7 +13,7 @@ import rowq
 from rowq.engines import engine_for_url
 from rowq.errors import CannotConnect
 from rowq.worker import polling
-from rowq.worker.polling import NotificationDelay, Polling, PollingTurn
+from rowq.worker.polling import NotificationDelay, Polling, PollingTurn, Turn
 from tests.engines.base import wait_until
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
@@ -38,7 +38,7 @@ class Idle:
 
     def _run(self, shared: Polling, number: int) -> None:
         turn = PollingTurn(shared)
-        if turn.wait():
+        if turn.wait() is Turn.POLL:
             self.polled.append(number)
             self.go.acquire()
             turn.pass_on()
@@ -94,7 +94,7 @@ def test_one_thread_polls_at_a_time() -> None:
 def test_notification_during_a_poll_repeats_it() -> None:
     shared = Polling(HOUR, HOUR)
     turn = PollingTurn(shared)
-    answers: list[bool] = []
+    answers: list[Turn] = []
 
     def poll_twice() -> None:
         answers.append(turn.wait())
@@ -106,7 +106,7 @@ def test_notification_during_a_poll_repeats_it() -> None:
     wait_until(lambda: shared._poller is turn, "it polls")
     shared.hurry()
     thread.join(30)
-    assert answers == [True, True]
+    assert answers == [Turn.POLL, Turn.POLL]
 
 
 def test_notification_is_kept_for_the_next_idle_thread() -> None:

@@ -35,14 +35,14 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(database_url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the worker ids of this process's reports."""
     engine, ids = engine_for_url(database_url), list[str]()
-    call_briefly = engine.call_briefly
+    call = engine.call
 
     def counted(connection: Any, routine: str, arguments: Any) -> Any:
         if routine == "report_worker":
             ids.append(arguments["worker_id"])
-        return call_briefly(connection, routine, arguments)
+        return call(connection, routine, arguments)
 
-    monkeypatch.setattr(engine, "call_briefly", counted)
+    monkeypatch.setattr(engine, "call", counted)
     return ids
 
 
@@ -163,15 +163,15 @@ def test_failed_report_is_logged_once(
 ) -> None:
     """As if the account lacks the role, or the schema is older than the client."""
     engine = engine_for_url(database_url)
-    call_briefly, sent = engine.call_briefly, list[str]()
+    call, sent = engine.call, list[str]()
 
-    def call(connection: Any, routine: str, arguments: Any) -> Any:
+    def failing(connection: Any, routine: str, arguments: Any) -> Any:
         if routine == "report_worker":
             sent.append(routine)
             break_down(connection)
-        return call_briefly(connection, routine, arguments)
+        return call(connection, routine, arguments)
 
-    monkeypatch.setattr(engine, "call_briefly", call)
+    monkeypatch.setattr(engine, "call", failing)
     queue.fill(3)
     with caplog.at_level(logging.WARNING, log.name), running(queue.worker(print)) as worker:
         wait_until(lambda: bool(sent) and worker.stats.processed == 3, "it works")

@@ -5,11 +5,11 @@ several servers, an unreachable server does not block the thread: it is skipped 
 claims are abandoned after their lease.
 """
 
+import math
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from rowq.contract import load_contract
 from rowq.errors import CannotConnect, ConnectionLost
 from rowq.queue import Queue
 from rowq.worker.batching import BatchSize
@@ -19,7 +19,8 @@ from rowq.worker.handlers import Handler
 from rowq.worker.handling import HandlerCaller, PlainWork, caller_for
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.meter import WorkerStats
-from rowq.worker.polling import PollingTurn
+from rowq.worker.polling import PollingTurn, Turn
+from rowq.worker.sessions import REST_SECONDS, GuestSession
 from rowq.worker.stripes import Round, Stripe
 from rowq.worker.transactional import TransactionalWork
 
@@ -27,20 +28,24 @@ from rowq.worker.transactional import TransactionalWork
 _EMPTY_ROUNDS = 2
 # How often to read the queue's lease_seconds.
 _SETTING_SECONDS = 60.0
-_EXCHANGE = "complete_and_dequeue"
 # After a failed exchange, complete and dequeue in separate calls for this time.
 _APART_SECONDS = 10.0
 
 
 class ServerSlot:
-    """One thread's connection to one server, with the claim it is processing."""
+    """One thread's connections to one server, with the claim it is processing.
+
+    session: its own connection. guest, queue: calls on it, or on the shared one while it has none.
+    """
 
     def __init__(self, context: Context, server: Server, turn: PollingTurn) -> None:
         self._context = context
         self.server = server
         self.claim: LiveClaim | None = None
         self.session = context.session(server, lambda: turn.pass_on(hurry=False), self._may_wait)
-        self.queue = Queue(self.session)
+        self.guest = GuestSession(self.session, server.shared)
+        self.queue = Queue(self.guest)
+        self._sessions = [self.session]
 
     def open(self, stack: ExitStack, caller: HandlerCaller) -> None:
         """Open the connections; `stack` closes them."""
@@ -49,9 +54,20 @@ class ServerSlot:
         if self._context.settings.transactional:
             session = self._context.session(self.server, may_wait=self._may_wait)
             stack.callback(session.close)
+            self._sessions.append(session)
             self.work = TransactionalWork(
                 self._context, caller, self.queue, session, self._may_wait
             )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the thread has a connection of its own."""
+        return any(session.is_open for session in self._sessions)
+
+    def rest(self) -> None:
+        """Close the thread's own connections."""
+        for session in self._sessions:
+            session.close()
 
     def _may_wait(self) -> bool:
         """Whether to wait for an unreachable server, instead of working on another one."""
@@ -99,7 +115,6 @@ class Consumer:
                 for server in self._context.servers
             }
             self._connect()
-            self._can_exchange = _EXCHANGE in load_contract().of(self._context.engine.name)
             caller = caller_for(self._context, self._handler)
             stack.callback(caller.close)
             for slot in self._slots.values():
@@ -201,7 +216,13 @@ class Consumer:
 
     def _poll(self) -> LiveClaim | None:
         empty_rounds = 0
-        while self._turn.wait():
+        rest_at = time.monotonic() + REST_SECONDS
+        while (turn := self._turn.wait(rest_at if self._is_open() else math.inf)) is not Turn.END:
+            if time.monotonic() >= rest_at:
+                for slot in self._slots.values():
+                    slot.rest()
+            if turn is Turn.REST:
+                continue
             claim = self._dequeue()
             self._turn.record_answer(found=claim is not None)
             if claim:
@@ -212,6 +233,9 @@ class Consumer:
                 if empty_rounds == _EMPTY_ROUNDS:
                     self._context.polling.end()
         return None
+
+    def _is_open(self) -> bool:
+        return any(slot.is_open for slot in self._slots.values())
 
     def _dequeue(self) -> LiveClaim | None:
         """Poll each stripe once for a claim."""
@@ -244,7 +268,7 @@ class Consumer:
 
     def _dequeue_at(self, slot: ServerSlot, stripe: Stripe) -> LiveClaim | None:
         request = self._request(slot, stripe)
-        return request.claim(slot.session.call("dequeue_fast", request.arguments))
+        return request.claim(slot.guest.call("dequeue_fast", request.arguments))
 
     def _request(self, slot: ServerSlot, stripe: Stripe) -> ClaimRequest:
         lease_seconds = self._context.settings.lease_seconds or self._setting(slot, stripe)
@@ -282,7 +306,7 @@ class Consumer:
 
     def _may_exchange(self, stripe: Stripe) -> bool:
         """Whether to try it; completing must not wait for a read of lease_seconds."""
-        if not self._can_exchange or self._context.stopping.is_set():
+        if self._context.stopping.is_set():
             return False
         _, read_at = self._lease_seconds.get(stripe, (0, 0.0))
         knows_lease = self._context.settings.lease_seconds or time.monotonic() < read_at
@@ -305,7 +329,9 @@ class Consumer:
         }
         try:
             rows = self._context.engine.call(
-                slot.session.connection(), _EXCHANGE, {**request.arguments, **completion}
+                slot.session.connection(),
+                "complete_and_dequeue",
+                {**request.arguments, **completion},
             )
         except Exception as error:
             # The call took no effect, or that is unknown.

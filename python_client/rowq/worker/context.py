@@ -24,6 +24,7 @@ from rowq.worker.batching import TOGETHER
 from rowq.worker.handlers import Handler, check_handler, check_importable, shown
 from rowq.worker.meter import Counter, Meter
 from rowq.worker.polling import Polling
+from rowq.worker.sessions import SharedSession
 from rowq.worker.stripes import ServerHealth, Stripe, servers_of, stripes_of
 from rowq.worker.timeouts import Timeouts
 
@@ -200,7 +201,10 @@ class Context:
         """
         self.settings = settings
         self.is_restart = is_restart
-        self.servers = [Server(name, url) for name, url in servers_of(settings.url).items()]
+        self.servers = [
+            Server(name, url, SharedSession(url, **self._retries(self.may_wait)))
+            for name, url in servers_of(settings.url).items()
+        ]
         self.stripes = settings.all_stripes()
         self.first_thread_stripe = settings.first_thread_stripe()
         self.engine = _engine_of(self.servers)
@@ -264,18 +268,25 @@ class Context:
         `on_pause` is called before every pause between two attempts. If `may_wait` returns false,
         the session raises ConnectionLost instead.
         """
+        return OwnedSession(server.url, **self._retries(may_wait, on_pause))
 
+    def _retries(
+        self, may_wait: Callable[[], bool], on_pause: Callable[[], None] = lambda: None
+    ) -> dict[str, Any]:
         def sleep(seconds: float) -> None:
             on_pause()
             self.record_database_error()
             self.sleep_or_raise(seconds, may_wait)
 
-        return OwnedSession(
-            server.url,
-            reconnect_seconds=float("inf"),
-            retries_transient=True,
-            sleep=sleep,
-        )
+        return {
+            "reconnect_seconds": float("inf"),
+            "retries_transient": True,
+            "sleep": sleep,
+        }
+
+    def may_wait(self) -> bool:
+        """Whether to wait for an unreachable server: not for one of several while stopping."""
+        return not (self.has_several_servers and self.stopping.is_set())
 
     def sleep_or_raise(self, seconds: float, may_wait: Callable[[], bool] = lambda: True) -> None:
         """Wait; raise ConnectionLost if `may_wait` returns false, or stopping takes too long."""
@@ -313,10 +324,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of a worker."""
+    """One server of a worker; `shared` is the session of all its threads."""
 
     name: str | None
     url: str = field(repr=False)
+    shared: SharedSession = field(repr=False, compare=False)
     server_health: ServerHealth = field(default_factory=ServerHealth, compare=False)
 
 

@@ -8,17 +8,15 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import rowq
 from rowq.backoff import Backoff
-from rowq.engines.base import Row
 from rowq.queue import Queue
-from rowq.session import Session
 from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context, Server, log
+from rowq.worker.sessions import BriefSession, GuestSession
 
 _REPORT_SECONDS = 10.0
 # Each pause is longer or shorter by up to this share, so that workers do not report together.
@@ -91,11 +89,12 @@ def _report_pause() -> float:
 
 
 class Heartbeat:
-    """The loop of the thread that extends leases, with its own connection, until `end`.
+    """The loop of the thread that extends leases, until `end`.
 
     It makes each call once per round, with a short lock timeout. A claim that another session, such
     as a handler's, has locked is stuck: each round tries one stuck claim, after all other claims,
-    so that they are not delayed. A claim whose row is locked is not reaped.
+    so that they are not delayed. A claim whose row is locked is not reaped. The thread has its own
+    connection while claims need it.
     """
 
     def __init__(self, context: Context, server: Server) -> None:
@@ -132,7 +131,9 @@ class Heartbeat:
 
     def run(self) -> None:
         """Attend to all claims in rounds until the end."""
-        session = _BriefSession(self._context, self._server)
+        session = BriefSession(self._server.url)
+        guest = GuestSession(session, self._server.shared)
+        reporting = Queue(guest)
         backoff = Backoff(first=0.1, cap=2.0)
         with Queue(session) as queue:
             while not self._ended.wait(_TICK_SECONDS):
@@ -147,9 +148,10 @@ class Heartbeat:
                     log.warning("heartbeat: no connection, retrying in %.1f s", delay)
                     self._ended.wait(delay)
                 else:
-                    self._reports.send_due(queue)
-            if session.is_open:
-                self._reports.end(queue)
+                    self._reports.send_due(reporting)
+                    session.close_unused()
+            if guest.is_open:
+                self._reports.end(reporting)
 
     def _go_round(self, queue: Queue) -> None:
         for claim in self._due():
@@ -204,47 +206,3 @@ def _call_due(claim: LiveClaim, queue: Queue) -> None:
         claim.release_unstarted(queue)
     if claim.is_hung:
         claim.abandon(queue)
-
-
-class _BriefSession(Session):
-    """The heartbeat's connection: calls without retries."""
-
-    def __init__(self, context: Context, server: Server) -> None:
-        self.engine = context.engine
-        self._url = server.url
-        self._connection: Any = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a usable connection."""
-        return self._connection is not None and self.engine.is_usable(self._connection)
-
-    def connection(self) -> Any:
-        """Return a usable connection; reconnect if needed."""
-        if self._connection is not None and not self.engine.is_usable(self._connection):
-            self.close()
-        if self._connection is None:
-            self._connection = self.engine.connect(self._url)
-        return self._connection
-
-    def call(
-        self, routine: str, arguments: Mapping[str, Any], until: float | None = None
-    ) -> list[Row]:
-        """Call a routine that does not wait; close a lost connection, and raise the error."""
-        del until
-        try:
-            return self.engine.call_briefly(self.connection(), routine, arguments)
-        except Exception as error:
-            if self.engine.is_connection_lost(error):
-                self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the connection."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self.engine.close(connection)
-
-    def end(self) -> None:
-        """Close the connection."""
-        self.close()

@@ -1,5 +1,8 @@
 """The listener: it receives notifications of new messages while the worker is idle.
 
+It listens on the shared connection, and keeps other threads from it while it reads or calls. A
+notification that arrives during another thread's call is found at the next tick.
+
 It listens only while a thread is idle: then each producer's commit notifies, and commits that
 notify wait for each other in the whole server. Messages without a notification are found by the
 next poll: those enqueued before it listened, or returned by a rollback.
@@ -11,8 +14,6 @@ The worker polls a queue with limits, because nothing notifies of free capacity.
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rowq.engines.base import ListeningEngine
@@ -40,15 +41,17 @@ _SETTING_SECONDS = 60.0
 
 
 class Listener:
-    """The loop of the thread that listens, with its own connection, until the worker stops."""
+    """The loop of the thread that listens, until the worker stops."""
 
     def __init__(self, context: Context, engine: ListeningEngine) -> None:
         self._context = context
         self._engine = engine
+        self._shared = context.servers[0].shared
         self._name = context.settings.queue_name
         self._is_required = bool(context.settings.listen)
         self._rate = Rate(_MOST_PER_SECOND)
         self._flood = Rate(_FLOOD_PER_SECOND)
+        self._received = 0
         self._has_listened = False
         self._is_listening = False
         self._is_disabled = False
@@ -65,7 +68,7 @@ class Listener:
         On failure, raise the error if listen=True. Otherwise log it, and retry only if it has
         listened before.
         """
-        # A worker that is never idle needs no connection for this.
+        # A worker that is never idle need not listen.
         while not self._context.polling.was_idle():
             if self._context.stopping.wait(_TICK_SECONDS):
                 return
@@ -81,42 +84,44 @@ class Listener:
         """Listen until the worker stops, or a connection on which it listened is lost."""
         if self._context.stopping.is_set():
             return
-        self._is_leader = False
-        with self._connected() as connection:
+        self._is_leader, self._received = False, 0
+        with self._shared.lent() as connection:
             notifications = notifications_of(self._engine, connection)
-            if why := self._begin(connection, notifications):
+        try:
+            with self._shared.lent_again(connection):
+                why = self._begin(connection, notifications)
+            if why:
                 self._poll_instead(why)
                 return
             self._has_listened = True
-            try:
-                self._run_on(connection, notifications)
-            except _FloodError:
-                self._end_listening()
-                log.warning("too many notifications, listening again in %g s", _RETRY_SECONDS)
-                self._context.stopping.wait(_RETRY_SECONDS)
-            except Exception as error:
-                self._end_listening()
-                if not self._engine.is_connection_lost(error):
-                    raise
-                log.warning("listening connection lost: %s", error)
-                self._context.stopping.wait(_TICK_SECONDS)
+            self._run_on(connection, notifications)
+        except _FloodError:
+            self._leave(connection)
+            log.warning("too many notifications, listening again in %g s", _RETRY_SECONDS)
+            self._context.stopping.wait(_RETRY_SECONDS)
+        except Exception as error:
+            self._leave(connection)
+            if not (self._has_listened and self._engine.is_connection_lost(error)):
+                raise
+            log.warning("listening connection lost: %s", error)
+            self._context.stopping.wait(_TICK_SECONDS)
 
-    @contextmanager
-    def _connected(self) -> Iterator[Any]:
-        connection = self._engine.connect(self._context.servers[0].url)
-        try:
-            yield connection
-        finally:
-            self._engine.close(connection)
+    def _leave(self, connection: Any) -> None:
+        """Close the connection, which ends its notifications."""
+        self._end_listening()
+        self._shared.discard(connection)
 
     def _begin(self, connection: Any, notifications: Notifications) -> str:
         """Listen; return why it is impossible, or an empty string."""
         # Leave nothing behind in a pooler's session, unless listen=True.
         if not self._is_required and not self._engine.is_direct(connection):
             return "the connection uses a pooler; if it is in session mode, use listen=True"
-        with self._connected() as other:
+        other = self._engine.connect(self._context.servers[0].url)
+        try:
             if notifications.is_deaf(other, _FIRST_SECONDS):
                 return "notifications do not arrive; connect without a pooler in transaction mode"
+        finally:
+            self._engine.close(other)
         if self._switch(connection, notifications, to=True) == "unavailable":
             return (
                 "a server with prepared transactions cannot notify; set max_prepared_transactions=0"
@@ -140,17 +145,23 @@ class Listener:
         """Forward notifications; listen while a thread was idle within the last tick."""
         idle_at = time.monotonic()
         while not self._context.stopping.is_set():
-            self._forward(notifications)
+            notifications.sleep(_TICK_SECONDS)
+            self._forward(connection, notifications)
             if self._context.polling.was_idle():
                 idle_at = time.monotonic()
             is_idle = time.monotonic() - idle_at < _TICK_SECONDS
-            is_wanted = is_idle and not self._rate.is_over and not self._has_limits(connection)
-            if self._context.polling.is_doubted:
-                self._restart(connection, notifications)
-            elif is_wanted != self._is_listening and time.monotonic() >= self._retry_at:
-                self._switch(connection, notifications, to=is_wanted)
-            elif self._context.follower_seconds and time.monotonic() >= self._election_at:
-                self._elect(connection)
+            with self._shared.lent_again(connection):
+                self._adjust(connection, notifications, is_idle=is_idle)
+
+    def _adjust(self, connection: Any, notifications: Notifications, *, is_idle: bool) -> None:
+        """Start or stop listening, or take part in an election, if it is time."""
+        is_wanted = is_idle and not self._rate.is_over and not self._has_limits(connection)
+        if self._context.polling.is_doubted:
+            self._restart(connection, notifications)
+        elif is_wanted != self._is_listening and time.monotonic() >= self._retry_at:
+            self._switch(connection, notifications, to=is_wanted)
+        elif self._context.follower_seconds and time.monotonic() >= self._election_at:
+            self._elect(connection)
 
     def _switch(self, connection: Any, notifications: Notifications, *, to: bool) -> str:
         """Start or stop listening; return the outcome: "busy" if another session has the lock."""
@@ -207,21 +218,27 @@ class Listener:
         ((_, answer, *_),) = self._engine.call(connection, routine, {"queue_name": self._name})
         return answer
 
-    def _forward(self, notifications: Notifications) -> None:
-        """Wait a tick for notifications; let a thread poll after those of the queue."""
-        before = notifications.received
-        count = notifications.wait(_TICK_SECONDS).count(self._name)
-        self._flood.count(notifications.received - before)
-        if self._flood.is_over:
-            raise _FloodError
+    def _forward(self, connection: Any, notifications: Notifications) -> None:
+        """Let a thread poll after notifications of the queue."""
+        count = self._read(connection, notifications)
         if not count:
             return
         if notification_delay := self._context.polling.notification_delay_seconds():
             self._context.stopping.wait(notification_delay)
-            count += notifications.wait(0).count(self._name)
+            count += self._read(connection, notifications)
         self._rate.count(count)
         if not self._rate.is_over:
             self._context.polling.notify()
+
+    def _read(self, connection: Any, notifications: Notifications) -> int:
+        """Return the number of new notifications of the queue; raises _FloodError."""
+        with self._shared.lent_again(connection):
+            count = notifications.wait(0).count(self._name)
+        self._flood.count(notifications.received - self._received)
+        self._received = notifications.received
+        if self._flood.is_over:
+            raise _FloodError
+        return count
 
 
 class _FloodError(Exception):

@@ -8,9 +8,11 @@ Processes that get the same notification poll at once, and one of them gets the 
 process whose polls found nothing several times in a row waits a little and then polls once.
 """
 
+import math
 import random
 import threading
 import time
+from enum import Enum, auto
 
 from rowq.backoff import Backoff
 
@@ -20,6 +22,14 @@ _STUCK_SECONDS = 5.0
 _MISSES = 2
 _FIRST_NOTIFICATION_DELAY_SECONDS = 0.002
 _LONGEST_NOTIFICATION_DELAY_SECONDS = 0.025
+
+
+class Turn(Enum):
+    """Why an idle thread continues: to poll, to close its connections, or because polling ends."""
+
+    POLL = auto()
+    REST = auto()
+    END = auto()
 
 
 class Polling:
@@ -112,18 +122,21 @@ class Polling:
             self._at_once = self._at_once or (hurry and self._waiting > 0)
             self._free.notify()
 
-    def _wait(self, turn: "PollingTurn") -> bool:
+    def _wait(self, turn: "PollingTurn", rest_at: float) -> Turn:
         with self._free:
             turn.polled_at = None
             self._was_idle = True
             while not self._ended and self._poller is not turn:
-                self._take_over(turn)
+                if time.monotonic() >= rest_at:
+                    return Turn.REST
+                self._take_over(turn, rest_at)
             if not (self._ended or self._at_once):
-                self._due.wait_for(lambda: self._ended or self._at_once, self._pauses.next())
+                pause = min(self._pauses.next(), _seconds_until(rest_at))
+                self._due.wait_for(lambda: self._ended or self._at_once, pause)
             turn.is_notified, turn.is_due = self._is_notified, not self._at_once
             self._at_once = self._is_notified = False
             turn.polled_at = time.monotonic()
-            return not self._ended
+            return Turn.END if self._ended else Turn.POLL
 
     def _record_answer(self, turn: "PollingTurn", found: bool) -> None:
         with self._due:
@@ -133,12 +146,12 @@ class Polling:
             if turn.is_notified:
                 self._notification_delay.record(found)
 
-    def _take_over(self, turn: "PollingTurn") -> None:
-        """Make `turn` the poller, or wait for a change."""
+    def _take_over(self, turn: "PollingTurn", rest_at: float) -> None:
+        """Make `turn` the poller, or wait for a change, at most until `rest_at`."""
         seconds = self._poller.seconds_left() if self._poller else 0.0
         if seconds > 0:
             self._waiting += 1
-            self._free.wait(seconds)
+            self._free.wait(min(seconds, _seconds_until(rest_at)))
             self._waiting -= 1
             return
         self._at_once = self._at_once or self._poller is not None
@@ -176,9 +189,9 @@ class PollingTurn:
         self.is_notified = False
         self.is_due = False
 
-    def wait(self) -> bool:
-        """Be idle until it is this thread's turn to poll; return False at the end of polling."""
-        return self._polling._wait(self)
+    def wait(self, rest_at: float = math.inf) -> Turn:
+        """Be idle until it is this thread's turn to poll, or the end, or a monotonic time."""
+        return self._polling._wait(self, rest_at)
 
     def record_answer(self, *, found: bool) -> None:
         """Record whether the poll after `wait` found messages."""
@@ -196,3 +209,7 @@ class PollingTurn:
         if self.polled_at is None:
             return _STUCK_SECONDS
         return self.polled_at + _STUCK_SECONDS - time.monotonic()
+
+
+def _seconds_until(at: float) -> float:
+    return max(at - time.monotonic(), 0.0)

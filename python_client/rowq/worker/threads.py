@@ -136,6 +136,8 @@ class WorkerThreads:
             self._abandon_hung()
             self._end_helpers()
             _join(others)
+            for server in self._context.servers:
+                server.shared.end()
         if self._context.failure is not None:
             raise WorkerFailed(described(self._context.failure)) from self._context.failure
         return self._context.counter.snapshot()
@@ -222,8 +224,7 @@ def _join(threads: list[threading.Thread]) -> None:
 class Maintenance:
     """The thread that calls maintain on a server, about once a second, or at once for a backlog.
 
-    It has its own connection. While another process of the queue is the leader, it calls maintain
-    less often.
+    While another process of the queue is the leader, it calls maintain less often.
     """
 
     def __init__(self, context: Context, server: Server) -> None:
@@ -240,10 +241,10 @@ class Maintenance:
 
     def run(self) -> None:
         """Call maintain until the end; every call has its own transaction."""
-        with Queue(self._context.session(self._server, may_wait=self._may_wait)) as queue:
-            while not self._ended.is_set():
-                if not self._go_round(queue):
-                    self._wait()
+        queue = Queue(self._server.shared)
+        while not self._ended.is_set():
+            if not self._go_round(queue):
+                self._wait()
 
     def _go_round(self, queue: Queue) -> bool:
         """Call maintain for each stripe; return whether there is more work."""
@@ -252,15 +253,11 @@ class Maintenance:
             try:
                 results = queue.maintain(name, MAINTAIN_BATCH_SIZE)
             except ConnectionLost:
-                if self._may_wait():
+                if self._context.may_wait():
                     raise
                 return False
             is_full = has_more(results) or is_full
         return is_full
-
-    def _may_wait(self) -> bool:
-        """Whether to wait for an unreachable server: not one of several while stopping."""
-        return not (self._context.has_several_servers and self._context.stopping.is_set())
 
     def _wait(self) -> None:
         """Wait for the next call; the process may become the leader during a long pause."""

@@ -96,6 +96,7 @@ class Worker:
                             lease is ended, and run() raises WorkerFailed, or with `processes` the
                             process is replaced
         threads             parallel handlers in this process, each thread with its own connection
+                            while it works
         processes           0: work in this process; else the number of child processes, which are
                             restarted if they die
         transactional       handler and completion share one transaction per claim
@@ -108,10 +109,9 @@ class Worker:
                             idle worker. None: 0.1; while listening 1.25, or 7 if another process
                             of the queue is the leader
         listen              receive notifications of new messages while idle, within milliseconds,
-                            for one more connection and a notification per commit of a producer;
-                            PostgreSQL only. None: if possible and without `drain`; otherwise poll,
-                            and log a warning. True: raise an error if impossible. Workers of a
-                            striped queue poll
+                            for a notification per commit of a producer; PostgreSQL only. None: if
+                            possible and without `drain`; otherwise poll, and log a warning. True:
+                            raise an error if impossible. Workers of a striped queue poll
         maintain_seconds    interval of maintenance; 0: never. While listening, 7 seconds if another
                             process of the queue is the leader
         on_progress         called several times a second with the current WorkerStats

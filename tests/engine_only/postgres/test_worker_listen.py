@@ -13,11 +13,12 @@ import pytest
 import rowq
 from rowq.engines import engine_for_url
 from rowq.engines.postgres.engine import PostgresEngine
-from rowq.worker import listener
+from rowq.worker import consumer, listener, sessions
 from rowq.worker.engines.postgres import PostgresNotifications
 from rowq.worker.listener import Rate
 from tests.cli.conftest import run_app
 from tests.engines.base import Connection, wait_until
+from tests.helpers.dialects import dialect_of
 from tests.helpers.worker_queue import WorkerQueue
 from tests.helpers.workers import running
 
@@ -283,6 +284,31 @@ def test_message_costs_one_dequeue_and_one_complete(
     exchanged = calls.made["complete_and_dequeue"]
     assert calls.made["complete"] + exchanged <= 101
     assert calls.made["dequeue_fast"] + exchanged <= 125
+
+
+def test_idle_process_listens_on_its_only_connection(
+    notifying_url: str, connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (consumer, sessions):
+        monkeypatch.setattr(module, "REST_SECONDS", 0.5)
+    sessions_of = dialect_of(connection).other_sessions
+    before = sessions_of(connection)
+    with listening(connection, queue, listen=None, threads=3, **RARELY) as seen:
+        wait_until(lambda: sessions_of(connection) == before + 1, "it has one connection")
+        opened: list[str] = []
+        engine = engine_for_url(notifying_url)
+        connect = engine.connect
+
+        def counted(url: str) -> Any:
+            opened.append(url)
+            return connect(url)
+
+        monkeypatch.setattr(engine, "connect", counted)
+        for number in range(20):
+            queue.enqueue(number)
+            wait_until(lambda: len(seen) > number, "the message is handled")  # noqa: B023
+        assert len(listeners(connection, queue)) == 1
+        assert opened == []
 
 
 @contextmanager

@@ -91,6 +91,13 @@ class Notifications(ABC):
     """Notifications of new messages on an open connection."""
 
     @abstractmethod
+    def sleep(self, seconds: float) -> None:
+        """Wait up to `seconds` for input, while other threads may use the connection.
+
+        Raises the driver's errors.
+        """
+
+    @abstractmethod
     def wait(self, seconds: float) -> list[str]:
         """Return the queue names received so far; wait up to `seconds` for the first.
 

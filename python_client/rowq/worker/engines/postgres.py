@@ -173,6 +173,9 @@ class PostgresNotifications(Notifications):
     def received(self) -> int:
         return self._received
 
+    def sleep(self, seconds: float) -> None:
+        has_input(self._connection.fileno(), seconds)
+
     def wait(self, seconds: float) -> list[str]:
         self._collect()
         if not self._names and has_input(self._connection.fileno(), seconds):
