@@ -36,6 +36,8 @@ REFUSED: dict[str, Callable[[rowq.Queue, str], object]] = {
     "pattern": lambda queue, name: queue.bind_topic(name, "a.#.b"),
     "batch size": lambda queue, name: queue.dequeue_fast(name, 1001),
     "lease": lambda queue, name: queue.dequeue_fast(name, lease_seconds=0),
+    "next batch size": lambda queue, name: queue.complete_and_dequeue(name, 1, batch_size=1001),
+    "no results": lambda queue, name: queue.complete_and_dequeue(name, 1, [1], results=[1]),
     "claim": lambda queue, name: queue.complete(name, 1 << 40),
     "results": lambda queue, name: queue.complete(name, 1 << 40, [1], results=[1]),
     "setting": lambda queue, name: queue.alter_queue(name, backoff_factor=0.5),
@@ -101,6 +103,12 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
     yield queue.list_dead(name)
     yield queue.get_result(name, third.message_id)
     yield queue.reset(name, [third.message_id, again.message_id])
+    (fourth,) = queue.dequeue_fast(name)
+    ids = [fourth.message_id, third.message_id]
+    yield queue.complete_and_dequeue(name, fourth.claim_id, ids, results=["done", 0])
+    yield queue.get_result(name, fourth.message_id)
+    yield queue.complete_and_dequeue(name, fourth.claim_id)
+    yield queue.complete_and_dequeue(name, fourth.claim_id, ids)
     yield queue.find_message(name, "one")
     yield cancel_all(partial(queue.cancel_many, name), header_name="tenant", header_value="b")
     yield cancel_all(partial(queue.cancel_many, name), message_type="late")
@@ -143,6 +151,10 @@ class Plain:
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, datetime):
             return "a time"
+        if name == "messages":
+            return self(value)
+        if name == "stale_ids":
+            return [self._value("message_id", one) for one in value]
         if name.endswith("_seconds") and name.startswith("oldest"):
             return value is None
         if name in {"message_id", "claim_id", "waits_for"} and value is not None:

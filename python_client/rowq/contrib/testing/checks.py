@@ -48,7 +48,10 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "group_after_dead": ("continue", "hold"),
     "on_predecessor_dead": ("hold", "continue", "fail"),
 }
-_LIMITS = {"dequeue_fast": "batch_size", "dequeue_wait": "batch_size", "peek": "max_messages"}
+_LIMITS = {
+    **dict.fromkeys(("complete_and_dequeue", "dequeue_fast", "dequeue_wait"), "batch_size"),
+    "peek": "max_messages",
+}
 _MOST_AT_A_TIME = 1000
 _WORD = r"[A-Za-z0-9_-]+"
 _TOPIC = re.compile(rf"{_WORD}(\.{_WORD})*")

@@ -13,7 +13,7 @@ from rowq.arguments import check_argument
 from rowq.contrib.testing.checks import check_message, check_topic, topic_matcher
 from rowq.contrib.testing.stored import DEFAULTS, StoredQueue
 from rowq.engines.base import Row
-from rowq.errors import InvalidArgument, QueueNotEmpty, QueueNotFound
+from rowq.errors import InvalidArgument, QueueNotEmpty, QueueNotFound, StaleClaim
 from rowq.options import MessageOptions
 
 _LACKING = ("archive_days", "group_pause_seconds", "history_days", "max_leased", "rate_limit")
@@ -258,6 +258,26 @@ class Routines:
     ) -> list[Row]:
         """Finish messages."""
         return self.queues.require(queue_name).complete(claim_id, message_ids, results)
+
+    def complete_and_dequeue(
+        self,
+        queue_name: str,
+        claim_id: int,
+        message_ids: _Ids,
+        results: list[Any] | None,
+        **options: Any,
+    ) -> list[Row]:
+        """Finish messages, and lease others."""
+        try:
+            outcomes = self.complete(queue_name, claim_id, message_ids, results)
+        except StaleClaim:
+            outcomes = [(None, "stale")]
+        stale: list[Row] = [
+            ("stale", claim_id, message_id, *[None] * 8)
+            for message_id, outcome in outcomes
+            if outcome == "stale"
+        ]
+        return stale + [("leased", *row) for row in self.dequeue_fast(queue_name, **options)]
 
     def retry_later(
         self,
