@@ -26,6 +26,7 @@ _COLUMNS = {
 _NEVER_NULL = {"message_id", "state", "priority", "attempt", "max_attempts", "enqueued_at"}
 _IN_JAVASCRIPT = (
     "complete",
+    "complete_and_dequeue",
     "dequeue_fast",
     "enqueue",
     "extend_lease",

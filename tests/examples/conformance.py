@@ -3,6 +3,7 @@
 The history is rowq's own (history_days), independent of both workers.
 """
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ SETTINGS: dict[str, Any] = {
 }
 _SLOW_SECONDS = 1.5 * LEASE_SECONDS
 _PYTHON = "the Python worker"
+_CALL_ENDS_SECONDS = 0.2
 _LARGEST_BATCH = 10
 _ACTIONS = {
     "completed": "complete",
@@ -177,9 +179,9 @@ class Conformance:
         self._record_break()
 
     def _kill_while_it_holds(self, worker: OutsideWorker) -> int:
-        """Kill the worker while it holds messages; return their number.
+        """Kill the worker while it holds messages; return how many it held at its end.
 
-        One of them may still be completed by a running call.
+        A running call may still complete a batch and lease the next one.
         """
 
         def holds() -> bool:
@@ -190,9 +192,12 @@ class Conformance:
             return False
 
         wait_until(holds, "the worker holds messages")
-        held = self._held()
         worker.kill()
         self.done += worker.done
+        held, before = self._held(), -1
+        while held != before:
+            time.sleep(_CALL_ENDS_SECONDS)
+            held, before = self._held(), held
         self._record_break()
         return held
 
@@ -274,6 +279,6 @@ class Conformance:
         assert by_python
 
 
-def _seconds(time: datetime) -> float:
+def _seconds(at: datetime) -> float:
     """Return a time of the database in Unix seconds; without a zone it is UTC."""
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

@@ -76,12 +76,14 @@ sealed class Worker
 
     async Task Work(NpgsqlConnection connection)
     {
-        for (var idle = 50; !stop.IsCancellationRequested; idle = Math.Min(2 * idle, 1000))
+        var messages = new List<Row>();
+        for (var idle = 50; !stop.IsCancellationRequested || messages.Count > 0; idle = Math.Min(2 * idle, 1000))
         {
             // step 5: lease a batch; the call is its own transaction.
-            var messages = await Database.Call(connection,
-                "select claim_id, message_id, attempt, body from rowq.dequeue_fast($1, $2, $3, $4)",
-                queue, batchSize, name, leaseSeconds);
+            if (messages.Count == 0)
+                messages = await Database.Call(connection,
+                    "select claim_id, message_id, attempt, body from rowq.dequeue_fast($1, $2, $3, $4)",
+                    queue, batchSize, name, leaseSeconds);
 
             // step 6: poll an empty queue with growing pauses.
             if (messages.Count == 0)
@@ -92,18 +94,20 @@ sealed class Worker
             idle = 25;
             try
             {
-                await WorkOn(connection, (long)messages[0]["claim_id"], new Queue<Row>(messages));
+                messages = await WorkOn(connection, (long)messages[0]["claim_id"], new Queue<Row>(messages));
             }
             catch (NpgsqlException error) when (Database.IsRefused(error, "RQ721"))
             {
                 // The lease expired, and another worker has the messages.
+                messages = new List<Row>();
             }
         }
     }
 
-    /// <summary>Handle the messages of one claim in turn.</summary>
-    async Task WorkOn(NpgsqlConnection connection, long claim, Queue<Row> messages)
+    /// <summary>Handle the messages of one claim in turn, and return the next ones.</summary>
+    async Task<List<Row>> WorkOn(NpgsqlConnection connection, long claim, Queue<Row> messages)
     {
+        var done = new List<Row>();
         // step 7: extend the lease while the messages of the claim are handled.
         using (var heartbeat = new Heartbeat(queue, claim, leaseSeconds))
         {
@@ -111,34 +115,36 @@ sealed class Worker
             while (messages.Count > 0 && !stop.IsCancellationRequested)
             {
                 if (heartbeat.Claimed.IsCancellationRequested)
-                    return;
+                    return new List<Row>();
 
                 // step 9: handle the message idempotently: a killed worker may have done it before.
                 var message = messages.Dequeue();
-                var id = message["message_id"];
                 try
                 {
                     await Handler.Handle(message, heartbeat.Claimed);
+                    done.Add(message);
                 }
                 catch (Exception error)
                 {
                     // step 10: retry a failed message after a growing delay.
                     await Database.Call(connection,
                         "select from rowq.retry_later($1, $2, array[$3::bigint], p_error => $4)",
-                        queue, claim, id, error.Message);
-                    continue;
+                        queue, claim, message["message_id"], error.Message);
                 }
-
-                // step 11: complete the message with its claim id.
-                var done = await Database.Call(connection,
-                    "select outcome from rowq.complete($1, $2, array[$3::bigint])", queue, claim, id);
-                if ((string)done[0]["outcome"] == "completed")
-                    Console.WriteLine($"done {queue} {id} {message["attempt"]}");
             }
+
+            // step 11: complete messages with their claim id, and lease the next ones in the same call.
+            var next = new List<Row>();
+            var batch = stop.IsCancellationRequested ? null : new object[] { batchSize, name, leaseSeconds };
+            if (done.Count > 0)
+                next = await Database.Complete(connection, queue, claim, done, batch);
+            foreach (var message in done)
+                Console.WriteLine($"done {queue} {message["message_id"]} {message["attempt"]}");
 
             // step 12: release messages that are not started; no attempt is spent.
             if (messages.Count > 0)
                 await Database.Call(connection, "select from rowq.release($1, $2)", queue, claim);
+            return next;
         }
     }
 }

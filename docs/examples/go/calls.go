@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -56,11 +58,68 @@ func (w *worker) retryLater(conn *sql.Conn, m message, failure error) error {
 	return err
 }
 
-func (w *worker) complete(conn *sql.Conn, m message) (outcome string, err error) {
-	err = conn.QueryRowContext(background,
-		"select outcome from rowq.complete($1, $2, array[$3::bigint])",
-		w.queue, m.claim, m.id).Scan(&outcome)
-	return outcome, err
+const (
+	completeOnly       = "select outcome, 0, message_id, 0, null from rowq.complete($1, $2, $3::bigint[])"
+	completeAndDequeue = "select outcome, claim_id, message_id, coalesce(attempt, 0), body" +
+		" from rowq.complete_and_dequeue($1, $2, $3::bigint[], null, $4, $5, $6)"
+)
+
+// complete completes messages of a claim, and returns those that were stale and the next ones.
+func (w *worker) complete(conn *sql.Conn, statement string, done []message, more ...interface{}) (
+	stale map[int64]bool, next []message, err error) {
+	values := append([]interface{}{w.queue, done[0].claim, ids(done)}, more...)
+	rows, err := conn.QueryContext(background, statement, values...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	stale = map[int64]bool{}
+	for rows.Next() {
+		var outcome string
+		var m message
+		if err := rows.Scan(&outcome, &m.claim, &m.id, &m.attempt, &m.body); err != nil {
+			return nil, nil, err
+		}
+		switch outcome {
+		case "stale":
+			stale[m.id] = true
+		case "leased":
+			next = append(next, m)
+		}
+	}
+	return stale, next, rows.Err()
+}
+
+// finish completes messages, prints those that were not stale, and returns the next ones; after a
+// signal, or on an error, it only completes.
+func (w *worker) finish(stop context.Context, conn *sql.Conn, done []message) ([]message, error) {
+	if len(done) == 0 {
+		return nil, nil
+	}
+	var stale map[int64]bool
+	var next []message
+	err := stop.Err()
+	if err == nil {
+		stale, next, err = w.complete(conn, completeAndDequeue, done, w.batchSize, w.name, w.leaseSeconds)
+	}
+	if err != nil {
+		stale, next, err = w.complete(conn, completeOnly, done)
+	}
+	for _, m := range done {
+		if err == nil && !stale[m.id] {
+			fmt.Println("done", w.queue, m.id, m.attempt)
+		}
+	}
+	return next, err
+}
+
+// ids returns the ids of messages as the text of an array.
+func ids(messages []message) string {
+	var texts []string
+	for _, m := range messages {
+		texts = append(texts, strconv.FormatInt(m.id, 10))
+	}
+	return "{" + strings.Join(texts, ",") + "}"
 }
 
 func (w *worker) release(conn *sql.Conn, messages []message) error {

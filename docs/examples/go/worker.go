@@ -91,12 +91,14 @@ func (w *worker) maintain(stop context.Context, conn *sql.Conn) (err error) {
 	return err
 }
 
-func (w *worker) work(stop context.Context, conn *sql.Conn) error {
-	for idle := 50 * time.Millisecond; stop.Err() == nil; {
+func (w *worker) work(stop context.Context, conn *sql.Conn) (err error) {
+	var messages []message
+	for idle := 50 * time.Millisecond; stop.Err() == nil || len(messages) > 0; {
 		// step 5: lease a batch; the call is its own transaction.
-		messages, err := w.dequeue(conn)
-		if err != nil {
-			return err
+		if len(messages) == 0 {
+			if messages, err = w.dequeue(conn); err != nil {
+				return err
+			}
 		}
 		// step 6: poll an empty queue with growing pauses.
 		if len(messages) == 0 {
@@ -106,43 +108,42 @@ func (w *worker) work(stop context.Context, conn *sql.Conn) error {
 		}
 		idle = 50 * time.Millisecond
 		// RQ721: the lease expired, and another worker has the messages.
-		if err := w.workOn(stop, conn, messages); err != nil && !isRefused(err, "RQ721") {
+		if messages, err = w.workOn(stop, conn, messages); err != nil && !isRefused(err, "RQ721") {
 			return err
 		}
 	}
 	return nil
 }
 
-// workOn handles the messages of one claim in turn.
-func (w *worker) workOn(stop context.Context, conn *sql.Conn, messages []message) error {
+// workOn handles the messages of one claim in turn, and returns the next ones.
+func (w *worker) workOn(stop context.Context, conn *sql.Conn, messages []message) (next []message, err error) {
 	// step 7: extend the lease while the messages of the claim are handled.
 	claimed, end := context.WithCancel(background)
 	defer end()
 	go w.extendLease(claimed, end, messages[0].claim)
 
 	// step 8: start no message after a signal, or after the claim is lost.
+	var done []message
 	for ; len(messages) > 0 && stop.Err() == nil; messages = messages[1:] {
 		if claimed.Err() != nil {
-			return nil
+			return nil, nil
 		}
 		// step 9: handle the message idempotently: a killed worker may have done it before.
 		m := messages[0]
-		if failure := handle(claimed, m); failure != nil {
-			// step 10: retry a failed message after a growing delay.
-			if err := w.retryLater(conn, m, failure); err != nil {
-				return err
-			}
+		failure := handle(claimed, m)
+		if failure == nil {
+			done = append(done, m)
 			continue
 		}
-		// step 11: complete the message with its claim id.
-		outcome, err := w.complete(conn, m)
-		if err != nil {
-			return err
-		}
-		if outcome == "completed" {
-			fmt.Println("done", w.queue, m.id, m.attempt)
+		// step 10: retry a failed message after a growing delay.
+		if err := w.retryLater(conn, m, failure); err != nil {
+			return nil, err
 		}
 	}
+	// step 11: complete messages with their claim id, and lease the next ones in the same call.
+	if next, err = w.finish(stop, conn, done); err != nil {
+		return nil, err
+	}
 	// step 12: release messages that are not started; no attempt is spent.
-	return w.release(conn, messages)
+	return next, w.release(conn, messages)
 }

@@ -47,6 +47,6 @@ public class Enqueue {
     static String enqueueCall(Database database) {
         return database.isPostgres
                 ? "select * from rowq.enqueue(p_queue_name => ?, p_body => ?::text)"
-                : "call rowq.enqueue(?, ?" + ", null".repeat(12) + ")";
+                : "call rowq.enqueue(?, ?" + ", null".repeat(13) + ")";
     }
 }

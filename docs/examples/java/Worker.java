@@ -10,6 +10,7 @@ public class Worker {
     final String name = ManagementFactory.getRuntimeMXBean().getName();
     final int batchSize = 10;
     final int leaseSeconds = Integer.parseInt(System.getenv().getOrDefault("LEASE_SECONDS", "30"));
+    final Object[] batch = {batchSize, name, leaseSeconds};
 
     final String queue;
     final CountDownLatch stop = new CountDownLatch(1);
@@ -78,15 +79,10 @@ public class Worker {
 
     void work(Database database) throws Exception {
         long idle = 50;
-        while (!isStopping()) {
+        Queue<Message> messages = new ArrayDeque<>();
+        while (!isStopping() || !messages.isEmpty()) {
             // step 5: lease a batch; the call is its own transaction.
-            Queue<Message> messages = new ArrayDeque<>();
-            try (ResultSet row = database.call("dequeue_fast", queue, batchSize, name, leaseSeconds)) {
-                while (row.next()) {
-                    messages.add(new Message(row.getLong("claim_id"), row.getLong("message_id"),
-                            row.getInt("attempt"), row.getString("body")));
-                }
-            }
+            if (messages.isEmpty()) messages = database.dequeue(queue, batch);
             // step 6: poll an empty queue with growing pauses.
             if (messages.isEmpty()) {
                 stop.await(idle, TimeUnit.MILLISECONDS);
@@ -95,16 +91,18 @@ public class Worker {
             }
             idle = 50;
             try {
-                workOn(database, messages.peek().claim(), messages);
+                messages = workOn(database, messages.peek().claim(), messages);
             } catch (SQLException error) {
                 // The lease expired, and another worker has the messages.
                 if (!Database.isRefused(error, "721")) throw error;
+                messages.clear();
             }
         }
     }
 
-    /** Handle the messages of one claim in turn. */
-    void workOn(Database database, long claim, Queue<Message> messages) throws SQLException {
+    /** Handle the messages of one claim in turn, and return the next ones. */
+    Queue<Message> workOn(Database database, long claim, Queue<Message> messages) throws SQLException {
+        List<Message> done = new ArrayList<>();
         // step 7: extend the lease while the messages of the claim are handled.
         AtomicBoolean isLost = new AtomicBoolean();
         long third = 1000L * leaseSeconds / 3;
@@ -118,27 +116,29 @@ public class Worker {
         try {
             // step 8: start no message after a signal, or after the claim is lost.
             while (!messages.isEmpty() && !isStopping()) {
-                if (isLost.get()) return;
+                if (isLost.get()) return new ArrayDeque<>();
 
                 // step 9: handle the message idempotently: a killed worker may have done it before.
                 Message message = messages.remove();
-                String ids = database.ids(message.id());
                 try {
                     handle(message);
+                    done.add(message);
                 } catch (Exception error) {
                     // step 10: retry a failed message after a growing delay.
+                    String ids = database.ids(List.of(message));
                     database.call("retry_later", queue, claim, ids, null, error.toString()).close();
-                    continue;
-                }
-                // step 11: complete the message with its claim id.
-                try (ResultSet row = database.call("complete", queue, claim, ids, null)) {
-                    if (row.next() && row.getString("outcome").equals("completed")) {
-                        System.out.printf("done %s %d %d%n", queue, message.id(), message.attempt());
-                    }
                 }
             }
+            // step 11: complete messages with their claim id, and lease the next ones in the same call.
+            Queue<Message> next = new ArrayDeque<>();
+            if (!done.isEmpty()) next = database.complete(queue, claim, done, isStopping() ? null : batch);
+            for (Message message : done) {
+                System.out.printf("done %s %d %d%n", queue, message.id(), message.attempt());
+            }
+
             // step 12: release messages that are not started; no attempt is spent.
             if (!messages.isEmpty()) database.call("release", queue, claim, null, null).close();
+            return next;
         } finally {
             heartbeat.cancel(false);
         }

@@ -5,6 +5,8 @@ import mysql from "mysql2/promise";
 const parameters = {
     // parameters: generated from sql/contract.toml by make generate
     complete: "queue_name claim_id message_ids results",
+    complete_and_dequeue:
+        "queue_name claim_id message_ids results batch_size worker_name lease_seconds",
     dequeue_fast: "queue_name batch_size worker_name lease_seconds",
     enqueue:
         "queue_name body body_binary message_type headers priority delay_seconds run_at dedup_key " +

@@ -10,6 +10,7 @@ if (!queue_name) throw new Error("usage: node worker.js QUEUE_NAME");
 const worker_name = `${hostname()} ${process.pid}`;
 const batch_size = 10;
 const lease_seconds = Number(process.env.LEASE_SECONDS ?? 30);
+const batch = { queue_name, batch_size, worker_name, lease_seconds };
 
 /** Handle a message. An exception means a retry. */
 async function handle(message) {
@@ -56,10 +57,10 @@ async function maintain(database) {
 
 async function work(database) {
     let idle = 50;
-    while (!stop.signal.aborted) {
+    let messages = [];
+    while (!stop.signal.aborted || messages.length > 0) {
         // step 5: lease a batch; the call is its own transaction.
-        const batch = { queue_name, batch_size, worker_name, lease_seconds };
-        const messages = await database.call("dequeue_fast", batch);
+        if (messages.length === 0) messages = await database.call("dequeue_fast", batch);
 
         // step 6: poll an empty queue with growing pauses.
         if (messages.length === 0) {
@@ -69,17 +70,19 @@ async function work(database) {
         }
         idle = 50;
         try {
-            await workOn(database, messages);
+            messages = await workOn(database, messages);
         } catch (error) {
             // The lease expired, and another worker has the messages.
             if (!isRefused(error, "RQ721")) throw error;
+            messages = [];
         }
     }
 }
 
-/** Handle the messages of one claim in turn. */
+/** Handle the messages of one claim in turn, and return the next ones. */
 async function workOn(database, messages) {
     const claim = { queue_name, claim_id: messages[0].claim_id };
+    const done = [];
     let isLost = false;
 
     // step 7: extend the lease while the messages of the claim are handled.
@@ -91,32 +94,45 @@ async function workOn(database, messages) {
     try {
         while (messages.length > 0) {
             // step 8: start no message after a signal, or after the claim is lost.
-            if (isLost) return;
+            if (isLost) return [];
             if (stop.signal.aborted) break;
 
             // step 9: handle the message idempotently: a killed worker may have done it before.
             const message = messages.shift();
-            const one = { ...claim, message_ids: [message.message_id] };
             const error = await handle(message).then(() => null, String);
-
-            // step 10: retry a failed message after a growing delay.
-            if (error) {
-                await database.call("retry_later", { ...one, error });
+            if (!error) {
+                done.push(message);
                 continue;
             }
 
-            // step 11: complete the message with its claim id.
-            const [{ outcome }] = await database.call("complete", one);
-            if (outcome === "completed") {
-                console.log(`done ${queue_name} ${message.message_id} ${message.attempt}`);
-            }
+            // step 10: retry a failed message after a growing delay.
+            const message_ids = [message.message_id];
+            await database.call("retry_later", { ...claim, message_ids, error });
         }
+
+        // step 11: complete messages with their claim id, and lease the next ones in the same call.
+        const next = done.length > 0 ? await complete(database, claim, done) : [];
 
         // step 12: release messages that are not started; no attempt is spent.
         if (messages.length > 0) await database.call("release", claim);
+        return next;
     } finally {
         clearInterval(heartbeat);
     }
+}
+
+/** Complete messages and return the next ones; after a signal, or on an error, only complete. */
+async function complete(database, claim, done) {
+    const finished = { ...claim, message_ids: done.map((message) => message.message_id) };
+    const completeOnly = () => database.call("complete", finished);
+    const rows = stop.signal.aborted
+        ? await completeOnly()
+        : await database.call("complete_and_dequeue", { ...batch, ...finished }).catch(completeOnly);
+    const stale = rows.filter((row) => row.outcome === "stale").map((row) => row.message_id);
+    for (const { message_id, attempt } of done) {
+        if (!stale.includes(message_id)) console.log(`done ${queue_name} ${message_id} ${attempt}`);
+    }
+    return rows.filter((row) => row.outcome === "leased");
 }
 
 await Promise.all([connected(maintain), connected(work)]);

@@ -48,10 +48,11 @@ $maintainer = new Maintainer($source, $queue, $leaseSeconds);
 
 $work = function (PDO $database) use ($isOver, $maintainer, $queue, $batchSize, $workerName, $leaseSeconds) {
     $idle = 0.05;
-    while (!$isOver()) {
+    $messages = [];
+    $wanted = [$batchSize, $workerName, $leaseSeconds];
+    while (!$isOver() || $messages) {
         // step 5: lease a batch; the call is its own transaction.
-        $wanted = [$queue, $batchSize, $workerName, $leaseSeconds];
-        $messages = call($database, 'dequeue_fast', $wanted);
+        $messages = $messages ?: call($database, 'dequeue_fast', [$queue, ...$wanted]);
 
         // step 6: poll an empty queue with growing pauses.
         if (!$messages) {
@@ -63,50 +64,81 @@ $work = function (PDO $database) use ($isOver, $maintainer, $queue, $batchSize, 
         try {
             // step 7: extend the lease while the messages of the claim are handled.
             $maintainer->watch($messages[0]->claim_id);
-            workOn($database, $queue, $messages, $isOver, $maintainer);
+            $messages = workOn($database, $queue, $messages, $wanted, $isOver, $maintainer);
         } catch (PDOException $error) {
             // The lease expired, and another worker has the messages.
             if (!isRefused($error, 'RQ721')) {
                 throw $error;
             }
+            $messages = [];
         } finally {
             $maintainer->watch(0);
         }
     }
 };
 
-/** Handle the messages of one claim in turn. */
-function workOn(PDO $database, string $queue, array $messages, Closure $isOver, Maintainer $maintainer): void
-{
+/** Handle the messages of one claim in turn, and return the next ones. */
+function workOn(
+    PDO $database,
+    string $queue,
+    array $messages,
+    array $wanted,
+    Closure $isOver,
+    Maintainer $maintainer,
+): array {
     $claim = $messages[0]->claim_id;
+    $done = [];
     // step 8: start no message after a signal, or after the claim is lost.
     while ($messages && !$isOver()) {
         if ($maintainer->hasLost()) {
-            return;
+            return [];
         }
 
         // step 9: handle the message idempotently: a killed worker may have done it before.
         $message = array_shift($messages);
-        $ids = '{' . $message->message_id . '}';
         try {
             handle($message);
+            $done[$message->message_id] = $message;
         } catch (Throwable $error) {
             // step 10: retry a failed message after a growing delay.
+            $ids = '{' . $message->message_id . '}';
             call($database, 'retry_later', [$queue, $claim, $ids, null, $error->getMessage()]);
-            continue;
-        }
-
-        // step 11: complete the message with its claim id.
-        [$done] = call($database, 'complete', [$queue, $claim, $ids]);
-        if ($done->outcome === 'completed') {
-            echo "done $queue {$message->message_id} {$message->attempt}\n";
         }
     }
+
+    // step 11: complete messages with their claim id, and lease the next ones in the same call.
+    $next = $done ? complete($database, [$queue, $claim], $done, $isOver() ? null : $wanted) : [];
 
     // step 12: release messages that are not started; no attempt is spent.
     if ($messages) {
         call($database, 'release', [$queue, $claim]);
     }
+    return $next;
+}
+
+/** Complete messages and return the next ones; without $wanted, or on an error, only complete. */
+function complete(PDO $database, array $claim, array $done, ?array $wanted): array
+{
+    $finished = [...$claim, '{' . implode(',', array_keys($done)) . '}', null];
+    try {
+        $rows = $wanted === null
+            ? call($database, 'complete', $finished)
+            : call($database, 'complete_and_dequeue', [...$finished, ...$wanted]);
+    } catch (PDOException) {
+        $rows = call($database, 'complete', $finished);
+    }
+    $next = [];
+    foreach ($rows as $row) {
+        if ($row->outcome === 'stale') {
+            unset($done[$row->message_id]);
+        } elseif ($row->outcome === 'leased') {
+            $next[] = $row;
+        }
+    }
+    foreach ($done as $message) {
+        echo "done {$claim[0]} {$message->message_id} {$message->attempt}\n";
+    }
+    return $next;
 }
 
 $keepConnected($work);

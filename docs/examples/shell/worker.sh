@@ -59,60 +59,92 @@ extend_lease() {
 }
 trap 'is_lost=yes' USR1
 
-idle_ms=50
-while [[ -z $stopping ]]; do
-    # step 5: lease a batch in its own transaction. NUL separates fields and rows.
-    mapfile -t -d '' fields < <(
+# Run the statement on standard input, and read its rows. NUL separates fields and rows.
+read_rows() {
+    mapfile -t -d '' rows < <(
         call --field-separator-zero --record-separator-zero --set size=$batch_size \
-            --set worker="$worker" --set lease="$lease_seconds" <<<"
-            select claim_id, message_id, attempt, body
-            from rowq.dequeue_fast(:'queue', :size, :'worker', :lease)"
+            --set worker="$worker" --set lease="$lease_seconds" "$@"
     )
-    wait $!
-    case $? in
-        2) wait_for_database && continue ;;
-        3) exit 1 ;; # For example an unknown queue: waiting does not help.
-    esac
-    retry_ms=100
+    wait $!; local status=$?
+    if ((status > 128)); then wait $!; else return $status; fi # A trap ends the first wait.
+}
+
+# Complete the handled messages, and lease the next ones unless there was a signal or an error.
+complete() {
+    local ids place id
+    printf -v ids ',%s' "${!handled[@]}"
+    local finished=(--set claim="$claim" --set ids="{${ids:1}}")
+    [[ -z $stopping ]] && read_rows "${finished[@]}" <<<"
+        select outcome, claim_id, message_id, attempt, body
+        from rowq.complete_and_dequeue(:'queue', :claim, :'ids', null, :size, :'worker', :lease)" \
+        || read_rows "${finished[@]}" <<<"
+            select outcome, null, message_id, null, null
+            from rowq.complete(:'queue', :claim, :'ids')" || return
+    for ((place = 0; place < ${#rows[@]}; place += 5)); do
+        case ${rows[place]} in
+            stale) unset "handled[${rows[place + 2]}]" ;;
+            leased) next+=("${rows[@]:place:5}") ;;
+        esac
+    done
+    for id in "${!handled[@]}"; do echo "done $queue $id ${handled[$id]}"; done
+}
+
+idle_ms=50
+next=() # five columns of each leased message
+while [[ -z $stopping ]] || ((${#next[@]} > 0)); do
+    # step 5: lease a batch in its own transaction.
+    if ((${#next[@]} == 0)); then
+        read_rows <<<"
+            select null, claim_id, message_id, attempt, body
+            from rowq.dequeue_fast(:'queue', :size, :'worker', :lease)"
+        case $? in
+            2) wait_for_database && continue ;;
+            3) exit 1 ;; # For example an unknown queue: waiting does not help.
+        esac
+        retry_ms=100
+        next=("${rows[@]}")
+    fi
 
     # step 6: poll an empty queue with growing pauses.
-    if ((${#fields[@]} == 0)); then
+    if ((${#next[@]} == 0)); then
         pause $idle_ms
         idle_ms=$((idle_ms < 500 ? 2 * idle_ms : 1000))
         continue
     fi
     idle_ms=50
-    claim=${fields[0]}
+    claim=${next[1]}
 
     # step 7: extend the lease while the messages of the claim are handled.
     is_lost=
     extend_lease "$claim" >/dev/null 2>&1 &
     heartbeat=$!
 
-    while ((${#fields[@]} > 0)); do
+    declare -A handled=() # the attempt of each handled message
+    left=("${next[@]}") next=()
+    while ((${#left[@]} > 0)); do
         # step 8: start no message after a signal, or after the claim is lost.
         [[ -n $is_lost || -n $stopping ]] && break
 
         # step 9: handle the message idempotently: a killed worker may have done it before.
-        id=${fields[1]} attempt=${fields[2]} body=${fields[3]}
-        fields=("${fields[@]:4}")
-        if ! error=$(handle "$body" "$attempt" 2>&1 >/dev/null); then
-            # step 10: retry a failed message after a growing delay.
-            call --set claim="$claim" --set id="$id" --set error="$error" <<<"
-                select from rowq.retry_later(:'queue', :claim, array[:id], p_error => :'error')" \
-                || is_lost=yes
+        id=${left[2]} attempt=${left[3]} body=${left[4]}
+        left=("${left[@]:5}")
+        if error=$(handle "$body" "$attempt" 2>&1 >/dev/null); then
+            handled[$id]=$attempt
             continue
         fi
 
-        # step 11: complete the message with its claim id.
-        outcome=$(call --set claim="$claim" --set id="$id" \
-            <<<"select outcome from rowq.complete(:'queue', :claim, array[:id])") || is_lost=yes
-        [[ $outcome == completed ]] && echo "done $queue $id $attempt"
+        # step 10: retry a failed message after a growing delay.
+        call --set claim="$claim" --set id="$id" --set error="$error" <<<"
+            select from rowq.retry_later(:'queue', :claim, array[:id], p_error => :'error')" \
+            || is_lost=yes
     done
+
+    # step 11: complete messages with their claim id, and lease the next ones in the same call.
+    if ((${#handled[@]} > 0)) && [[ -z $is_lost ]]; then complete; fi
     kill $heartbeat && wait $heartbeat 2>/dev/null
 
     # step 12: release messages that are not started; no attempt is spent.
-    if ((${#fields[@]} > 0)) && [[ -z $is_lost ]]; then
+    if ((${#left[@]} > 0)) && [[ -z $is_lost ]]; then
         call --set claim="$claim" <<<"select from rowq.release(:'queue', :claim)"
     fi
 done

@@ -18,6 +18,7 @@ if (!queue_name) throw new Error("usage: worker.js QUEUE_NAME");
 const worker_name = `${hostname()} ${process.pid}`;
 const batch_size = 10;
 const lease_seconds = Number(process.env["LEASE_SECONDS"] ?? 30);
+const batch = { queue_name, batch_size, worker_name, lease_seconds };
 
 /** Handle a message. An exception means a retry. */
 async function handle(message: Message): Promise<void> {
@@ -63,8 +64,7 @@ async function maintain(): Promise<void> {
 let idle = 50;
 async function work(): Promise<void> {
     // step 5: lease a batch; the call is its own transaction.
-    const batch = { queue_name, batch_size, worker_name, lease_seconds };
-    const messages = await call(pool, "dequeue_fast", batch);
+    let messages: Message[] = await call(pool, "dequeue_fast", batch);
 
     // step 6: poll an empty queue with growing pauses.
     if (messages.length === 0) {
@@ -74,16 +74,17 @@ async function work(): Promise<void> {
     }
     idle = 50;
     try {
-        await workOn(messages);
+        while (messages.length > 0) messages = await workOn(messages);
     } catch (error) {
         // The lease expired, and another worker has the messages.
         if (!isRefused(error, "RQ721")) throw error;
     }
 }
 
-/** Handle the messages of one claim in turn. */
-async function workOn(messages: Message[]): Promise<void> {
+/** Handle the messages of one claim in turn, and return the next ones. */
+async function workOn(messages: Message[]): Promise<Message[]> {
     const claim = { queue_name, claim_id: messages[0]!.claim_id };
+    const done: Message[] = [];
     let isLost = false;
 
     // step 7: extend the lease while the messages of the claim are handled.
@@ -96,32 +97,52 @@ async function workOn(messages: Message[]): Promise<void> {
         let message: Message | undefined;
         while ((message = messages[0])) {
             // step 8: start no message after a signal, or after the claim is lost.
-            if (isLost) return;
+            if (isLost) return [];
             if (stop.signal.aborted) break;
 
             // step 9: handle the message idempotently: a killed worker may have done it before.
             messages.shift();
-            const one = { ...claim, message_ids: [message.message_id] };
             const error = await handle(message).then(() => null, String);
-
-            // step 10: retry a failed message after a growing delay.
-            if (error) {
-                await call(pool, "retry_later", { ...one, error });
+            if (!error) {
+                done.push(message);
                 continue;
             }
 
-            // step 11: complete the message with its claim id.
-            const [done] = await call(pool, "complete", one);
-            if (done?.outcome === "completed") {
-                console.log(`done ${queue_name} ${message.message_id} ${message.attempt}`);
-            }
+            // step 10: retry a failed message after a growing delay.
+            const message_ids = [message.message_id];
+            await call(pool, "retry_later", { ...claim, message_ids, error });
         }
+
+        // step 11: complete messages with their claim id, and lease the next ones in the same call.
+        const next = done.length > 0 ? await complete(claim.claim_id, done) : [];
 
         // step 12: release messages that are not started; no attempt is spent.
         if (messages.length > 0) await call(pool, "release", claim);
+        return next;
     } finally {
         clearInterval(heartbeat);
     }
+}
+
+/** Complete messages and return the next ones; after a signal, or on an error, only complete. */
+async function complete(claim_id: string, done: Message[]): Promise<Message[]> {
+    const finished = { queue_name, claim_id, message_ids: done.map((one) => one.message_id) };
+    let next: Message[] = [];
+    let stale: string[] = [];
+    const completeOnly = async () => {
+        const rows = await call(pool, "complete", finished);
+        stale = rows.filter((row) => row.outcome === "stale").map((row) => row.message_id);
+    };
+    const completeAndLease = async () => {
+        const rows = await call(pool, "complete_and_dequeue", { ...batch, ...finished });
+        stale = rows.filter((row) => row.outcome === "stale").map((row) => row.message_id);
+        next = rows.filter((row) => row.outcome === "leased");
+    };
+    await (stop.signal.aborted ? completeOnly() : completeAndLease().catch(completeOnly));
+    for (const { message_id, attempt } of done) {
+        if (!stale.includes(message_id)) console.log(`done ${queue_name} ${message_id} ${attempt}`);
+    }
+    return next;
 }
 
 await Promise.all([repeat(maintain), repeat(work)]);

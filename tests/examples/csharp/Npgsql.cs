@@ -1,6 +1,7 @@
 // A replacement for Npgsql through ODBC, with the members that the example uses.
 using System;
 using System.Collections.Generic;
+using System.Data;
 using System.Data.Odbc;
 using System.Text.RegularExpressions;
 using System.Threading.Tasks;
@@ -89,6 +90,8 @@ namespace Npgsql
                 knowsTypes = true;
             }
         }
+
+        public ConnectionState State => Odbc.State;
 
         public NpgsqlTransaction BeginTransaction()
         {
