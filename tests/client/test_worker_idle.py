@@ -16,6 +16,9 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
+ONE_QUEUE = {"max_count": 1, "after_queue_name": None, "max_queues": None}
+"""Arguments of queue_stats beside the queue's name."""
+
 
 @pytest.fixture
 def queue(make_queue: MakeQueue) -> WorkerQueue:
@@ -79,7 +82,7 @@ def test_lost_shared_connection_is_replaced(
 
 def test_shared_connection_makes_one_call_at_a_time(database_url: str, queue: WorkerQueue) -> None:
     shared = SharedSession(database_url)
-    arguments = {"queue_name": queue.name, "max_count": 1}
+    arguments = ONE_QUEUE | {"queue_name": queue.name}
     rows = shared.call_if_free("queue_stats", arguments)
     assert rows
     with shared.lent() as connection:
@@ -90,14 +93,14 @@ def test_shared_connection_makes_one_call_at_a_time(database_url: str, queue: Wo
         pass
     assert shared.call_if_free("queue_stats", arguments) == rows
     with pytest.raises(rowq.QueueNotFound):
-        shared.call_if_free("queue_stats", {"queue_name": "no such", "max_count": 1})
+        shared.call_if_free("queue_stats", ONE_QUEUE | {"queue_name": "no such"})
     shared.end()
 
 
 def test_busy_shared_connection_is_not_awaited(database_url: str, queue: WorkerQueue) -> None:
     shared, own = SharedSession(database_url), BriefSession(database_url)
     guest = GuestSession(own, shared)
-    arguments = {"queue_name": queue.name, "max_count": 1}
+    arguments = ONE_QUEUE | {"queue_name": queue.name}
     assert guest.call("queue_stats", arguments)
     assert (shared.is_open, own.is_open) == (True, False)
     with shared.lent():

@@ -67,7 +67,7 @@ def test_upgrade_changes_overloads_and_rollback_undoes_it(
 
 OTHERS = (
     "bytea, text, jsonb, integer, double precision, timestamptz, text, integer, text, bigint[],"
-    " text, double precision"
+    " text, double precision, text"
 )
 """The types of enqueue's parameters after the body."""
 

@@ -185,7 +185,12 @@ class Listener:
     def _has_limits(self, connection: Any) -> bool:
         """Whether the queue has limits, at most a minute old: nothing notifies of free capacity."""
         if time.monotonic() >= self._limits_at:
-            arguments = {"queue_name": self._name, "max_count": 1}
+            arguments = {
+                "queue_name": self._name,
+                "max_count": 1,
+                "after_queue_name": None,
+                "max_queues": None,
+            }
             (row,) = self._engine.call(connection, "queue_stats", arguments)
             stats = QueueStats(*row)
             self._is_limited = bool(stats.max_leased or stats.rate_limit)

@@ -53,7 +53,7 @@ as $$
 -- purpose   Return the queues in which maintain has work to do, and those that only need a sweep.
 -- differs   only engines whose readers scan dead rows need it
 declare
-    c_epoch        constant timestamp with time zone := 'epoch';
+    c_epoch        constant timestamp with time zone := timestamp with time zone 'epoch';
     c_unit         constant interval := interval '1 microsecond';
     -- A check that takes longer has read dead rows, so a floor must move.
     c_fast_scan    constant interval := interval '100 microseconds';

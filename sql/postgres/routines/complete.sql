@@ -175,7 +175,8 @@ begin
             );
         end if;
         -- Usually no message is stale: a query returns these rows at less cost than the loop below.
-        if coalesce(p_message_ids, v_message_ids) = v_message_ids then
+        if cardinality(v_message_ids) > 1
+           and coalesce(p_message_ids, v_message_ids) = v_message_ids then
             return query select unnest(v_message_ids), 'completed';
             return;
         end if;

@@ -40,7 +40,8 @@ begin
     -- Fast path: every message is a body, a string, and nothing else. As jsonb, an object with only
     -- this key is 17 or 20 bytes longer than the string, by its header; any other key adds at least
     -- 8. A number may be shorter than its text: 1e34 has 35 digits.
-    if jsonb_typeof(p_messages) = 'array' and jsonb_array_length(p_messages) <= 10000 then
+    if jsonb_typeof(p_messages) = 'array'
+       and jsonb_array_length(p_messages) between 1 and 10000 then
         -- Copy the value: one from a table may be compressed, and each access would decompress it.
         select array_agg(nextval('rowq.message_seq')), array_agg(e.body),
                count(*) = count(*) filter (

@@ -103,7 +103,7 @@ begin
               )
             order by g.queue_name, g.queue_key
         ) g
-        inner join rowq.queue q on q.queue_id = g.queue_id
+        inner join rowq.queue q with (forceseek) on q.queue_id = g.queue_id
         -- top keeps this an apply per queue: a join could not seek.
         outer apply (
             select top (1) m.enqueued_at
