@@ -198,7 +198,7 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
         promises=tuple(entry["promises"]),
         roles=tuple(entry["roles"]),
         repeatable=entry.get("repeatable", False),
-        engines=tuple(entry.get("engines", entry.get("engines_so_far", ()))),
+        engines=tuple(entry.get("engines", ())),
         is_own="engines" in entry,
         short_form_of=entry.get("short_form_of"),
         overloads=tuple(

@@ -73,8 +73,6 @@ def details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[s
             yield f"- On {engine} `{name}` may be {others}: required then, and stored as text"
     if engines := entry.get("engines"):
         yield f"- Only on: {', '.join(engines)}"
-    if engines := entry.get("engines_so_far"):
-        yield f"- Only on: {', '.join(engines)}"
     if outcomes := entry.get("outcomes"):
         yield f"- Outcomes: {', '.join(outcomes)}"
     raised = [_error(number, entry, contract) for number in entry["errors"]]

@@ -169,7 +169,7 @@ def routines_of(engine: str) -> dict[str, dict[str, Any]]:
 
 
 def _is_on(engine: str, entry: dict[str, Any]) -> bool:
-    return engine in entry.get("engines", entry.get("engines_so_far", [engine]))
+    return engine in entry.get("engines", [engine])
 
 
 def object_name(unit: Unit) -> str:
