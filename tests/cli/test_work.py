@@ -41,6 +41,38 @@ def test_concurrent_function_handles_claim_at_once(
     assert (done.returncode, done.stdout.partition(",")[0]) == (0, "3 completed")
 
 
+def test_worker_takes_several_queues(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    others = [f"{made}/b", f"{made}/c"]
+    for name in others:
+        queue.create_queue(name)
+    for name in (made, *others):
+        queue.enqueue_batch(name, [1, 2])
+    command = f"sh -c 'echo $ROWQ_QUEUE >> {tmp_path}/names'"
+    also = [word for name in others for word in ("--also", name)]
+    done = work(database_url, made, "--exec", command, *also, "--drain", "--batch-size", 1)
+    assert done.stdout.startswith("6 completed")
+    names = (tmp_path / "names").read_text().split()
+    assert names == [made] * 2 + [others[0]] * 2 + [others[1]] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--weights", "1"], "--weights requires --also"),
+        (["--also", "b", "--weights", "1"], "--weights must have 2 numbers, got 1"),
+        (["--also", "b", "--weights", "1,x"], "--weights must be integers, got 1,x"),
+        (["--also", "q"], "a queue is named twice"),
+        (["--also", "b", "--stripes", "2"], "--also and --stripes are mutually exclusive"),
+    ],
+)
+def test_wrong_choice_of_queues_is_refused(run: Run, arguments: list[str], text: str) -> None:
+    ran = run("work", "q", "m:f", *arguments)
+    assert ran.code == ExitCode.USAGE
+    assert text in ran.err
+
+
 def test_sigterm_finishes_running_command_and_releases_others(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:

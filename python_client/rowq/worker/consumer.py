@@ -7,7 +7,7 @@ claims are abandoned after their lease.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import ExitStack
 
 from rowq.errors import CannotConnect, ConnectionLost
@@ -21,7 +21,7 @@ from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.meter import WorkerStats
 from rowq.worker.polling import PollingTurn, Turn
 from rowq.worker.sessions import REST_SECONDS, GuestSession
-from rowq.worker.stripes import Round, Stripe
+from rowq.worker.stripes import QueueOrder, Round, Stripe
 from rowq.worker.transactional import TransactionalWork
 
 # A claim that is uncommitted during maintain of one round is visible in the next round.
@@ -96,14 +96,25 @@ class Consumer:
             if context.first_thread_stripe is None
             else context.first_thread_stripe + number - 1
         )
-        self._round = Round(context.stripes, first_stripe)
+        self._round: Round | QueueOrder = (
+            QueueOrder(context.stripes, context.settings.weights)
+            if context.has_several_queues
+            else Round(context.stripes, first_stripe)
+        )
         self._lease_seconds: dict[Stripe, tuple[int, float]] = {}
         self._exchange_from = 0.0
         self._worker_name = context.settings.name_of_thread(number)
-        self._batch = BatchSize(
-            context.settings.batch_size,
-            is_together=context.settings.is_together,
-            handler=handler,
+        # Messages of several queues differ in length, those of stripes do not.
+        self._batches = (
+            {stripe: self._new_batch() for stripe in context.stripes}
+            if context.has_several_queues
+            else dict.fromkeys(context.stripes, self._new_batch())
+        )
+
+    def _new_batch(self) -> BatchSize:
+        settings = self._context.settings
+        return BatchSize(
+            settings.batch_size, is_together=settings.is_together, handler=self._handler
         )
 
     def run(self) -> None:
@@ -165,7 +176,7 @@ class Consumer:
             try:
                 began_at = time.monotonic()
                 slot.work.do(claim)
-                self._batch.record(claim.begun, time.monotonic() - began_at)
+                self._batches[claim.stripe].record(claim.begun, time.monotonic() - began_at)
                 return self._exchange(slot, claim)
             except BaseException as error:
                 if isinstance(error, ConnectionLost) and self._may_abandon(claim):
@@ -223,7 +234,7 @@ class Consumer:
                     slot.rest()
             if turn is Turn.REST:
                 continue
-            claim = self._dequeue()
+            claim = self._dequeue(self._turn.queue_names)
             self._turn.record_answer(found=claim is not None)
             if claim:
                 self._turn.pass_on(hurry=claim.is_full)
@@ -237,9 +248,11 @@ class Consumer:
     def _is_open(self) -> bool:
         return any(slot.is_open for slot in self._slots.values())
 
-    def _dequeue(self) -> LiveClaim | None:
-        """Poll each stripe once for a claim."""
+    def _dequeue(self, queue_names: Container[str] | None = None) -> LiveClaim | None:
+        """Poll each stripe once for a claim, or only the queues with these names."""
         for stripe in self._round.next():
+            if queue_names is not None and stripe.queue_name not in queue_names:
+                continue
             if claim := self._poll_stripe(stripe):
                 self._round.record(stripe, is_full=claim.is_full)
                 return claim
@@ -272,7 +285,9 @@ class Consumer:
 
     def _request(self, slot: ServerSlot, stripe: Stripe) -> ClaimRequest:
         lease_seconds = self._context.settings.lease_seconds or self._setting(slot, stripe)
-        return ClaimRequest(self._context, stripe, self._worker_name, lease_seconds, self._batch)
+        return ClaimRequest(
+            self._context, stripe, self._worker_name, lease_seconds, self._batches[stripe]
+        )
 
     def _exchange(self, slot: ServerSlot, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
         """Report the rest of a claim; if the next stripe is its own, dequeue in the last call.
@@ -301,7 +316,9 @@ class Consumer:
         return is_known, following
 
     def _has_emptied(self, claim: LiveClaim) -> bool:
-        """Whether a claim emptied the queue and no notification came since."""
+        """Whether a claim emptied the only queue and no notification came since."""
+        if self._context.has_several_queues:
+            return False
         return not claim.is_full and self._context.polling.has_polled_all_since(claim.called_at)
 
     def _may_exchange(self, stripe: Stripe) -> bool:

@@ -21,7 +21,7 @@ from rowq.engines.base import Engine, ListeningEngine
 from rowq.errors import ConnectionLost, EngineUnknown, InvalidArgument, RowqError
 from rowq.session import OwnedSession
 from rowq.worker.batching import TOGETHER
-from rowq.worker.handlers import Handler, check_handler, check_importable, shown
+from rowq.worker.handlers import Handlers, check_handler, check_importable, shown
 from rowq.worker.meter import Counter, Meter
 from rowq.worker.polling import Polling
 from rowq.worker.sessions import SharedSession
@@ -39,6 +39,10 @@ _POLLING_SECONDS = 0.1
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
+QueueNames = str | Sequence[str] | Mapping[str, int]
+"""A queue, several queues in a strict order, or several with weights."""
+
+
 def default_name() -> str:
     """Return the default worker name: host and process id."""
     return f"{socket.gethostname()[:150]}:{os.getpid()}"
@@ -49,8 +53,8 @@ class Settings:
     """The arguments of Worker; worker.py describes them."""
 
     url: str | Mapping[str, str] = field(repr=False)
-    queue_name: str
-    handler: Handler | str
+    queue_name: QueueNames
+    handler: Handlers
     stripes: int | None = None
     first_stripe: int | None = None
     per: Literal["message", "batch"]
@@ -72,15 +76,35 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check the arguments; raises InvalidArgument."""
-        if not isinstance(self.handler, str):
-            what = "messages" if self.per == "batch" else "message"
-            check_handler(self.handler, self.arguments, what)
-            if self.processes:
-                check_importable(self.handler)
+        handlers = self.handler.values() if isinstance(self.handler, Mapping) else [self.handler]
+        for handler in handlers:
+            if not isinstance(handler, str):
+                what = "messages" if self.per == "batch" else "message"
+                check_handler(handler, self.arguments, what)
+                if self.processes:
+                    check_importable(handler)
         for rule, holds in self._rules().items():
             if not holds:
                 raise InvalidArgument(rule)
         self.all_stripes()
+
+    @property
+    def queue_names(self) -> tuple[str, ...]:
+        """The names of the queues, in their order."""
+        is_one = isinstance(self.queue_name, str) or not isinstance(
+            self.queue_name, Mapping | Sequence
+        )
+        return (self.queue_name,) if is_one else tuple(self.queue_name)  # type: ignore[return-value]
+
+    @property
+    def weights(self) -> tuple[int, ...] | None:
+        """The weights of the queues, or None for a strict order."""
+        return tuple(self.queue_name.values()) if isinstance(self.queue_name, Mapping) else None
+
+    @property
+    def has_several_queues(self) -> bool:
+        """Whether there are several queues that are no stripes."""
+        return len(self.queue_names) > 1
 
     @property
     def arguments(self) -> int:
@@ -97,6 +121,7 @@ class Settings:
         batch_size = 1 if self.batch_size is None else self.batch_size
         timeout_seconds = 1 if self.timeout_seconds is None else self.timeout_seconds
         pause = self.idle_min_seconds if _is_number(self.idle_min_seconds, 0) else 0
+        names = self.queue_names
         return {
             "per must be 'message' or 'batch'": self.per in {"message", "batch"},
             "concurrent and transactional are mutually exclusive": not (
@@ -105,7 +130,23 @@ class Settings:
             "concurrent and per='batch' are mutually exclusive": not (
                 self.concurrent and self.per == "batch"
             ),
-            "queue_name must be 1 to 100 characters": _is_text(self.queue_name, 100, least=1),
+            "queue_name must name at least one queue": bool(names),
+            "queue_name must be 1 to 100 characters": all(
+                _is_text(name, 100, least=1) for name in names
+            ),
+            "queue_name must not name a queue twice": len(names)
+            == len({name for name in names if isinstance(name, str)}),
+            "weights must be integers between 1 and 1000": all(
+                _is_integer(weight, 1, 1000) for weight in self.weights or ()
+            ),
+            "several queues require one server URL, and no stripes": isinstance(
+                self.queue_name, str
+            )
+            or (self.stripes is None and not isinstance(self.url, Mapping)),
+            "handlers by queue must have the names of all queues, and no stripes": (
+                not isinstance(self.handler, Mapping)
+                or (self.stripes is None and set(self.handler) == set(names))
+            ),
             "batch_size must be an integer between 1 and 1000": _is_integer(batch_size, 1, 1000),
             "lease_seconds must be an integer between 1 and 86400": _is_integer(
                 lease_seconds, 1, 86400
@@ -132,8 +173,11 @@ class Settings:
         }
 
     def all_stripes(self) -> tuple[Stripe, ...]:
-        """Return the stripes of the queue; raises InvalidArgument."""
-        return stripes_of(self.queue_name, self.stripes, servers_of(self.url))
+        """Return the stripes of the queue, or several queues; raises InvalidArgument."""
+        names = self.queue_names
+        if len(names) > 1:
+            return tuple(Stripe(number, None, name) for number, name in enumerate(names))
+        return stripes_of(names[0], self.stripes, servers_of(self.url))
 
     def first_thread_stripe(self) -> int | None:
         """Return the stripe where the first thread starts; the next threads start after it.
@@ -206,6 +250,7 @@ class Context:
             for name, url in servers_of(settings.url).items()
         ]
         self.stripes = settings.all_stripes()
+        self.has_several_queues = settings.has_several_queues
         self.first_thread_stripe = settings.first_thread_stripe()
         self.engine = _engine_of(self.servers)
         self.listening_engine = _listening(self.engine, settings)

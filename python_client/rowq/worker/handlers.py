@@ -93,6 +93,28 @@ class GiveUp(WorkerFailed):
 Handler = Callable[..., Any]
 """A function of a message, or per batch a list; in a transactional worker also a connection."""
 
+Handlers = Handler | str | Mapping[str, Handler | str]
+"""A handler or "module:function", or one for each queue by name."""
+
+
+class HandlerByQueue:
+    """A handler that calls the one of the message's queue."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+
+    def __call__(self, argument: Any, *connection: Any) -> Any:
+        """Call the handler of the queue of a message, or of a claim's messages."""
+        message = argument[0] if isinstance(argument, list) else argument
+        return self._handlers[message.stripe.queue_name](argument, *connection)
+
+
+def find_handlers(handler: Handlers, arguments: int = 1) -> Handler:
+    """Return the handler, or one that calls that of the queue; raises WorkerFailed."""
+    if isinstance(handler, Mapping):
+        return HandlerByQueue({name: find_handler(one, arguments) for name, one in handler.items()})
+    return find_handler(handler, arguments)
+
 
 def find_handler(handler: Handler | str, arguments: int = 1) -> Handler:
     """Return the handler, imported from "module:function" if needed; raises WorkerFailed.

@@ -14,6 +14,7 @@ The worker polls a queue with limits, because nothing notifies of free capacity.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from rowq.engines.base import ListeningEngine
@@ -47,7 +48,7 @@ class Listener:
         self._context = context
         self._engine = engine
         self._shared = context.servers[0].shared
-        self._name = context.settings.queue_name
+        self._names = context.settings.queue_names
         self._is_required = bool(context.settings.listen)
         self._rate = Rate(_MOST_PER_SECOND)
         self._flood = Rate(_FLOOD_PER_SECOND)
@@ -57,7 +58,7 @@ class Listener:
         self._is_disabled = False
         self._retry_at = 0.0
         self._maintains = 0 < context.settings.maintain_seconds <= _FOLLOWER_SECONDS
-        self._is_leader = False
+        self._led: set[str] = set()
         self._election_at = 0.0
         self._is_limited = False
         self._limits_at = 0.0
@@ -84,7 +85,7 @@ class Listener:
         """Listen until the worker stops, or a connection on which it listened is lost."""
         if self._context.stopping.is_set():
             return
-        self._is_leader, self._received = False, 0
+        self._led, self._received = set(), 0
         with self._shared.lent() as connection:
             notifications = notifications_of(self._engine, connection)
         try:
@@ -166,7 +167,7 @@ class Listener:
     def _switch(self, connection: Any, notifications: Notifications, *, to: bool) -> str:
         """Start or stop listening; return the outcome: "busy" if another session has the lock."""
         self._end_listening()
-        outcome = str(self._call(connection, "listen" if to else "unlisten"))
+        outcome = self._listen_to_all(connection) if to else self._leave_all(connection)
         self._is_listening = outcome == "listening"
         if self._is_listening:
             self._elect(connection)
@@ -182,20 +183,37 @@ class Listener:
         self._context.polling.hurry()
         return outcome
 
+    def _listen_to_all(self, connection: Any) -> str:
+        """Listen to every queue, or to none; return the outcome."""
+        for number, name in enumerate(self._names):
+            outcome = str(self._call(connection, "listen", name))
+            if outcome != "listening":
+                self._leave_all(connection, self._names[:number])
+                return outcome
+        return "listening"
+
+    def _leave_all(self, connection: Any, names: Sequence[str] | None = None) -> str:
+        for name in self._names if names is None else names:
+            self._call(connection, "unlisten", name)
+        return "stopped"
+
     def _has_limits(self, connection: Any) -> bool:
-        """Whether the queue has limits, at most a minute old: nothing notifies of free capacity."""
+        """Whether a queue has limits, at most a minute old: nothing notifies of free capacity."""
         if time.monotonic() >= self._limits_at:
-            arguments = {
-                "queue_name": self._name,
-                "max_count": 1,
-                "after_queue_name": None,
-                "max_queues": None,
-            }
-            (row,) = self._engine.call(connection, "queue_stats", arguments)
-            stats = QueueStats(*row)
-            self._is_limited = bool(stats.max_leased or stats.rate_limit)
+            self._is_limited = any(self._is_queue_limited(connection, name) for name in self._names)
             self._limits_at = time.monotonic() + _SETTING_SECONDS
         return self._is_limited
+
+    def _is_queue_limited(self, connection: Any, name: str) -> bool:
+        arguments = {
+            "queue_name": name,
+            "max_count": 1,
+            "after_queue_name": None,
+            "max_queues": None,
+        }
+        (row,) = self._engine.call(connection, "queue_stats", arguments)
+        stats = QueueStats(*row)
+        return bool(stats.max_leased or stats.rate_limit)
 
     def _restart(self, connection: Any, notifications: Notifications) -> None:
         """Stop and start listening, because the connection may be dead."""
@@ -203,11 +221,12 @@ class Listener:
         self._switch(connection, notifications, to=True)
 
     def _elect(self, connection: Any) -> None:
-        """Take part in the election; a process that is not the leader pauses longer."""
-        may_follow = self._maintains and not self._is_leader
-        if may_follow:
-            self._is_leader = bool(self._call(connection, "elect_leader"))
-        is_follower = may_follow and not self._is_leader
+        """Take part in the elections; a process that leads no queue pauses longer."""
+        if self._maintains and not self._led:
+            self._led.update(
+                name for name in self._names if self._call(connection, "elect_leader", name)
+            )
+        is_follower = self._maintains and not self._led
         self._context.follower_seconds = _FOLLOWER_SECONDS if is_follower else 0.0
         self._election_at = time.monotonic() + _FOLLOWER_SECONDS
         longest = _FOLLOWER_SECONDS if is_follower else _LONGEST_SECONDS
@@ -218,32 +237,32 @@ class Listener:
         self._context.follower_seconds = 0.0
         self._context.polling.end_listening()
 
-    def _call(self, connection: Any, routine: str) -> Any:
-        """Call a routine for the queue; return its second column."""
-        ((_, answer, *_),) = self._engine.call(connection, routine, {"queue_name": self._name})
+    def _call(self, connection: Any, routine: str, name: str) -> Any:
+        """Call a routine for a queue; return its second column."""
+        ((_, answer, *_),) = self._engine.call(connection, routine, {"queue_name": name})
         return answer
 
     def _forward(self, connection: Any, notifications: Notifications) -> None:
-        """Let a thread poll after notifications of the queue."""
-        count = self._read(connection, notifications)
-        if not count:
+        """Let a thread poll the queues of new notifications."""
+        names = self._read(connection, notifications)
+        if not names:
             return
         if notification_delay := self._context.polling.notification_delay_seconds():
             self._context.stopping.wait(notification_delay)
-            count += self._read(connection, notifications)
-        self._rate.count(count)
+            names += self._read(connection, notifications)
+        self._rate.count(len(names))
         if not self._rate.is_over:
-            self._context.polling.notify()
+            self._context.polling.notify(names)
 
-    def _read(self, connection: Any, notifications: Notifications) -> int:
-        """Return the number of new notifications of the queue; raises _FloodError."""
+    def _read(self, connection: Any, notifications: Notifications) -> list[str]:
+        """Return the queue of each new notification; raises _FloodError."""
         with self._shared.lent_again(connection):
-            count = notifications.wait(0).count(self._name)
+            names = [name for name in notifications.wait(0) if name in self._names]
         self._flood.count(notifications.received - self._received)
         self._received = notifications.received
         if self._flood.is_over:
             raise _FloodError
-        return count
+        return names
 
 
 class _FloodError(Exception):

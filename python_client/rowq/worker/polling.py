@@ -12,6 +12,7 @@ import math
 import random
 import threading
 import time
+from collections.abc import Iterable
 from enum import Enum, auto
 
 from rowq.backoff import Backoff
@@ -54,20 +55,32 @@ class Polling:
         self._waiting = 0
         self._was_idle = False
         self._at_once = False
+        self._names: set[str] | None = None
         self._ended = False
 
     def hurry(self) -> None:
         """Make the next poll happen at once, because more messages are likely."""
         with self._due:
-            self._pauses.reset()
-            self._at_once = True
-            self._due.notify()
+            self._names = None
+            self._poll_at_once()
 
-    def notify(self) -> None:
-        """As hurry, after a notification: another process may get the message first."""
+    def notify(self, queue_names: Iterable[str] = ()) -> None:
+        """As hurry, after notifications of queues: another process may get the message first.
+
+        The poll asks only these queues, unless there is another reason for it.
+        """
         with self._due:
             self._is_notified = True
-            self.hurry()
+            if not self._at_once:
+                self._names = set(queue_names)
+            elif self._names is not None:
+                self._names.update(queue_names)
+            self._poll_at_once()
+
+    def _poll_at_once(self) -> None:
+        self._pauses.reset()
+        self._at_once = True
+        self._due.notify()
 
     def notification_delay_seconds(self) -> float:
         """Return how long to wait for other processes after the next notification."""
@@ -119,7 +132,8 @@ class Polling:
                 return
             self._poller = None
             self._pauses.reset()
-            self._at_once = self._at_once or (hurry and self._waiting > 0)
+            if hurry and self._waiting > 0:
+                self._at_once, self._names = True, None
             self._free.notify()
 
     def _wait(self, turn: "PollingTurn", rest_at: float) -> Turn:
@@ -134,7 +148,8 @@ class Polling:
                 pause = min(self._pauses.next(), _seconds_until(rest_at))
                 self._due.wait_for(lambda: self._ended or self._at_once, pause)
             turn.is_notified, turn.is_due = self._is_notified, not self._at_once
-            self._at_once = self._is_notified = False
+            turn.queue_names = self._names if self._at_once else None
+            self._at_once, self._is_notified, self._names = False, False, None
             turn.polled_at = time.monotonic()
             return Turn.END if self._ended else Turn.POLL
 
@@ -154,7 +169,8 @@ class Polling:
             self._free.wait(min(seconds, _seconds_until(rest_at)))
             self._waiting -= 1
             return
-        self._at_once = self._at_once or self._poller is not None
+        if self._poller is not None:
+            self._at_once, self._names = True, None
         self._poller = turn
 
 
@@ -188,6 +204,8 @@ class PollingTurn:
         self.polled_at: float | None = None
         self.is_notified = False
         self.is_due = False
+        self.queue_names: set[str] | None = None
+        """The queues to poll after notifications; None: all."""
 
     def wait(self, rest_at: float = math.inf) -> Turn:
         """Be idle until it is this thread's turn to poll, or the end, or a monotonic time."""

@@ -196,6 +196,41 @@ class Round:
             self._start = self._first_stripe
 
 
+class QueueOrder:
+    """The order in which one consumer polls several queues that are no stripes.
+
+    Without weights it is strict: every claim comes from the first queue that has a message. With
+    weights the queues with messages take smooth weighted turns, a claim each; a queue without one
+    loses no turn and saves none.
+    """
+
+    def __init__(self, queues: Sequence[Stripe], weights: Sequence[int] | None) -> None:
+        """Poll these queues; weights are in their order."""
+        self._queues = tuple(queues)
+        self._weights = tuple(weights or ())
+        self._credits = [0] * len(queues)
+
+    def next(self) -> tuple[Stripe, ...]:
+        """Return all queues in the order to poll them."""
+        if not self._weights:
+            return self._queues
+        return tuple(sorted(self._queues, key=lambda queue: -self._next_credit(queue)))
+
+    def record(self, queue: Stripe, *, is_full: bool) -> None:
+        """Record the queue of a claim: those before it in the order were empty."""
+        del is_full
+        if not self._weights:
+            return
+        order = self.next()
+        found = order[order.index(queue) :]
+        for other in found:
+            self._credits[other.number] += self._weights[other.number]
+        self._credits[queue.number] -= sum(self._weights[other.number] for other in found)
+
+    def _next_credit(self, queue: Stripe) -> int:
+        return self._credits[queue.number] + self._weights[queue.number]
+
+
 class ServerHealth:
     """Track whether a server is reachable. Thread-safe."""
 

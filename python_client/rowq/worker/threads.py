@@ -13,7 +13,7 @@ from rowq.worker.batching import MAINTAIN_BATCH_SIZE, has_more
 from rowq.worker.claim import LiveClaim
 from rowq.worker.consumer import Consumer
 from rowq.worker.context import Context, Server, StopSignals, log
-from rowq.worker.handlers import find_handler, retry
+from rowq.worker.handlers import find_handlers, retry
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.listener import Listener
 from rowq.worker.meter import Measures, Meter, WorkerStats
@@ -105,7 +105,7 @@ class WorkerThreads:
     def __init__(self, context: Context) -> None:
         """Prepare the threads without starting them; raises WorkerFailed for a bad handler."""
         self._context = context
-        handler = find_handler(context.settings.handler, context.settings.arguments)
+        handler = find_handlers(context.settings.handler, context.settings.arguments)
         self._heartbeats = {server.name: Heartbeat(context, server) for server in context.servers}
         self._liveness = (
             Liveness(context, context.meter, self._heartbeats.values()) if context.meter else None

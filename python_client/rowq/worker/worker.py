@@ -3,20 +3,31 @@
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
+from typing import Literal, TypeVar
 
 from rowq.errors import WorkerFailed
-from rowq.worker.context import Context, Settings, StopSignals
-from rowq.worker.handlers import Handler
+from rowq.worker.context import Context, QueueNames, Settings, StopSignals
+from rowq.worker.handlers import Handlers
 from rowq.worker.meter import Measured, WorkerStats
 from rowq.worker.metrics import load_library
 from rowq.worker.metrics.worker import serving_worker
 from rowq.worker.processes import WorkerProcesses
 from rowq.worker.threads import OnProgress, WorkerThreads
 
+_T = TypeVar("_T")
+
+
+def _copied(value: _T) -> _T:
+    """Return a plain copy of a list or mapping."""
+    if isinstance(value, Mapping):
+        return dict(value)  # type: ignore[return-value]
+    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
+
 
 class Worker:
     """A worker: calls a handler for each message of a queue, until stopped or drained.
+
+    It may be a worker of several queues.
 
     If the handler returns, its message is completed. It can raise or return rowq.Retry,
     rowq.Snooze or rowq.Fail. Any other exception, even a BaseException, means a retry after the
@@ -51,8 +62,8 @@ class Worker:
     def __init__(
         self,
         url: str | Mapping[str, str],
-        queue_name: str,
-        handler: Handler | str,
+        queue_name: QueueNames,
+        handler: Handlers,
         *,
         stripes: int | None = None,
         first_stripe: int | None = None,
@@ -76,7 +87,12 @@ class Worker:
     ) -> None:
         """Prepare a worker; connect in `run`.
 
-        handler             a callable, or "module:function"; with `processes` it must be importable
+        queue_name          a queue; a list of queues, of which each claim comes from the first that
+                            has a message; or a mapping of queues to weights, whose queues with
+                            messages take weighted turns. Several queues need one server and no
+                            stripes; message.stripe.queue_name is the message's queue
+        handler             a callable, or "module:function"; with `processes` it must be
+                            importable. With several queues also a mapping by queue name
         url                 of the server; for a striped queue also a mapping of names to URLs.
                             Unreachable servers are skipped for a while
         stripes             stripes per server, for a striped queue
@@ -124,8 +140,9 @@ class Worker:
         self._on_progress = on_progress
         self._settings = Settings(
             url=url,
-            queue_name=queue_name,
-            handler=handler,
+            # A list may change later, and not every mapping can be sent to another process.
+            queue_name=_copied(queue_name),
+            handler=_copied(handler),
             stripes=stripes,
             first_stripe=first_stripe,
             per=per,

@@ -187,6 +187,21 @@ def test_worker_polls_a_limited_queue(
         wait_until(lambda: bool(listeners(connection, queue)), "it listens again")
 
 
+def test_limit_in_one_of_several_queues_ends_listening(
+    connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "_SETTING_SECONDS", 0.2)
+    limited = WorkerQueue(queue.url, queue.client, f"{queue.name}/limited")
+    limited.create_queue()
+    with running(rowq.Worker(queue.url, [queue.name, limited.name], print, listen=True)):
+        for limit in (0, 1, 0):
+            limited.alter_queue(max_leased=limit)
+            wait_until(
+                lambda: bool(listeners(connection, queue)) is (limit == 0),  # noqa: B023
+                f"it has a limit of {limit}",
+            )
+
+
 def test_worker_polls_while_its_connection_is_deaf(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +251,34 @@ def test_rate_is_exceeded_above_its_limit_only() -> None:
     for expected in (False, False, True):
         rate.count()
         assert rate.is_over is expected
+
+
+def test_one_session_listens_to_three_queues(connection: Connection, queue: WorkerQueue) -> None:
+    queues = [WorkerQueue(queue.url, queue.client, f"{queue.name}/{part}") for part in "abc"]
+    for one in queues:
+        one.create_queue()
+    seen: list[str] = []
+    names = [one.name for one in queues]
+    worker = rowq.Worker(
+        queue.url,
+        names,
+        lambda message: seen.append(message.stripe.queue_name),
+        listen=True,
+        idle_min_seconds=HOUR,
+        idle_max_seconds=HOUR,
+    )
+    with running(worker):
+        polling = worker._context.polling
+        wait_until(lambda: polling.has_polled_all_since(time.monotonic()), "it listens")
+        sessions_of = [listeners(connection, one) for one in queues]
+        assert len(sessions_of[0]) == 1
+        assert sessions_of[1:] == sessions_of[:1] * 2
+        for number in range(12):
+            one = queues[number % 3]
+            one.enqueue(number)
+            wait_until(lambda: len(seen) > number, "the message is handled")  # noqa: B023
+    assert seen == names * 4
+    wait_until(lambda: not any(listeners(connection, one) for one in queues), "it has stopped")
 
 
 class Calls:

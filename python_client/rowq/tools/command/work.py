@@ -29,7 +29,7 @@ from rowq.tools.console.output import print_json
 from rowq.tools.console.streams import say
 from rowq.tools.terminal import log_to_stderr, printable
 from rowq.worker import Worker, WorkerStats
-from rowq.worker.context import StopSignals, default_name
+from rowq.worker.context import QueueNames, StopSignals, default_name
 from rowq.worker.handlers import find_handler
 from rowq.worker.threads import OnProgress
 
@@ -174,6 +174,20 @@ def work(
             show_default=False,
         ),
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUEUE",
+            help="Another queue; repeatable. Each claim comes from the first that has a message.",
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N...",
+            help="With --also: weighted turns of the queues, QUEUE first, instead of their order.",
+        ),
+    ] = None,
     stripes: Stripes = None,
     first_stripe: Annotated[
         int | None,
@@ -223,6 +237,8 @@ def work(
         raise typer.BadParameter(f"{option} requires MODULE:FUNCTION")
     if command is None and (shell or snooze is not None):
         raise typer.BadParameter(f"{'--shell' if shell else '--snooze'} requires --exec")
+    names = [queue_name, *(also or [])]
+    queues = _queues(names, weights, stripes)
     arguments = _arguments(command, shell) if command is not None else ()
     function = _function(handler, 2 if transactional else 1) if handler is not None else None
     servers = servers_in(url) if stripes is not None else only_url(url)
@@ -230,7 +246,8 @@ def work(
         _require_stripes(url, queue_name, stripes)
     else:
         with open_queue(only_url(url)) as queue:
-            require_queue(queue, queue_name, "consumer")
+            for one in names:
+                require_queue(queue, one, "consumer")
     # A function that hangs can be ended only with its process.
     in_processes = function is not None and (workers > 1 or timeout_seconds is not None)
     with ExitStack() as stack:
@@ -238,12 +255,12 @@ def work(
         if sys.stderr.isatty() and not as_json:
             name = worker_name or default_name()
             where = server_of(servers) if isinstance(servers, str) else ", ".join(servers)
-            opening = f"processing {queue_name} as {name}, {where}; Ctrl-C to stop"
+            opening = f"processing {', '.join(names)} as {name}, {where}; Ctrl-C to stop"
             on_progress = stack.enter_context(progress_line(opening))
         log_to_stderr()
         worker = Worker(
             servers,
-            queue_name,
+            queues,
             function or Command(arguments, stack.enter_context(Programs()), snooze),
             stripes=stripes,
             first_stripe=first_stripe,
@@ -265,6 +282,25 @@ def work(
     _print_stats(worker.stats, as_json)
     if failure is not None:
         raise failure
+
+
+def _queues(names: list[str], weights: str | None, stripes: int | None) -> QueueNames:
+    """Return the queues of a worker: one, several in order, or several with weights."""
+    if len(names) > 1 and stripes is not None:
+        raise typer.BadParameter("--also and --stripes are mutually exclusive")
+    if len(set(names)) < len(names):
+        raise typer.BadParameter("a queue is named twice")
+    if weights is None:
+        return names if len(names) > 1 else names[0]
+    try:
+        numbers = [int(weight) for weight in weights.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"--weights must be integers, got {weights}") from None
+    if len(names) == 1:
+        raise typer.BadParameter("--weights requires --also")
+    if len(numbers) != len(names):
+        raise typer.BadParameter(f"--weights must have {len(names)} numbers, got {len(numbers)}")
+    return dict(zip(names, numbers, strict=True))
 
 
 def _require_stripes(urls: list[str], queue_name: str, stripes: int) -> None:

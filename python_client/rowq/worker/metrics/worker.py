@@ -136,7 +136,7 @@ def serving_worker(host: str, port: int, settings: Settings, measured: Measured)
     """
     from prometheus_client import REGISTRY
 
-    collector = WorkerCollector(settings.queue_name, measured)
+    collector = WorkerCollector(",".join(settings.queue_names), measured)
     registry = collector if settings.processes else _Together(collector, REGISTRY)
     pages: Mapping[str, Page] = {
         "/metrics": metrics_page(registry),
