@@ -479,7 +479,7 @@ def test_complete_after_a_restart_reads_only_its_messages(
             def complete(session: Connection = session, claim: int = claim) -> None:
                 call(session, "complete", queue_name=queue_name, claim_id=claim)
 
-            # The first call reads 250 rows of the catalog; MySQL reads 13 rows per message, MariaDB 7.
+            # The first call reads 250 rows of the catalog; MySQL reads 13 per message, MariaDB 7.
             assert rows_touched(session, complete) < 300 + 15 * size
 
 
