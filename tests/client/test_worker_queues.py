@@ -23,7 +23,7 @@ NAMES = ("a", "b", "c")
 Queues = dict[str, WorkerQueue]
 
 
-def noted(message: rowq.Message) -> None:
+def ignored(message: rowq.Message) -> None:
     """Do nothing, in any process."""
 
 
@@ -138,10 +138,10 @@ def test_each_queue_may_have_its_handler(queues: Queues) -> None:
         await asyncio.sleep(0)
         seen.append(("c", [message.data for message in messages]))
 
-    def note(name: str) -> Callable[[list[rowq.HeldMessage]], None]:
+    def keep(name: str) -> Callable[[list[rowq.HeldMessage]], None]:
         return lambda messages: seen.append((name, [message.data for message in messages]))
 
-    handlers = {queue.name: of_c if name == "c" else note(name) for name, queue in queues.items()}
+    handlers = {queue.name: of_c if name == "c" else keep(name) for name, queue in queues.items()}
     worker(queues, handlers, per="batch", batch_size=None, drain=True).run()
     assert seen == [("a", [0, 1]), ("b", [0, 1]), ("c", [0, 1])]
 
@@ -200,7 +200,7 @@ def test_handler_may_fill_another_queue(queues: Queues) -> None:
 @pytest.mark.slow("starts processes")
 def test_processes_share_several_queues(queues: Queues) -> None:
     fill(queues, 20)
-    name = f"{noted.__module__}:{noted.__name__}"
+    name = f"{ignored.__module__}:{ignored.__name__}"
     handlers = {queue.name: name for queue in queues.values()}
     stats = worker(queues, handlers, (3, 2, 1), processes=2, drain=True).run()
     assert stats.processed == 60
@@ -250,7 +250,7 @@ def test_one_name_in_a_list_is_one_queue(queues: Queues, monkeypatch: pytest.Mon
         return call(connection, routine, arguments)
 
     monkeypatch.setattr(engine, "call", recorded)
-    rowq.Worker(queue.url, [queue.name], noted, batch_size=1, drain=True).run()
+    rowq.Worker(queue.url, [queue.name], ignored, batch_size=1, drain=True).run()
     assert called.count("complete_and_dequeue") == 3
 
 
@@ -297,13 +297,13 @@ def test_weighted_queue_saves_no_turns_while_empty() -> None:
         ({"a": 1.5}, {}, "weights must be integers between 1 and 1000"),
         (["a", "b"], {"stripes": 2}, "several queues require one server URL, and no stripes"),
         (["a", "b"], {"url": {"x": URL, "y": URL}}, "several queues require one server URL"),
-        (["a", "b"], {"handler": {"a": noted}}, "handlers by queue must have the names"),
-        ("a", {"handler": {"b": noted}}, "handlers by queue must have the names"),
-        ("a", {"handler": {"a": noted}, "stripes": 2}, "handlers by queue must have the names"),
-        (["a", "b"], {"handler": {"a": noted, "b": 1}}, "handler must be callable"),
+        (["a", "b"], {"handler": {"a": ignored}}, "handlers by queue must have the names"),
+        ("a", {"handler": {"b": ignored}}, "handlers by queue must have the names"),
+        ("a", {"handler": {"a": ignored}, "stripes": 2}, "handlers by queue must have the names"),
+        (["a", "b"], {"handler": {"a": ignored, "b": 1}}, "handler must be callable"),
     ],
 )
 def test_wrong_queues_are_refused(queue_name: Any, options: dict[str, Any], text: str) -> None:
-    url, handler = options.pop("url", URL), options.pop("handler", noted)
+    url, handler = options.pop("url", URL), options.pop("handler", ignored)
     with pytest.raises(rowq.InvalidArgument, match=text):
         rowq.Worker(url, queue_name, handler, **options)

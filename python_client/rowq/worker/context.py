@@ -103,7 +103,7 @@ class Settings:
 
     @property
     def has_several_queues(self) -> bool:
-        """Whether there are several queues that are no stripes."""
+        """Whether there are several independent queues."""
         return len(self.queue_names) > 1
 
     @property

@@ -110,7 +110,7 @@ class HandlerByQueue:
 
 
 def find_handlers(handler: Handlers, arguments: int = 1) -> Handler:
-    """Return the handler, or one that calls that of the queue; raises WorkerFailed."""
+    """Return the handler, or a handler that chooses by queue; raises WorkerFailed."""
     if isinstance(handler, Mapping):
         return HandlerByQueue({name: find_handler(one, arguments) for name, one in handler.items()})
     return find_handler(handler, arguments)

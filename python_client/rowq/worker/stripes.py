@@ -197,7 +197,7 @@ class Round:
 
 
 class QueueOrder:
-    """The order in which one consumer polls several queues that are no stripes.
+    """The order in which one consumer polls several independent queues.
 
     Without weights it is strict: every claim comes from the first queue that has a message. With
     weights the queues with messages take smooth weighted turns, a claim each; a queue without one
