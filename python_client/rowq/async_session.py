@@ -322,6 +322,8 @@ class AsyncOwnedSession(AsyncSession):
     async def _call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
         """Make a call; close the connection on an exception that is not from the database."""
         try:
+            if routine == "dequeue_wait":
+                return await self.engine.dequeue_wait_async(connection, arguments)
             return await self.engine.call_async(connection, routine, arguments)
         except BaseException as error:
             if not is_foreseen(error):

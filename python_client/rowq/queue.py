@@ -339,6 +339,7 @@ class Queue:
     ) -> list[Message]:
         """Dequeue messages, and wait if there are none; return an empty list after the wait.
 
+        On PostgreSQL rowq's own connection listens during the wait, and a commit ends it at once.
         Each call waits up to 5 seconds, because the server does not notice a client that is gone.
         Other users of the queue object make their calls in between. Raises WrongTransactionState
         unless the connection is in autocommit, outside a transaction.

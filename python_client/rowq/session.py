@@ -319,6 +319,8 @@ class OwnedSession(Session):
     def _call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
         """Make a call; close the connection on an exception that is not from the database."""
         try:
+            if routine == "dequeue_wait":
+                return self.engine.dequeue_wait(connection, arguments)
             return self.engine.call(connection, routine, arguments)
         except BaseException as error:
             if not is_foreseen(error):

@@ -71,6 +71,9 @@ def _routine(path: Path) -> str:
 TWINS: dict[str, Callable[[], str]] = {
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
+    "python_client/rowq/engines/postgres/waiting.py": partial(
+        synchronous, "engines/postgres/async_waiting.py"
+    ),
     "python_client/rowq/contrib/striped.py": partial(synchronous, "contrib/async_striped.py"),
 }
 """The files that ruff formats."""

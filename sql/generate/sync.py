@@ -25,11 +25,12 @@ REPLACEMENTS = (
     (r"Tasks that share", "Threads that share"),
     (r"in another task", "in another thread"),
     (r"from rowq\.awaitable import may_be_entered\n|@may_be_entered\n", ""),
-    (r"\basync (def|with) ", r"\1 "),
+    (r"\basync (def|with|for) ", r"\1 "),
     (r"\bawait ", ""),
     (r"\b__a(enter|exit)__", r"__\1__"),
     (
-        r"\b(connect|connect_striped|call|close|break_off|driver_connection|savepoint)_async\b",
+        r"\b(connect|connect_striped|call|close|break_off|driver_connection|savepoint|dequeue_wait)"
+        r"_async\b",
         r"\1",
     ),
     (r"\basync_(session|queue|striped)\b", r"\1"),

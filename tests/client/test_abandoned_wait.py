@@ -45,12 +45,12 @@ def test_calls_wait_at_most_five_seconds(
 ) -> None:
     engine, asked = engine_for_url(database_url), []
 
-    def call(_connection: object, routine: str, arguments: dict[str, float]) -> list[object]:
-        asked.append((routine, arguments["wait_seconds"]))
+    def wait(_connection: object, arguments: dict[str, float]) -> list[object]:
+        asked.append(arguments["wait_seconds"])
         return [([],)] if len(asked) == 3 else [(None,)]
 
     with rowq.connect(database_url) as queue:
-        monkeypatch.setattr(engine, "call", call)
+        monkeypatch.setattr(engine, "dequeue_wait", wait)
         monkeypatch.setattr(time, "monotonic", lambda: 1000.0 + 4 * len(asked))
         queue.dequeue_wait(queue_name, wait_seconds=12)
-    assert asked == [("dequeue_wait", 5.0), ("dequeue_wait", 5.0), ("dequeue_wait", 4.0)]
+    assert asked == [5.0, 5.0, 4.0]

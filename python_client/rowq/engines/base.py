@@ -59,6 +59,14 @@ class Engine(ABC):
     ) -> list[Row]:
         """As call, on an asynchronous connection."""
 
+    def dequeue_wait(self, connection: Any, arguments: Mapping[str, Any]) -> list[Row]:
+        """Call dequeue_wait on a connection of rowq's own, in autocommit."""
+        return self.call(connection, "dequeue_wait", arguments)
+
+    async def dequeue_wait_async(self, connection: Any, arguments: Mapping[str, Any]) -> list[Row]:
+        """As dequeue_wait, on an asynchronous connection."""
+        return await self.call_async(connection, "dequeue_wait", arguments)
+
     @abstractmethod
     def close(self, connection: Any) -> None:
         """Close a connection; ignore the errors of a lost connection."""

@@ -12,15 +12,18 @@ from contextlib import (
 from typing import Any, ClassVar
 
 from rowq.engines.base import ListeningEngine, Row
+from rowq.engines.postgres.async_waiting import dequeue_wait_async
 from rowq.engines.postgres.calls import call_of
 from rowq.engines.postgres.driver import (
     CONNECTION_GONE,
     NOT_SENT,
     READ_ONLY,
     ROLLED_BACK,
+    SESSION,
     SHORTAGE_CLASSES,
     ends_session,
     is_denied,
+    is_own,
     load_driver,
     quoted,
     refusal_of,
@@ -30,11 +33,11 @@ from rowq.engines.postgres.driver import (
     watch,
 )
 from rowq.engines.postgres.url import connection_parameters
+from rowq.engines.postgres.waiting import dequeue_wait
 from rowq.engines.sockets import has_input, is_of_the_network
 from rowq.errors import CannotConnect, Refused
 
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
-_SESSION = "select pg_catalog.pg_backend_pid()"
 # Timeout for cancelling a call.
 _CANCEL_SECONDS = 1.0
 
@@ -70,8 +73,8 @@ class PostgresEngine(ListeningEngine):
         try:
             connection = await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
             if "prepare_threshold" not in parameters:
-                row = await (await connection.execute(_SESSION)).fetchone()
-                if not _is_own(connection, row):
+                row = await (await connection.execute(SESSION)).fetchone()
+                if not is_own(connection, row):
                     connection.prepare_threshold = None
         except (psycopg.Error, OSError, UnicodeError) as error:
             if isinstance(error, OSError) and not is_of_the_network(error):
@@ -120,8 +123,14 @@ class PostgresEngine(ListeningEngine):
                 raise refusal from error
             raise
 
+    def dequeue_wait(self, connection: Any, arguments: Mapping[str, Any]) -> list[Row]:
+        return dequeue_wait(self, connection, arguments)
+
+    async def dequeue_wait_async(self, connection: Any, arguments: Mapping[str, Any]) -> list[Row]:
+        return await dequeue_wait_async(self, connection, arguments)
+
     def is_direct(self, connection: Any) -> bool:
-        return _is_own(connection, connection.execute(_SESSION).fetchone())
+        return is_own(connection, connection.execute(SESSION).fetchone())
 
     def close(self, connection: Any) -> None:
         connection.close()
@@ -200,14 +209,6 @@ class PostgresEngine(ListeningEngine):
 
     def is_shortage(self, error: Exception) -> bool:
         return sqlstate_of(error)[:2] in SHORTAGE_CLASSES
-
-
-def _is_own(connection: Any, row: Row | None) -> bool:
-    """Whether the session that answered _SESSION with this row is the connection's own.
-
-    A pooler gives its clients process ids of its own.
-    """
-    return row == (connection.pgconn.backend_pid,)
 
 
 def _is_up(connection: Any) -> bool:
