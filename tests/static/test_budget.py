@@ -23,7 +23,7 @@ BUDGETS = {
     "migrations": (1_480, 36),
     "python_client": (37_940, 250),
     "python_client/rowq/contrib": (6_940, 42),
-    "python_client/rowq/engines": (3_550, 27),
+    "python_client/rowq/engines": (3_550, 29),
     "python_client/rowq/tools": (12_270, 85),
     "python_client/rowq/web": (4_030, 47),
     "python_client/rowq/worker": (6_620, 28),
