@@ -448,6 +448,33 @@ class Attempt:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a message is not delivered now; its text is a sentence.
+
+    reason is one word, for programs: CONTRACT.md lists them. clears_at is the time at which it ends
+    without a call by you. claim_id and worker_name belong to blocking_id if that is not None.
+    """
+
+    reason: str
+    clears_at: datetime | None
+    blocking_id: int | None
+    claim_id: int | None
+    worker_name: str | None
+    detail: str
+
+    def __str__(self) -> str:
+        """Return a sentence: the detail, then message, worker and time."""
+        facts = [
+            f"message {self.blocking_id}" if self.blocking_id is not None else "",
+            f"claim {self.claim_id}" if self.claim_id is not None else "",
+            f"worker {self.worker_name}" if self.worker_name else "",
+            f"{self.clears_at:until %Y-%m-%d %H:%M:%S} UTC" if self.clears_at else "",
+        ]
+        told = ", ".join(filter(None, facts))
+        return f"{self.detail[:1].upper()}{self.detail[1:]}{f' ({told})' if told else ''}."
+
+
 LAST_ID = 2**63 - 1
 """The greatest message id; as before_message_id it starts with the newest."""
 

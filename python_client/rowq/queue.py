@@ -54,6 +54,7 @@ from rowq.messages import (
     QueueOutcome,
     QueueStats,
     Reaped,
+    Reason,
     RetryOutcome,
     Schedule,
     ScheduleOutcome,
@@ -768,6 +769,11 @@ class Queue:
         """
         rows = self._rows("get_history", queue_name=queue_name, message_id=message_id)
         return [Attempt(*row) for row in rows]
+
+    def explain_message(self, queue_name: str, message_id: int) -> list[Reason]:
+        """Return the reasons why a message is not delivered now; `str(reason)` is a sentence."""
+        rows = self._rows("explain_message", queue_name=queue_name, message_id=message_id)
+        return [Reason(*row) for row in rows]
 
     def wait_for_result(
         self, queue_name: str, message_id: int, *, wait_seconds: float = 20

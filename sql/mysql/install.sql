@@ -78,6 +78,7 @@ deallocate prepare rowq_check;
 -- source routines/report_worker.sql
 -- source routines/queue_stats.sql
 -- source routines/get_message.sql
+-- source routines/explain_message.sql
 -- source routines/find_message.sql
 -- source routines/get_result.sql
 -- source routines/wait_for_result.sql

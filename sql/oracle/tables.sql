@@ -102,6 +102,18 @@ create or replace type rowq_check force as object (
 /
 create or replace type rowq_checks force as table of rowq_check
 /
+-- One reason why a message is not delivered.
+create or replace type rowq_reason force as object (
+    reason      varchar2(20 char),
+    clears_at   timestamp(6),
+    blocking_id number(19),
+    claim_id    number(19),
+    worker_name varchar2(200 char),
+    detail      varchar2(500 char)
+)
+/
+create or replace type rowq_reasons force as table of rowq_reason
+/
 
 -- One row per queue: its settings. create_queue inserts it, alter_queue, pause_queue and
 -- resume_queue change it, drop_queue deletes it. A queue_id is never reused. queue_key is compared:

@@ -82,6 +82,7 @@ $$;
 \ir routines/report_worker.sql
 \ir routines/queue_stats.sql
 \ir routines/get_message.sql
+\ir routines/explain_message.sql
 \ir routines/find_message.sql
 \ir routines/get_result.sql
 \ir routines/wait_for_result.sql

@@ -92,6 +92,7 @@ grant execute on rowq.PurgeArchive to rowq_admin;
 grant execute on rowq.ReportWorker to rowq_admin;
 grant execute on rowq.QueueStats to rowq_admin;
 grant execute on rowq.GetMessage to rowq_admin;
+grant execute on rowq.ExplainMessage to rowq_admin;
 grant execute on rowq.FindMessage to rowq_admin;
 grant execute on rowq.GetResult to rowq_admin;
 grant execute on rowq.WaitForResult to rowq_admin;
@@ -151,6 +152,7 @@ go
 grant execute on rowq.ListSchedules to rowq_monitor;
 grant execute on rowq.NextTicks to rowq_monitor;
 grant execute on rowq.QueueStats to rowq_monitor;
+grant execute on rowq.ExplainMessage to rowq_monitor;
 grant execute on rowq.ListDead to rowq_monitor;
 grant execute on rowq.ListClaims to rowq_monitor;
 grant execute on rowq.ListWorkers to rowq_monitor;

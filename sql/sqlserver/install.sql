@@ -84,6 +84,7 @@ go
 :r routines/report_worker.sql
 :r routines/queue_stats.sql
 :r routines/get_message.sql
+:r routines/explain_message.sql
 :r routines/find_message.sql
 :r routines/get_result.sql
 :r routines/wait_for_result.sql

@@ -12,12 +12,14 @@
 --   purge_waiting -> pop_waiting -> delete_ready
 --   purge_ready -> delete_ready
 --   get_message, get_history, read_result -> locate_messages
+--   explain_message -> locate_messages, explain_blocked, explain_ready
+--   explain_blocked -> locate_messages, explain_group
 --   maintain_delivery -> expire -> pop_expired
 --   pop_expired -> delete_ready
 --   push_delayed, push_ready, rejoin_groups -> record_expiry
 --
--- Writes expiry, lane. Only reads blocked, claim, dead, delayed, finished, group_waiting, message,
--- queue, ready.
+-- Writes expiry, lane. Only reads blocked, claim, dead, deferred, delayed, finished, group_waiting,
+-- message, queue, ready, started, worker.
 
 drop procedure if exists rowq.internal_end_cancelled;
 
@@ -570,6 +572,395 @@ begin
         -- Another session has moved the message between these reads, so it holds the message:
         -- report it as leased.
         set p_state = 'leased';
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_explain_blocked;
+
+delimiter //
+create procedure rowq.internal_explain_blocked(
+    p_queue_id int,
+    p_message_id bigint,
+    p_group_key varbinary(800),
+    inout p_rows longtext
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Append to p_rows which message a blocked one waits for.
+    declare v_enqueued_at, v_due_at, v_leased_at, v_lease_until, v_finished_at datetime(6);
+    declare v_state varchar(20);
+    declare v_worker_name varchar(200);
+    declare v_lane, v_attempt smallint;
+    declare v_claim_id, v_waits_for, v_predecessor_id bigint;
+    declare v_is_blocked boolean default false;
+    declare v_group_key varbinary(800);
+    declare v_progress varchar(2000);
+
+    select true, b.predecessor_id into v_is_blocked, v_predecessor_id
+    from rowq.blocked b force index (primary)
+    where b.queue_id = p_queue_id
+      and b.message_id = p_message_id;
+    if not v_is_blocked then
+        call rowq.internal_explain_group(p_queue_id, p_message_id, p_group_key, p_rows);
+    else
+        select m.enqueued_at, m.due_at, m.group_key into v_enqueued_at, v_due_at, v_group_key
+        from rowq.message m force index (primary)
+        where m.message_id = v_predecessor_id
+          and m.queue_id = p_queue_id;
+        if v_enqueued_at is not null then
+            call rowq.internal_locate_messages(
+                p_queue_id, v_predecessor_id, v_enqueued_at, v_group_key, v_due_at, v_state, v_lane,
+                v_attempt, v_claim_id, v_worker_name, v_leased_at, v_lease_until, v_finished_at,
+                v_waits_for, v_progress
+            );
+        end if;
+        set p_rows = json_array_append(p_rows, '$', case
+            when v_state is null or v_state in ('completed', 'cancelled', 'expired')
+                then json_array(
+                    'deferred', null, null, null, null,
+                    'its predecessor has ended; the next maintain resumes it'
+                )
+            when v_state = 'dead' then json_array(
+                'predecessor_dead', null, v_predecessor_id, null, null,
+                'its predecessor is dead; reset, cancel or discard that'
+            )
+            else json_array(
+                'predecessor', cast(coalesce(v_lease_until, v_due_at) as char), v_predecessor_id,
+                v_claim_id, v_worker_name,
+                concat('it waits for its predecessor, which is ', v_state)
+            )
+        end);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_explain_group;
+
+delimiter //
+create procedure rowq.internal_explain_group(
+    p_queue_id int,
+    p_message_id bigint,
+    p_group_key varbinary(800),
+    inout p_rows longtext
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Append to p_rows which messages have the slots of a group, and how many wait before this one.
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_slots, v_waiting, v_lane int;
+    declare v_delayed_from, v_deferred_from datetime(6);
+    declare v_claim_from bigint;
+    declare v_found longtext default '[]';
+    declare v_more longtext;
+
+    select q.group_limit into v_slots
+    from rowq.queue q
+    where q.queue_id = p_queue_id;
+    select max(if(l.lane = -1 /* claim */, l.floor, 0)),
+           '1970-01-01' + interval max(if(l.lane = -2 /* delayed */, l.floor, 0)) microsecond,
+           '1970-01-01' + interval max(if(l.lane = -4 /* deferred */, l.floor, 0)) microsecond
+    into v_claim_from, v_delayed_from, v_deferred_from
+    from rowq.lane l force index (primary)
+    where l.queue_id = p_queue_id
+      and l.lane between -4 /* deferred */ and -1 /* claim */;
+
+    -- A slot does not name its message, and there are few claims, so begin with these.
+    select json_arrayagg(json_array(
+        'group', cast(h.lease_until as char), h.message_id, h.claim_id, h.worker_name,
+        'a message of its group is leased; the next one follows when it ends'
+    ))
+    into v_more
+    from (
+        select c.claim_id, c.worker_name, c.lease_until, m.message_id, m.group_key
+        from rowq.claim c force index (primary)
+        straight_join rowq.message m force index (primary)
+            on m.message_id between c.first_id and c.last_id
+        where c.queue_id = p_queue_id
+          and c.claim_id > 0
+          and c.claim_id >= v_claim_from
+          and c.messages is null
+          and c.is_keyed
+        limit 10000
+    ) h
+    where h.group_key = p_group_key;
+    set v_found = json_merge_preserve(v_found, coalesce(v_more, '[]'));
+
+    select json_arrayagg(json_array(
+        'group', cast(h.lease_until as char), h.message_id, h.claim_id, h.worker_name,
+        'a message of its group is leased; the next one follows when it ends'
+    ))
+    into v_more
+    from (
+        select c.claim_id, c.worker_name, c.lease_until, m.message_id, m.group_key
+        from rowq.claim c force index (primary)
+        straight_join json_table(
+            c.messages, '$[*]' columns (message_id bigint path '$[0]')
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where c.queue_id = p_queue_id
+          and c.claim_id > 0
+          and c.claim_id >= v_claim_from
+          and c.messages is not null
+          and c.is_keyed
+        limit 10000
+    ) h
+    where h.group_key = p_group_key;
+    set v_found = json_merge_preserve(v_found, coalesce(v_more, '[]'));
+
+    select json_arrayagg(json_array(
+        if(h.due_at > v_now, 'group_pause', 'deferred'), cast(h.due_at as char), null, null, null,
+        if(
+            h.due_at > v_now, 'its group pauses between two messages',
+            'the next maintain passes on the slot of its group'
+        )
+    ))
+    into v_more
+    from (
+        select d.due_at, d.group_key, d.is_hint
+        from rowq.deferred d force index (primary)
+        where d.queue_id = p_queue_id
+          and d.due_at >= v_deferred_from
+          and d.due_at < '9999-12-31 23:59:59.999998'
+        limit 10000
+    ) h
+    where h.group_key = p_group_key;
+    set v_found = json_merge_preserve(v_found, coalesce(v_more, '[]'));
+
+    if json_length(v_found) < v_slots then
+        select json_arrayagg(json_array(
+            'group_dead', null, h.message_id, null, null,
+            'a dead message holds the slot of its group; reset, cancel or discard it'
+        ))
+        into v_more
+        from (
+            select m.message_id, m.group_key, d.holds_slot
+            from rowq.dead d force index (primary)
+            straight_join rowq.message m force index (primary) on m.message_id = d.message_id
+            where d.queue_id = p_queue_id
+            limit 10000
+        ) h
+        where h.holds_slot
+          and h.group_key = p_group_key;
+        set v_found = json_merge_preserve(v_found, coalesce(v_more, '[]'));
+    end if;
+    if json_length(v_found) < v_slots then
+        select json_arrayagg(json_array(
+            'group', cast(h.due_at as char), h.message_id, null, null,
+            'a message of its group is delayed after an attempt'
+        ))
+        into v_more
+        from (
+            select m.message_id, m.group_key, d.due_at, d.group_key as joins
+            from rowq.delayed d force index (primary)
+            straight_join rowq.message m force index (primary) on m.message_id = d.message_id
+            where d.queue_id = p_queue_id
+              and d.due_at >= v_delayed_from
+              and d.due_at < '9999-12-31 23:59:59.999998'
+            limit 10000
+        ) h
+        where h.joins is null
+          and h.group_key = p_group_key;
+        set v_found = json_merge_preserve(v_found, coalesce(v_more, '[]'));
+    end if;
+    if json_length(v_found) < v_slots then
+        select json_arrayagg(json_array(
+            'group', null, h.message_id, null, null,
+            'a message of its group is ready and is delivered first'
+        ))
+        into v_more
+        from (
+            select m.message_id, m.group_key, r.attempt
+            from rowq.lane l force index (primary)
+            straight_join rowq.ready r force index (primary)
+                on r.queue_id = l.queue_id
+               and r.lane = l.lane
+               and r.seq >= l.floor
+               and r.seq < 9223372036854775806
+            straight_join rowq.message m force index (primary) on m.message_id = r.message_id
+            where l.queue_id = p_queue_id
+              and l.lane >= 0
+            limit 10000
+        ) h
+        where h.group_key = p_group_key;
+        set v_found = json_merge_preserve(v_found, coalesce(v_more, '[]'));
+    end if;
+
+    select count(*) into v_waiting
+    from (
+        select g.message_id, g.lane
+        from rowq.group_waiting g force index (primary)
+        where g.queue_id = p_queue_id
+          and g.group_key = p_group_key
+          and g.message_id < p_message_id
+        limit 10000
+    ) h;
+    if v_waiting > 0 or json_length(v_found) = 0 then
+        set v_found = json_array_append(v_found, '$', json_array(
+            'group', null, null, null, null,
+            concat(v_waiting, ' messages of its group wait before it')
+        ));
+    end if;
+    set p_rows = json_merge_preserve(p_rows, v_found);
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_explain_ready;
+
+delimiter //
+create procedure rowq.internal_explain_ready(
+    p_queue_id int,
+    p_message_id bigint,
+    p_enqueued_at datetime(6),
+    p_lane smallint,
+    inout p_rows longtext
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Append to p_rows why a ready message is not leased.
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_since, v_paused_at, v_first, v_last datetime(6);
+    declare v_seq, v_floor, v_claim_from, v_count bigint;
+    declare v_max_leased, v_rate_limit int;
+    declare v_rate_seconds double;
+    declare v_attempt smallint;
+    declare v_has_worker boolean default false;
+
+    select q.paused_at, q.max_leased, q.rate_limit, q.rate_seconds
+    into v_paused_at, v_max_leased, v_rate_limit, v_rate_seconds
+    from rowq.queue q
+    where q.queue_id = p_queue_id;
+    select max(if(l.lane = p_lane, l.floor, 0)), max(if(l.lane = -1 /* claim */, l.floor, 0))
+    into v_floor, v_claim_from
+    from rowq.lane l force index (primary)
+    where l.queue_id = p_queue_id
+      and l.lane in (-1 /* claim */, p_lane);
+
+    -- A message that was never returned has its enqueued_at as seq.
+    select r.seq, r.attempt into v_seq, v_attempt
+    from rowq.ready r force index (primary)
+    where r.queue_id = p_queue_id
+      and r.lane = p_lane
+      and r.seq = timestampdiff(microsecond, '1970-01-01', p_enqueued_at)
+      and r.message_id = p_message_id;
+    if v_seq is null then
+        select h.seq into v_seq
+        from (
+            select r.seq, r.message_id, r.attempt
+            from rowq.ready r force index (primary)
+            where r.queue_id = p_queue_id
+              and r.lane = p_lane
+              and r.seq >= v_floor
+              and r.seq < 9223372036854775806
+            order by r.queue_id, r.lane, r.seq, r.message_id
+            limit 10000
+        ) h
+        where h.message_id = p_message_id;
+    end if;
+    if v_seq < v_floor then
+        set p_rows = json_array_append(p_rows, '$', json_array(
+            'late', null, null, null, null,
+            concat(
+                'it was committed after messages behind it were delivered; ',
+                'the next maintain finds it'
+            )
+        ));
+    end if;
+
+    select coalesce(sum(h.messages), 0), min(h.lease_until), max(h.lease_until)
+    into v_count, v_first, v_last
+    from (
+        select coalesce(json_length(c.messages), c.last_id - c.first_id + 1) as messages,
+               c.lease_until
+        from rowq.claim c force index (primary)
+        where c.queue_id = p_queue_id
+          and c.claim_id > 0
+          and c.claim_id >= v_claim_from
+        limit 10000
+    ) h;
+    if v_max_leased > 0 and v_count >= v_max_leased then
+        set p_rows = json_array_append(p_rows, '$', json_array(
+            'max_leased', cast(v_first as char), null, null, null,
+            concat(v_count, ' messages are leased, and max_leased is ', v_max_leased)
+        ));
+    end if;
+
+    if v_rate_limit > 0 then
+        set v_since = v_now - interval round(v_rate_seconds * 1000000) microsecond;
+        select coalesce(sum(h.messages), 0), min(h.started_at) into v_count, v_first
+        from (
+            select s.messages, s.started_at
+            from rowq.started s force index (primary)
+            where s.queue_id = p_queue_id
+              and s.started_at > v_since
+            limit 10000
+        ) h;
+        if v_count >= v_rate_limit then
+            set p_rows = json_array_append(p_rows, '$', json_array(
+                'rate_limit',
+                cast(v_first + interval round(v_rate_seconds * 1000000) microsecond as char),
+                null, null, null,
+                concat(
+                    v_count, ' deliveries began within rate_seconds, and rate_limit is ',
+                    v_rate_limit
+                )
+            ));
+        end if;
+    end if;
+
+    -- The lanes before its own, then its own up to it.
+    set v_seq = coalesce(v_seq, 9223372036854775805);
+    select count(*) into v_count
+    from (
+        select r.message_id, r.attempt
+        from rowq.lane l force index (primary)
+        straight_join rowq.ready r force index (primary)
+            on r.queue_id = l.queue_id
+           and r.lane = l.lane
+           and r.seq >= l.floor
+           and r.seq < 9223372036854775806
+        where l.queue_id = p_queue_id
+          and l.lane >= 0
+          and l.lane < p_lane
+        limit 10000
+    ) h;
+    select least(v_count + count(*), 10000) into v_count
+    from (
+        select r.message_id, r.attempt
+        from rowq.ready r force index (primary)
+        where r.queue_id = p_queue_id
+          and r.lane = p_lane
+          and r.seq >= v_floor
+          and r.seq <= v_seq
+          and (r.seq < v_seq or r.message_id < p_message_id)
+        limit 10000
+    ) h;
+    set p_rows = json_array_append(p_rows, '$', json_array(
+        if(v_count = 0, 'next', 'behind'), null, null, null, null,
+        if(
+            v_count = 0, 'the next dequeue that leases a message leases this one',
+            concat(v_count, ' ready messages are before it')
+        )
+    ));
+
+    if v_paused_at is null and not coalesce(v_last > v_now, false) then
+        select true into v_has_worker
+        from rowq.worker w force index (primary)
+        where w.queue_id = p_queue_id
+          and w.last_seen_at > v_now - interval 60 second
+        limit 1;
+        if not v_has_worker then
+            set p_rows = json_array_append(p_rows, '$', json_array(
+                'no_worker', null, null, null, null,
+                concat(
+                    'no message of the queue is leased, ',
+                    'and no worker has reported for 60 seconds'
+                )
+            ));
+        end if;
     end if;
 end//
 delimiter ;

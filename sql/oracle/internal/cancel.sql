@@ -12,6 +12,9 @@
 --   purge_ready, pop_ready -> delete_ready
 --   reset, push_delayed, push_ready -> record_expiry
 --   get_message, get_history, read_result -> locate_messages
+--   explain_message -> locate_messages, explain_blocked, explain_ready, add_reason
+--   explain_blocked -> locate_messages, explain_group, add_reason
+--   explain_group, explain_ready -> add_reason
 --   maintain_queue -> expire -> pop_expired
 --   pop_expired -> lock_expiring, delete_ready, delete_delayed
 --
@@ -484,6 +487,389 @@ begin
         p_state := 'leased';
     end if;
 end internal_locate_messages;
+
+procedure internal_add_reason(
+    p_reasons     in out nocopy rowq_reasons,
+    p_reason      in varchar2,
+    p_detail      in varchar2,
+    p_clears_at   in timestamp default null,
+    p_blocking_id in number default null,
+    p_claim_id    in number default null,
+    p_worker_name in varchar2 default null
+)
+is
+-- purpose   Append a reason to those of explain_message.
+begin
+    p_reasons.extend;
+    p_reasons(p_reasons.count) := rowq_reason(
+        p_reason, p_clears_at, p_blocking_id, p_claim_id, p_worker_name, p_detail
+    );
+end internal_add_reason;
+
+procedure internal_explain_blocked(
+    p_queue      in t_queue,
+    p_message_id in number,
+    p_group_key  in varchar2,
+    p_reasons    in out nocopy rowq_reasons
+)
+is
+-- purpose   Append which message a blocked one waits for.
+    v_due_at         timestamp(6);
+    v_state          varchar2(20 char);
+    v_lane           number;
+    v_attempt        number;
+    v_claim_id       number;
+    v_worker_name    rowq_claim.worker_name%type;
+    v_leased_at      timestamp(6);
+    v_lease_until    timestamp(6);
+    v_finished_at    timestamp(6);
+    v_waits_for      number;
+    v_is_blocked     pls_integer;
+    v_is_known       pls_integer;
+    v_group_key      rowq_message.group_key%type;
+    v_predecessor_id number;
+begin
+    select count(*), max(b.predecessor_id) into v_is_blocked, v_predecessor_id
+    from rowq_blocked b
+    where b.queue_id = p_queue.queue_id
+      and b.message_id = p_message_id;
+    if v_is_blocked = 0 then
+        internal_explain_group(p_queue, p_message_id, p_group_key, p_reasons);
+        return;
+    end if;
+
+    select count(*), max(m.due_at), max(m.group_key) into v_is_known, v_due_at, v_group_key
+    from rowq_message m
+    where m.queue_id = p_queue.queue_id
+      and m.message_id = v_predecessor_id;
+    if v_is_known = 1 then
+        internal_locate_messages(
+            p_queue.queue_id, v_predecessor_id, v_group_key, v_due_at, v_state, v_lane, v_attempt,
+            v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for, v_leased_at
+        );
+    end if;
+    if v_state is null or v_state in ('completed', 'cancelled', 'expired') then
+        internal_add_reason(
+            p_reasons, 'deferred', 'its predecessor has ended; the next maintain resumes it'
+        );
+    elsif v_state = 'dead' then
+        internal_add_reason(
+            p_reasons, 'predecessor_dead', 'its predecessor is dead; reset, cancel or discard that',
+            null, v_predecessor_id
+        );
+    else
+        internal_add_reason(
+            p_reasons, 'predecessor', 'it waits for its predecessor, which is ' || v_state,
+            coalesce(v_lease_until, v_due_at), v_predecessor_id, v_claim_id, v_worker_name
+        );
+    end if;
+end internal_explain_blocked;
+
+procedure internal_explain_group(
+    p_queue      in t_queue,
+    p_message_id in number,
+    p_group_key  in varchar2,
+    p_reasons    in out nocopy rowq_reasons
+)
+is
+-- purpose   Append which messages have the slots of a group, and how many wait before this one.
+    v_key     constant raw(800) := utl_raw.cast_to_raw(p_group_key);
+    v_now     constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_before  constant pls_integer := p_reasons.count;
+    v_claims  constant number := internal_read_floor(p_queue.queue_id, -1 /* claim */);
+    v_due     constant timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_queue.queue_id, -4 /* deferred */));
+    v_delayed constant timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_queue.queue_id, -2 /* delayed */));
+    v_waiting pls_integer;
+begin
+    -- A slot does not name its message, and there are few claims, so begin with these.
+    for n in (
+        select /*+ leading(h m c) use_nl(m) use_nl(c) */
+               c.lease_until, h.message_id, h.claim_id, c.worker_name
+        from (
+            select /*+ index_rs_asc(l rowq_leased_pk) */ l.claim_id, l.message_id
+            from rowq_leased l
+            where l.queue_id = p_queue.queue_id
+              and l.claim_id >= v_claims
+            fetch first 10000 rows only
+        ) h
+        join rowq_message m
+          on m.queue_id = p_queue.queue_id
+         and m.message_id = h.message_id
+        join rowq_claim c
+          on c.queue_id = p_queue.queue_id
+         and c.claim_id = h.claim_id
+        where utl_raw.cast_to_raw(m.group_key) = v_key
+    ) loop
+        internal_add_reason(
+            p_reasons, 'group',
+            'a message of its group is leased; the next one follows when it ends',
+            n.lease_until, n.message_id, n.claim_id, n.worker_name
+        );
+    end loop;
+
+    for n in (
+        select h.due_at
+        from (
+            select /*+ index_rs_asc(d rowq_deferred_pk) */ d.due_at, d.group_key
+            from rowq_deferred d
+            where d.queue_id = p_queue.queue_id
+              and d.due_at >= v_due
+            fetch first 10000 rows only
+        ) h
+        where h.group_key = v_key
+    ) loop
+        internal_add_reason(
+            p_reasons, case when n.due_at > v_now then 'group_pause' else 'deferred' end,
+            case
+                when n.due_at > v_now then 'its group pauses between two messages'
+                else 'the next maintain passes on the slot of its group'
+            end,
+            n.due_at
+        );
+    end loop;
+
+    if p_reasons.count - v_before < p_queue.group_limit then
+        for n in (
+            select /*+ leading(h m) use_nl(m) */ h.message_id
+            from (
+                select /*+ index_rs_asc(d rowq_dead_pk) */ d.message_id, d.holds_slot
+                from rowq_dead d
+                where d.queue_id = p_queue.queue_id
+                fetch first 10000 rows only
+            ) h
+            join rowq_message m
+              on m.queue_id = p_queue.queue_id
+             and m.message_id = h.message_id
+            where h.holds_slot = 1
+              and utl_raw.cast_to_raw(m.group_key) = v_key
+        ) loop
+            internal_add_reason(
+                p_reasons, 'group_dead',
+                'a dead message holds the slot of its group; reset, cancel or discard it',
+                null, n.message_id
+            );
+        end loop;
+    end if;
+    if p_reasons.count - v_before < p_queue.group_limit then
+        for n in (
+            select /*+ leading(h m) use_nl(m) */ h.message_id, h.due_at
+            from (
+                select /*+ index_rs_asc(d rowq_delayed_pk) */ d.message_id, d.due_at, d.group_key
+                from rowq_delayed d
+                where d.queue_id = p_queue.queue_id
+                  and d.due_at >= v_delayed
+                fetch first 10000 rows only
+            ) h
+            join rowq_message m
+              on m.queue_id = p_queue.queue_id
+             and m.message_id = h.message_id
+            where h.group_key is null
+              and utl_raw.cast_to_raw(m.group_key) = v_key
+        ) loop
+            internal_add_reason(
+                p_reasons, 'group', 'a message of its group is delayed after an attempt',
+                n.due_at, n.message_id
+            );
+        end loop;
+    end if;
+    if p_reasons.count - v_before < p_queue.group_limit then
+        for n in (
+            select /*+ leading(h m) use_nl(m) */ h.message_id
+            from (
+                select /*+ leading(l r) use_nl(r) index_rs_asc(r rowq_ready_pk) */ r.message_id
+                from rowq_lane l
+                join rowq_ready r
+                  on r.queue_id = l.queue_id
+                 and r.lane = l.lane
+                 and r.seq >= l.floor_seq
+                where l.queue_id = p_queue.queue_id
+                  and l.lane >= 0
+                fetch first 10000 rows only
+            ) h
+            join rowq_message m
+              on m.queue_id = p_queue.queue_id
+             and m.message_id = h.message_id
+            where utl_raw.cast_to_raw(m.group_key) = v_key
+        ) loop
+            internal_add_reason(
+                p_reasons, 'group', 'a message of its group is ready and is delivered first',
+                null, n.message_id
+            );
+        end loop;
+    end if;
+
+    select count(*) into v_waiting
+    from (
+        select /*+ index_rs_asc(g rowq_group_waiting_pk) */ g.message_id
+        from rowq_group_waiting g
+        where g.queue_id = p_queue.queue_id
+          and g.group_key = v_key
+          and g.message_id < p_message_id
+        fetch first 10000 rows only
+    ) h;
+    if v_waiting > 0 or p_reasons.count = v_before then
+        internal_add_reason(
+            p_reasons, 'group', to_char(v_waiting) || ' messages of its group wait before it'
+        );
+    end if;
+end internal_explain_group;
+
+procedure internal_explain_ready(
+    p_queue      in t_queue,
+    p_message_id in number,
+    p_lane       in number,
+    p_reasons    in out nocopy rowq_reasons
+)
+is
+-- purpose   Append why a ready message is not leased.
+    v_now          constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_floor        constant number := internal_read_floor(p_queue.queue_id, p_lane);
+    v_claims       constant number := internal_read_floor(p_queue.queue_id, -1 /* claim */);
+    v_is_paused    pls_integer;
+    v_max_leased   number;
+    v_rate_limit   number;
+    v_rate_seconds number;
+    v_since        timestamp(6);
+    v_seq          number;
+    v_count        number;
+    v_others       number;
+    v_first        timestamp(6);
+    v_last         timestamp(6);
+begin
+    select case when q.paused_at is null then 0 else 1 end, q.max_leased, q.rate_limit,
+           q.rate_seconds
+    into v_is_paused, v_max_leased, v_rate_limit, v_rate_seconds
+    from rowq_queue q
+    where q.queue_id = p_queue.queue_id;
+
+    -- Its first position, by its whole key; else among the first rows of its lane.
+    select max(r.seq) into v_seq
+    from rowq_message m
+    join rowq_ready r
+      on r.queue_id = m.queue_id
+     and r.lane = m.lane
+     and r.seq = m.seq
+     and r.message_id = m.message_id
+    where m.queue_id = p_queue.queue_id
+      and m.message_id = p_message_id;
+    if v_seq is null then
+        select max(h.seq) into v_seq
+        from (
+            select /*+ index_rs_asc(r rowq_ready_pk) */ r.seq, r.message_id
+            from rowq_ready r
+            where r.queue_id = p_queue.queue_id
+              and r.lane = p_lane
+              and r.seq >= v_floor
+            fetch first 10000 rows only
+        ) h
+        where h.message_id = p_message_id;
+    end if;
+    if v_seq < v_floor then
+        internal_add_reason(
+            p_reasons, 'late',
+            'it was committed after messages behind it were delivered; the next maintain finds it'
+        );
+    end if;
+
+    select min(h.lease_until), max(h.lease_until) into v_first, v_last
+    from (
+        select /*+ index_rs_asc(c rowq_claim_pk) */ c.lease_until
+        from rowq_claim c
+        where c.queue_id = p_queue.queue_id
+          and c.claim_id >= v_claims
+        fetch first 10000 rows only
+    ) h;
+    if v_max_leased > 0 then
+        -- Count from the first row, as a dequeue does.
+        select count(*) into v_count
+        from (
+            select /*+ index_rs_asc(l rowq_leased_pk) */ l.message_id
+            from rowq_leased l
+            where l.queue_id = p_queue.queue_id
+            fetch first 10000 rows only
+        ) h;
+        if v_count >= least(v_max_leased, 10000) then
+            internal_add_reason(
+                p_reasons, 'max_leased',
+                to_char(v_count) || ' messages are leased, and max_leased is '
+                || to_char(v_max_leased),
+                v_first
+            );
+        end if;
+    end if;
+
+    if v_rate_limit > 0 then
+        v_since := v_now - numtodsinterval(v_rate_seconds, 'second');
+        select coalesce(sum(h.messages), 0), min(h.started_at) into v_count, v_first
+        from (
+            select /*+ index_rs_asc(s rowq_started_pk) */ s.messages, s.started_at
+            from rowq_started s
+            where s.queue_id = p_queue.queue_id
+              and s.started_at > v_since
+            fetch first 10000 rows only
+        ) h;
+        if v_count >= v_rate_limit then
+            internal_add_reason(
+                p_reasons, 'rate_limit',
+                to_char(v_count) || ' deliveries began within rate_seconds, and rate_limit is '
+                || to_char(v_rate_limit),
+                v_first + numtodsinterval(v_rate_seconds, 'second')
+            );
+        end if;
+    end if;
+
+    -- The lanes before its own, then its own up to it.
+    v_seq := coalesce(v_seq, 9223372036854775807);
+    select count(*) into v_count
+    from (
+        select /*+ leading(l r) use_nl(r) index_rs_asc(r rowq_ready_pk) */ r.message_id
+        from rowq_lane l
+        join rowq_ready r
+          on r.queue_id = l.queue_id
+         and r.lane = l.lane
+         and r.seq >= l.floor_seq
+        where l.queue_id = p_queue.queue_id
+          and l.lane >= 0
+          and l.lane < p_lane
+        fetch first 10000 rows only
+    ) h;
+    select count(*) into v_others
+    from (
+        select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
+        from rowq_ready r
+        where r.queue_id = p_queue.queue_id
+          and r.lane = p_lane
+          and r.seq >= v_floor
+          and r.seq <= v_seq
+          and (r.seq < v_seq or r.message_id < p_message_id)
+        fetch first 10000 rows only
+    ) h;
+    v_count := least(v_count + v_others, 10000);
+    if v_count = 0 then
+        internal_add_reason(
+            p_reasons, 'next', 'the next dequeue that leases a message leases this one'
+        );
+    else
+        internal_add_reason(
+            p_reasons, 'behind', to_char(v_count) || ' ready messages are before it'
+        );
+    end if;
+
+    if v_is_paused = 0 and (v_last is null or v_last <= v_now) then
+        select count(*) into v_count
+        from rowq_worker w
+        where w.queue_id = p_queue.queue_id
+          and w.last_seen_at > v_now - interval '60' second;
+        if v_count = 0 then
+            internal_add_reason(
+                p_reasons, 'no_worker',
+                'no message of the queue is leased, and no worker has reported for 60 seconds'
+            );
+        end if;
+    end if;
+end internal_explain_ready;
 
 function internal_expire(p_queue in t_queue, p_limit in number)
 return number

@@ -13,10 +13,12 @@
 --   cancel, cancel_many -> cancel_unleased -> pop_waiting
 --   reset, push_delayed -> record_expiry
 --   get_message, get_result, get_history -> locate_messages
+--   explain_message -> locate_messages, explain_blocked, explain_ready
+--   explain_blocked -> explain_group
 --   maintain_queue -> expire -> pop_expired
 --
--- Writes blocked, claim, dead, delayed, expiry, group_waiting, ready. Only reads finished, floor,
--- message, queue.
+-- Writes blocked, claim, dead, delayed, expiry, group_waiting, ready. Only reads deferred,
+-- finished, floor, message, queue, started, worker.
 
 create or replace function rowq.internal_end_cancelled(
     p_queue_id        integer,
@@ -458,6 +460,384 @@ begin
         -- Another session has moved the message between these reads, so it holds the message:
         -- report it as leased.
         state := 'leased';
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_explain_blocked(p_queue rowq.queue, p_message_id bigint)
+returns table (
+    reason      text,
+    clears_at   timestamp with time zone,
+    blocking_id bigint,
+    claim_id    bigint,
+    worker_name text,
+    detail      text
+)
+language plpgsql
+as $$
+-- purpose   Return which message a blocked one waits for.
+#variable_conflict use_column
+declare
+    v_group_key      text;
+    v_predecessor_id bigint;
+    v_place          record;
+begin
+    select b.predecessor_id into v_predecessor_id
+    from rowq.blocked b
+    where b.queue_id = p_queue.queue_id
+      and b.message_id = p_message_id;
+    if not found then
+        select m.group_key into v_group_key
+        from rowq.message m
+        where m.queue_id = p_queue.queue_id
+          and m.message_id = p_message_id;
+        return query
+        select g.reason, g.clears_at, g.blocking_id, g.claim_id, g.worker_name, g.detail
+        from rowq.internal_explain_group(
+            p_queue.queue_id, p_message_id, v_group_key, p_queue.group_limit
+        ) g;
+        return;
+    end if;
+
+    v_place := rowq.internal_locate_messages(p_queue.queue_id, v_predecessor_id);
+    if v_place.state is null or v_place.state in ('completed', 'cancelled', 'expired') then
+        reason := 'deferred';
+        detail := 'its predecessor has ended; the next maintain resumes it';
+    elsif v_place.state = 'dead' then
+        reason := 'predecessor_dead';
+        blocking_id := v_predecessor_id;
+        detail := 'its predecessor is dead; reset, cancel or discard that';
+    else
+        reason := 'predecessor';
+        clears_at := coalesce(v_place.lease_until, v_place.due_at);
+        blocking_id := v_predecessor_id;
+        claim_id := v_place.claim_id;
+        worker_name := v_place.worker_name;
+        detail := 'it waits for its predecessor, which is ' || v_place.state;
+    end if;
+    return next;
+end;
+$$;
+
+create or replace function rowq.internal_explain_group(
+    p_queue_id   integer,
+    p_message_id bigint,
+    p_group_key  text,
+    p_slots      integer
+)
+returns table (
+    reason      text,
+    clears_at   timestamp with time zone,
+    blocking_id bigint,
+    claim_id    bigint,
+    worker_name text,
+    detail      text
+)
+language plpgsql
+as $$
+-- purpose   Return which messages have the slots of a group, and how many wait before this one.
+#variable_conflict use_column
+declare
+    c_most  constant integer := 10000;
+    -- A variable, so that the scan starts at it.
+    v_from  bigint;
+    v_since timestamp with time zone;
+    v_count bigint := 0;
+    v_rows  bigint;
+begin
+    -- A slot does not name its message, and there are few claims, so begin with these.
+    v_from := rowq.internal_read_safe_floor(p_queue_id, -1::smallint /* claim */);
+    return query
+    select 'group', l.lease_until, l.message_id, l.claim_id, l.worker_name,
+           'a message of its group is leased; the next one follows when it ends'
+    from (
+        select c.claim_id, c.worker_name, c.lease_until, u.message_id
+        from rowq.claim c
+        cross join lateral unnest(c.message_ids) u (message_id)
+        where c.queue_id = p_queue_id
+          and c.claim_id >= v_from
+        limit c_most
+    ) l
+    cross join lateral (
+        -- "offset 0" keeps this a lookup by key for each message.
+        select
+        from rowq.message m
+        where m.queue_id = p_queue_id
+          and m.message_id = l.message_id
+          and m.group_key = p_group_key
+        offset 0
+    ) m;
+    get diagnostics v_rows = row_count;
+    v_count := v_count + v_rows;
+
+    v_since := rowq.internal_from_microseconds(
+        rowq.internal_read_safe_floor(p_queue_id, -4::smallint /* deferred */)
+    );
+    return query
+    select case when d.due_at > clock_timestamp() then 'group_pause' else 'deferred' end,
+           d.due_at, null::bigint, null::bigint, null::text,
+           case
+               when d.due_at > clock_timestamp() then 'its group pauses between two messages'
+               else 'the next maintain passes on the slot of its group'
+           end
+    from (
+        select x.due_at, x.group_key
+        from rowq.deferred x
+        where x.queue_id = p_queue_id
+          and x.due_at >= v_since
+        limit c_most
+    ) d
+    where d.group_key = p_group_key
+    limit p_slots;
+    get diagnostics v_rows = row_count;
+    v_count := v_count + v_rows;
+
+    if v_count < p_slots then
+        return query
+        select 'group_dead', null::timestamp with time zone, d.message_id, null::bigint, null::text,
+               'a dead message holds the slot of its group; reset, cancel or discard it'
+        from (
+            select x.message_id, x.holds_slot
+            from rowq.dead x
+            where x.queue_id = p_queue_id
+            limit c_most
+        ) d
+        cross join lateral (
+            select
+            from rowq.message m
+            where m.queue_id = p_queue_id
+              and m.message_id = d.message_id
+              and m.group_key = p_group_key
+            offset 0
+        ) m
+        where d.holds_slot;
+        get diagnostics v_rows = row_count;
+        v_count := v_count + v_rows;
+    end if;
+
+    if v_count < p_slots then
+        v_since := rowq.internal_from_microseconds(
+            rowq.internal_read_safe_floor(p_queue_id, -2::smallint /* delayed */)
+        );
+        return query
+        select 'group', d.due_at, d.message_id, null::bigint, null::text,
+               'a message of its group is delayed after an attempt'
+        from (
+            select x.message_id, x.due_at, x.group_key
+            from rowq.delayed x
+            where x.queue_id = p_queue_id
+              and x.due_at >= v_since
+            limit c_most
+        ) d
+        cross join lateral (
+            select
+            from rowq.message m
+            where m.queue_id = p_queue_id
+              and m.message_id = d.message_id
+              and m.group_key = p_group_key
+            offset 0
+        ) m
+        where d.group_key is null;
+        get diagnostics v_rows = row_count;
+        v_count := v_count + v_rows;
+    end if;
+
+    if v_count < p_slots then
+        return query
+        select 'group', null::timestamp with time zone, r.message_id, null::bigint, null::text,
+               'a message of its group is ready and is delivered first'
+        from (
+            select x.message_id
+            from unnest('{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19}'::smallint[]) l (lane)
+            cross join lateral (
+                select y.message_id
+                from rowq.ready y
+                where y.queue_id = p_queue_id
+                  and y.lane = l.lane
+                  and y.seq >= rowq.internal_read_safe_floor(p_queue_id, l.lane)
+                limit c_most
+            ) x
+            limit c_most
+        ) r
+        cross join lateral (
+            select
+            from rowq.message m
+            where m.queue_id = p_queue_id
+              and m.message_id = r.message_id
+              and m.group_key = p_group_key
+            offset 0
+        ) m;
+        get diagnostics v_rows = row_count;
+        v_count := v_count + v_rows;
+    end if;
+
+    select count(*) into v_rows
+    from (
+        select
+        from rowq.group_waiting g
+        where g.queue_id = p_queue_id
+          and g.group_key = p_group_key
+          and g.message_id < p_message_id
+        limit c_most
+    ) h;
+    if v_rows > 0 or v_count = 0 then
+        return query
+        select 'group', null::timestamp with time zone, null::bigint, null::bigint, null::text,
+               format('%s messages of its group wait before it', v_rows);
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_explain_ready(
+    p_queue      rowq.queue,
+    p_message_id bigint,
+    p_lane       smallint
+)
+returns table (
+    reason      text,
+    clears_at   timestamp with time zone,
+    blocking_id bigint,
+    claim_id    bigint,
+    worker_name text,
+    detail      text
+)
+language plpgsql
+as $$
+-- purpose   Return why a ready message is not leased.
+#variable_conflict use_column
+declare
+    c_most     constant integer := 10000;
+    v_queue_id constant integer := p_queue.queue_id;
+    v_now      constant timestamp with time zone := clock_timestamp();
+    v_since    constant timestamp with time zone :=
+        v_now - make_interval(secs => p_queue.rate_seconds);
+    v_floor    bigint;
+    v_from     bigint;
+    v_seq      bigint;
+    v_xmax     xid;
+    v_pid      integer;
+    v_claims   record;
+begin
+    v_floor := rowq.internal_read_floor(v_queue_id, p_lane);
+    v_from := rowq.internal_read_safe_floor(v_queue_id, p_lane);
+    -- A message that was never returned has its message_id as seq.
+    select r.seq, r.xmax into v_seq, v_xmax
+    from rowq.ready r
+    where r.queue_id = v_queue_id
+      and r.lane = p_lane
+      and r.seq = p_message_id
+      and r.message_id = p_message_id;
+    if not found then
+        select h.seq, h.xmax into v_seq, v_xmax
+        from (
+            select r.seq, r.xmax, r.message_id
+            from rowq.ready r
+            where r.queue_id = v_queue_id
+              and r.lane = p_lane
+              and r.seq >= v_from
+            order by r.queue_id, r.lane, r.seq
+            limit c_most
+        ) h
+        where h.message_id = p_message_id;
+    end if;
+
+    -- A row that an open transaction has locked or deleted names it in xmax.
+    if v_xmax <> '0'::xid then
+        select l.pid into v_pid
+        from pg_locks l
+        where l.locktype = 'transactionid'
+          and l.transactionid = v_xmax
+          and l.granted
+          and l.pid <> pg_backend_pid()
+        limit 1;
+        if found then
+            return query
+            select 'held', null::timestamp with time zone, null::bigint, null::bigint, null::text,
+                   format('session %s has it in an open transaction; that must end', v_pid);
+        end if;
+    end if;
+
+    if v_seq < v_floor then
+        return query
+        select 'late', null::timestamp with time zone, null::bigint, null::bigint, null::text,
+               'it was committed after messages behind it were delivered; '
+               'the next maintain finds it';
+    end if;
+
+    v_from := rowq.internal_read_safe_floor(v_queue_id, -1::smallint /* claim */);
+    select coalesce(sum(h.messages), 0) as messages, min(h.lease_until) as first_until,
+           max(h.lease_until) as last_until
+    into v_claims
+    from (
+        select cardinality(c.message_ids) as messages, c.lease_until
+        from rowq.claim c
+        where c.queue_id = v_queue_id
+          and c.claim_id >= v_from
+        limit c_most
+    ) h;
+    if p_queue.max_leased > 0 and v_claims.messages >= p_queue.max_leased then
+        return query
+        select 'max_leased', v_claims.first_until, null::bigint, null::bigint, null::text,
+               format('%s messages are leased, and max_leased is %s', v_claims.messages,
+                      p_queue.max_leased);
+    end if;
+
+    if p_queue.rate_limit > 0 then
+        return query
+        select 'rate_limit', s.first_at + make_interval(secs => p_queue.rate_seconds), null::bigint,
+               null::bigint, null::text,
+               format('%s deliveries began within rate_seconds, and rate_limit is %s', s.messages,
+                      p_queue.rate_limit)
+        from (
+            select sum(h.messages) as messages, min(h.started_at) as first_at
+            from (
+                select x.messages, x.started_at
+                from rowq.started x
+                where x.queue_id = v_queue_id
+                  and x.started_at > v_since
+                limit c_most
+            ) h
+        ) s
+        where s.messages >= p_queue.rate_limit;
+    end if;
+
+    -- The lanes before its own, then its own up to it.
+    return query
+    select case when h.messages = 0 then 'next' else 'behind' end, null::timestamp with time zone,
+           null::bigint, null::bigint, null::text,
+           case
+               when h.messages = 0 then 'the next dequeue that leases a message leases this one'
+               else format('%s ready messages are before it', h.messages)
+           end
+    from (
+        select count(*) as messages
+        from (
+            select
+            from unnest('{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19}'::smallint[]) l (lane)
+            cross join lateral (
+                select
+                from rowq.ready r
+                where r.queue_id = v_queue_id
+                  and r.lane = l.lane
+                  and r.seq >= rowq.internal_read_floor(v_queue_id, l.lane)
+                  and r.seq < case when l.lane < p_lane then 9223372036854775807 else v_seq end
+                limit c_most
+            ) b
+            where l.lane <= p_lane
+            limit c_most
+        ) x
+    ) h;
+
+    if p_queue.paused_at is null and (v_claims.last_until > v_now) is not true then
+        return query
+        select 'no_worker', null::timestamp with time zone, null::bigint, null::bigint, null::text,
+               'no message of the queue is leased, and no worker has reported for 60 seconds'
+        where not exists (
+            select
+            from rowq.worker w
+            where w.queue_id = v_queue_id
+              and w.last_seen_at > v_now - interval '60 seconds'
+        );
     end if;
 end;
 $$;

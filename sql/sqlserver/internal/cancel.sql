@@ -11,6 +11,8 @@
 --   cancel, cancel_many -> cancel_unleased
 --   reset, promote_group_waiting, push_delayed, ... -> record_expiry
 --   get_message, get_history, read_result -> locate_messages
+--   explain_message -> locate_messages, explain_predecessor
+--   explain_predecessor -> locate_messages
 --   maintain_delivery -> expire -> pop_expired, find_unlocated
 --
 -- Writes blocked, claim, dead, delayed, expiry, group_waiting, leased, ready. Only reads finished,
@@ -516,6 +518,41 @@ begin
         -- Another session is moving the message, or has moved it between these reads, so it holds
         -- the message: report it as leased.
         set @state = N'leased';
+end
+go
+
+create or alter procedure rowq.InternalExplainPredecessor
+    @queue_id int,
+    @message_id bigint,
+    @state nvarchar(20) output,
+    @clears_at datetime2(6) output,
+    @claim_id bigint output,
+    @worker_name nvarchar(400) output
+as
+begin
+-- purpose   Return the state of a predecessor, null if it has ended, and when and by which worker it changes.
+-- locks     rows, shared while they are read, skipping locked ones
+    set nocount on;
+    declare @enqueued_at datetime2(6), @due_at datetime2(6), @lease_until datetime2(6),
+        @finished_at datetime2(6), @lane smallint, @attempt smallint, @group_key nvarchar(400),
+        @waits_for bigint, @progress nvarchar(4000);
+    set @state = null;
+    set @claim_id = null;
+    set @worker_name = null;
+
+    select @enqueued_at = m.enqueued_at, @due_at = m.due_at, @group_key = m.group_key
+    from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+    where m.queue_id = @queue_id
+      and m.message_id = @message_id;
+    if @enqueued_at is not null
+        exec rowq.InternalLocateMessages
+            @queue_id, @message_id, @enqueued_at, @group_key, @due_at output, @state output,
+            @lane output, @attempt output, @claim_id output, @worker_name output,
+            @lease_until output, @finished_at output, @waits_for output, @progress output;
+    if @state in (N'completed', N'cancelled', N'expired')
+        set @state = null;
+    if @state is not null
+        set @clears_at = coalesce(@lease_until, @due_at);
 end
 go
 
