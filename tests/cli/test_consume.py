@@ -64,6 +64,19 @@ def test_show_prints_message(run: Run, made: str, three: list[int]) -> None:
     assert run("show", made, 999_999_999).code == ExitCode.INCOMPLETE
 
 
+def test_explain_prints_a_sentence_per_reason(run: Run, made: str, three: list[int]) -> None:
+    assert run("explain", made, three[1], "--json").rows[0]["reason"] == "behind"
+    lines = run("explain", made, three[1]).out.splitlines()
+    assert lines[0] == "1 ready messages are before it."
+    assert len(lines) == 2
+    run("dequeue", made, "--worker-name", "me")
+    told = "A worker holds it until the worker finishes it or its lease expires (claim "
+    for command in ("explain", "show"):
+        assert told in run(command, made, three[0]).out
+    assert run("show", made, three[0], "--json").row["reasons"][0]["reason"] == "leased"
+    assert run("explain", made, 999_999_999).code == ExitCode.INCOMPLETE
+
+
 def test_complete_finishes_named_or_all_messages(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:

@@ -73,12 +73,17 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
     yield queue.enqueue(name, b"\x00", run_at=FAR, message_type="late")
     yield queue.publish(f"{name}.paid.late", [1], headers={"tenant": "b"})
     yield queue.publish(name, [1])
-    yield queue.publish_batch([NewMessage(topic=f"{name}.x", text="x", group_key="g")] * 2)
-    yield queue.enqueue_batch(
+    grouped = queue.publish_batch([NewMessage(topic=f"{name}.x", text="x", group_key="g")] * 2)
+    chained = queue.enqueue_batch(
         name, [NewMessage(data=1, priority=0), NewMessage(data=2, predecessor_positions=[1])]
     )
+    for sent in (grouped, chained):
+        yield sent
+        yield from (queue.explain_message(name, one.message_id) for one in sent)
     yield queue.queue_stats(name)
+    yield from (queue.explain_message(name, one.message_id) for one in queue.list_delayed(name))
     yield queue.peek(name, max_messages=10)
+    yield queue.explain_message(name, 1 << 40)
     yield queue.list_delayed(name)
     messages = queue.dequeue_fast(name, 2, worker_name="anna")
     yield messages
@@ -89,6 +94,7 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
     ]
     yield queue.extend_lease(name, claim, progress="half").cancel_ids
     yield queue.get_message(name, first.message_id)
+    yield queue.explain_message(name, first.message_id)
     yield queue.complete(name, claim, [first.message_id], results=[{"a": 1}])
     yield queue.get_result(name, first.message_id)
     retried = queue.retry_later(name, claim, delay_seconds=0, error="no")
@@ -101,6 +107,7 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
     (third,) = queue.dequeue_fast(name)
     yield queue.fail_now(name, third.claim_id, [third.message_id, again.message_id], error="never")
     yield queue.list_dead(name)
+    yield from (queue.explain_message(name, one.message_id) for one in (first, third))
     yield queue.get_result(name, third.message_id)
     yield queue.reset(name, [third.message_id, again.message_id])
     (fourth,) = queue.dequeue_fast(name)
@@ -157,7 +164,7 @@ class Plain:
             return [self._value("message_id", one) for one in value]
         if name.endswith("_seconds") and name.startswith("oldest"):
             return value is None
-        if name in {"message_id", "claim_id", "waits_for"} and value is not None:
+        if name in {"message_id", "claim_id", "waits_for", "blocking_id"} and value is not None:
             kind = name.removesuffix("_id")
             return self._ids.setdefault((kind, value), len(self._ids))
         return value

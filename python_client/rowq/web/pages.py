@@ -31,6 +31,7 @@ from rowq.messages import (
     MessageDetails,
     MessageResult,
     QueueStats,
+    Reason,
     UnreadableHeaders,
     WorkerReport,
 )
@@ -314,7 +315,7 @@ def _number(text: str) -> int:
 async def message(view: View) -> Response:
     """Show a message."""
     name, details = view.parameter("queue"), await _details(view)
-    attempts, result = await view.run(lambda calls: _more(calls, view, name, details))
+    reasons, attempts, result = await view.run(lambda calls: _more(calls, view, name, details))
     body = command = None
     if view.sees_bodies:
         form = view.parameter("form")
@@ -324,6 +325,7 @@ async def message(view: View) -> Response:
         "message.html",
         name=name,
         details=details,
+        reasons=reasons,
         attempts=attempts,
         result=result,
         body=body,
@@ -367,11 +369,13 @@ async def _details(view: View) -> MessageDetails:
 
 def _more(
     calls: Queue, view: View, name: str, details: MessageDetails
-) -> tuple[list[Attempt], MessageResult | None]:
+) -> tuple[list[Reason], list[Attempt], MessageResult | None]:
     number = details.message_id
+    is_waiting = view.can_look("explain_message") and details.state not in ENDED
+    reasons = calls.explain_message(name, number) if is_waiting else []
     attempts = calls.get_history(name, number) if view.can_look("get_history") else []
     has_result = view.can_look("get_result") and details.state in (*ENDED, "dead")
-    return attempts, calls.get_result(name, number) if has_result else None
+    return reasons, attempts, calls.get_result(name, number) if has_result else None
 
 
 def _schedule_of(details: MessageDetails) -> str | None:

@@ -62,7 +62,8 @@ begin
             select r.state into v_ended
             from rowq.result r force index (primary)
             where r.queue_id = v_queue_id
-              and r.message_id = p_message_id;
+              and r.message_id = p_message_id
+              and r.message_id > 0;
         end if;
     end if;
     if v_state in ('completed', 'cancelled', 'expired') then

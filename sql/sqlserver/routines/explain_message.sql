@@ -74,7 +74,11 @@ begin
             option (maxdop 1, keepfixed plan);
             if @ended is null
                 select @ended = r.state
-                from rowq.result r with (rowlock, readpast, readcommittedlock, forceseek)
+                from rowq.result r
+                    with (
+                        rowlock, readpast, readcommittedlock,
+                        forceseek (result_pk (queue_id, message_id))
+                    )
                 where r.queue_id = @queue_id
                   and r.message_id = @message_id;
         end;

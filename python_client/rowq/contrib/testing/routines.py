@@ -11,6 +11,7 @@ from typing import Any
 
 from rowq.arguments import check_argument
 from rowq.contrib.testing.checks import check_message, check_topic, topic_matcher
+from rowq.contrib.testing.explain import explain
 from rowq.contrib.testing.stored import DEFAULTS, StoredQueue
 from rowq.engines.base import Row
 from rowq.errors import InvalidArgument, QueueNotEmpty, QueueNotFound, StaleClaim
@@ -383,6 +384,10 @@ class Routines:
     def get_message(self, queue_name: str, message_id: int) -> list[Row]:
         """Return a message."""
         return self.queues.require(queue_name).details(message_id)
+
+    def explain_message(self, queue_name: str, message_id: int) -> list[Row]:
+        """Explain why a message is not delivered."""
+        return explain(self.queues.require(queue_name), message_id)
 
     def find_message(self, queue_name: str, dedup_key: str) -> list[Row]:
         """Return the owner of a dedup key."""

@@ -299,7 +299,7 @@ class StoredQueue:
         if entry is None:
             return []
         content = self.contents[message_id]
-        claim_id, claim = self._holder(entry)
+        claim_id, claim = self.holder(entry)
         is_dead = entry.state == "dead"
         row = (
             message_id,
@@ -392,6 +392,13 @@ class StoredQueue:
         self.model.forget_results()
         return self.name, True, promoted, reaped, died, 0, 0, 0, expired
 
+    def holder(self, entry: Entry) -> tuple[int | None, Claim | None]:
+        """Return the claim that holds a message."""
+        for claim_id, claim in self.model.claims.items():
+            if entry in claim.entries:
+                return claim_id, claim
+        return None, None
+
     def _next_attempt(self, entry: Entry) -> datetime:
         """Return when a returned message is due: now, if it is ready."""
         return self.time_of(entry.due[0] if entry.state == "delayed" else self.model.now)
@@ -430,12 +437,6 @@ class StoredQueue:
         does(taken)
         done = {entry.message_id: "cancelled" for entry in cancelled}
         return _outcomes(ids, done | {entry.message_id: outcome for entry in taken})
-
-    def _holder(self, entry: Entry) -> tuple[int | None, Claim | None]:
-        for claim_id, claim in self.model.claims.items():
-            if entry in claim.entries:
-                return claim_id, claim
-        return None, None
 
 
 def _outcomes(ids: Iterable[int], done: Mapping[int, str]) -> list[Row]:

@@ -2,12 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from rowq.errors import InvalidArgument
-from rowq.messages import Attempt, Message
+from rowq.messages import Attempt, Message, Reason
 from rowq.queue import Queue
 from rowq.tools.console.database import open_queue
 from rowq.tools.console.exit_codes import ExitCode
@@ -28,7 +30,7 @@ from rowq.tools.console.streams import say
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    message_commands: tuple[Callable[..., None], ...] = (dequeue, peek, show, result)
+    message_commands: tuple[Callable[..., None], ...] = (dequeue, peek, show, explain, result)
     claim_commands: tuple[Callable[..., None], ...] = (complete, retry, fail, release, extend)
     for command in message_commands:
         app.command(rich_help_panel="Messages")(command)
@@ -101,14 +103,14 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a message: its state, settings and attempts.
+    """Show a message: its state, settings and attempts, and why it is not delivered now.
 
     Attempts are shown if the queue keeps history, even after the message has ended.
     Exit status 4: not found.
     """
     if (message_id is None) == (key is None):
         raise typer.BadParameter("exactly one of ID and --key is required")
-    history: list[Attempt] = []
+    more = _More([], [])
     with open_queue(url) as queue:
         if key is not None:
             found = queue.find_message(queue_name, key)
@@ -116,35 +118,69 @@ def show(
         elif message_id is not None:
             found = queue.get_message(queue_name, message_id)
         if message_id is not None:
-            history = _history(queue, queue_name, message_id)
-    if as_json and (found or history):
+            more = _more(queue, queue_name, message_id, is_there=found is not None)
+    if as_json and (found or more.history):
         facts = record(found) if found else {"message_id": message_id}
-        print_json({**facts, "history": [record(attempt) for attempt in history]})
+        print_json({**facts, **{name: [*map(record, rows)] for name, rows in vars(more).items()}})
     elif not as_json:
-        _print_message(record(found) if found else {}, history)
+        _print_message(record(found) if found else {}, more)
     if found is None:
         raise typer.Exit(ExitCode.INCOMPLETE)
 
 
-def _history(queue: Queue, queue_name: str, message_id: int) -> list[Attempt]:
-    """Return the attempts of a message; none if the installed rowq has no history yet."""
-    try:
-        return queue.get_history(queue_name, message_id)
-    except InvalidArgument:
-        return []
+@dataclass
+class _More:
+    """The attempts of a message, and the reasons why it is not delivered."""
+
+    history: list[Attempt]
+    reasons: list[Reason]
 
 
-def _print_message(facts: dict[str, Any], history: list[Attempt]) -> None:
-    """Print a message, its attempts and its last error; without facts, "not found"."""
+def _more(queue: Queue, queue_name: str, message_id: int, *, is_there: bool) -> _More:
+    """Return the attempts and reasons of a message; none if the installed rowq lacks them."""
+    found = _More([], [])
+    with suppress(InvalidArgument):
+        found.history = queue.get_history(queue_name, message_id)
+    if is_there:
+        with suppress(InvalidArgument):
+            found.reasons = queue.explain_message(queue_name, message_id)
+    return found
+
+
+def _print_message(facts: dict[str, Any], more: _More) -> None:
+    """Print a message, its reasons, attempts and last error; without facts, "not found"."""
     error = facts.pop("last_error", None)
     if not facts:
         say("not found")
     else:
         print_facts(facts if error else {**facts, "last_error": None})
-    if history:
-        print_rows(history, as_json=False, nothing="")
+    for reason in more.reasons:
+        say(str(reason))
+    if more.history:
+        print_rows(more.history, as_json=False, nothing="")
     if error:
         say("\n".join(["last error", *error.splitlines()]))
+
+
+def explain(
+    queue_name: QueueName,
+    message_id: Annotated[int, typer.Argument(metavar="ID", help="Message id.")],
+    url: Url,
+    as_json: AsJson = False,
+) -> None:
+    """Print why a message is not delivered now, and what would change it.
+
+    Exit status 4: not found.
+    """
+    with open_queue(url) as queue:
+        reasons = queue.explain_message(queue_name, message_id)
+    for reason in reasons:
+        if as_json:
+            print_json(reason)
+        else:
+            say(str(reason))
+    if reasons[0].reason == "unknown":
+        raise typer.Exit(ExitCode.INCOMPLETE)
 
 
 def result(
