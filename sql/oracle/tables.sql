@@ -104,6 +104,7 @@ create or replace type rowq_checks force as table of rowq_check
 /
 -- One reason why a message is not delivered.
 create or replace type rowq_reason force as object (
+    place       number(10),
     reason      varchar2(20 char),
     clears_at   timestamp(6),
     blocking_id number(19),

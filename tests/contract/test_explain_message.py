@@ -32,7 +32,7 @@ def test_ready_messages_are_next_or_behind(queue: CheckedQueue) -> None:
     claim = queue.dequeue_one().claim_id
     assert reasons(queue, first) == ["next"]
     queue.call("release", claim_id=claim)
-    assert explained(queue, first)[0].detail == "1 ready messages are before it"
+    assert explained(queue, first)[0].detail == "1 ready message is before it"
     assert reasons(queue, urgent) == READY
 
 
@@ -83,7 +83,7 @@ def test_message_of_a_group_names_the_message_in_work(queue: CheckedQueue) -> No
     [row, before] = explained(queue, third)
     assert (row.reason, row.blocking_id, row.claim_id) == ("group", first, claim)
     assert (row.worker_name, row.clears_at) == ("w1", queue.message(first).lease_until)
-    assert before.detail == "1 messages of its group wait before it"
+    assert before.detail == "1 message of its group waits before it"
     queue.call("retry_later", claim_id=claim, delay_seconds=50.0)
     [row] = explained(queue, second)
     assert (row.reason, row.blocking_id) == ("group", first)
@@ -140,7 +140,7 @@ def test_limits_of_the_queue_are_two_reasons(queue: CheckedQueue) -> None:
     row = queue.dequeue_one()
     leased, rate, following = explained(queue, second)
     assert (leased.reason, leased.clears_at) == ("max_leased", row.lease_until)
-    assert leased.detail == "1 messages are leased, and max_leased is 1"
+    assert leased.detail == "the queue is at its max_leased of 1"
     assert (rate.reason, following.reason) == ("rate_limit", "next")
     assert rate.clears_at - queue.message(first).enqueued_at < timedelta(seconds=90)
     queue.pass_seconds(61)

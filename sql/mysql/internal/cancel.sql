@@ -800,7 +800,10 @@ begin
     if v_waiting > 0 or json_length(v_found) = 0 then
         set v_found = json_array_append(v_found, '$', json_array(
             'group', null, null, null, null,
-            concat(v_waiting, ' messages of its group wait before it')
+            if(
+                v_waiting = 1, '1 message of its group waits before it',
+                concat(v_waiting, ' messages of its group wait before it')
+            )
         ));
     end if;
     set p_rows = json_merge_preserve(p_rows, v_found);
@@ -884,7 +887,7 @@ begin
     if v_max_leased > 0 and v_count >= v_max_leased then
         set p_rows = json_array_append(p_rows, '$', json_array(
             'max_leased', cast(v_first as char), null, null, null,
-            concat(v_count, ' messages are leased, and max_leased is ', v_max_leased)
+            concat('the queue is at its max_leased of ', v_max_leased)
         ));
     end if;
 
@@ -903,10 +906,7 @@ begin
                 'rate_limit',
                 cast(v_first + interval round(v_rate_seconds * 1000000) microsecond as char),
                 null, null, null,
-                concat(
-                    v_count, ' deliveries began within rate_seconds, and rate_limit is ',
-                    v_rate_limit
-                )
+                concat('the queue is at its rate_limit of ', v_rate_limit, ' per rate_seconds')
             ));
         end if;
     end if;
@@ -940,10 +940,11 @@ begin
     ) h;
     set p_rows = json_array_append(p_rows, '$', json_array(
         if(v_count = 0, 'next', 'behind'), null, null, null, null,
-        if(
-            v_count = 0, 'the next dequeue that leases a message leases this one',
-            concat(v_count, ' ready messages are before it')
-        )
+        case v_count
+            when 0 then 'the next dequeue that leases a message leases this one'
+            when 1 then '1 ready message is before it'
+            else concat(v_count, ' ready messages are before it')
+        end
     ));
 
     if v_paused_at is null and not coalesce(v_last > v_now, false) then

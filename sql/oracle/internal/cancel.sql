@@ -502,7 +502,7 @@ is
 begin
     p_reasons.extend;
     p_reasons(p_reasons.count) := rowq_reason(
-        p_reason, p_clears_at, p_blocking_id, p_claim_id, p_worker_name, p_detail
+        p_reasons.count, p_reason, p_clears_at, p_blocking_id, p_claim_id, p_worker_name, p_detail
     );
 end internal_add_reason;
 
@@ -586,7 +586,7 @@ begin
     -- A slot does not name its message, and there are few claims, so begin with these.
     for n in (
         select /*+ leading(h m c) use_nl(m) use_nl(c) */
-               c.lease_until, h.message_id, h.claim_id, c.worker_name
+               c.lease_until, h.message_id, h.claim_id, c.worker_name, m.group_key
         from (
             select /*+ index_rs_asc(l rowq_leased_pk) */ l.claim_id, l.message_id
             from rowq_leased l
@@ -600,13 +600,15 @@ begin
         join rowq_claim c
           on c.queue_id = p_queue.queue_id
          and c.claim_id = h.claim_id
-        where utl_raw.cast_to_raw(m.group_key) = v_key
+        where m.group_key is not null
     ) loop
-        internal_add_reason(
-            p_reasons, 'group',
-            'a message of its group is leased; the next one follows when it ends',
-            n.lease_until, n.message_id, n.claim_id, n.worker_name
-        );
+        if utl_raw.cast_to_raw(n.group_key) = v_key then
+            internal_add_reason(
+                p_reasons, 'group',
+                'a message of its group is leased; the next one follows when it ends',
+                n.lease_until, n.message_id, n.claim_id, n.worker_name
+            );
+        end if;
     end loop;
 
     for n in (
@@ -632,7 +634,7 @@ begin
 
     if p_reasons.count - v_before < p_queue.group_limit then
         for n in (
-            select /*+ leading(h m) use_nl(m) */ h.message_id
+            select /*+ leading(h m) use_nl(m) */ h.message_id, m.group_key
             from (
                 select /*+ index_rs_asc(d rowq_dead_pk) */ d.message_id, d.holds_slot
                 from rowq_dead d
@@ -643,18 +645,20 @@ begin
               on m.queue_id = p_queue.queue_id
              and m.message_id = h.message_id
             where h.holds_slot = 1
-              and utl_raw.cast_to_raw(m.group_key) = v_key
+              and m.group_key is not null
         ) loop
-            internal_add_reason(
-                p_reasons, 'group_dead',
-                'a dead message holds the slot of its group; reset, cancel or discard it',
-                null, n.message_id
-            );
+            if utl_raw.cast_to_raw(n.group_key) = v_key then
+                internal_add_reason(
+                    p_reasons, 'group_dead',
+                    'a dead message holds the slot of its group; reset, cancel or discard it',
+                    null, n.message_id
+                );
+            end if;
         end loop;
     end if;
     if p_reasons.count - v_before < p_queue.group_limit then
         for n in (
-            select /*+ leading(h m) use_nl(m) */ h.message_id, h.due_at
+            select /*+ leading(h m) use_nl(m) */ h.message_id, h.due_at, m.group_key
             from (
                 select /*+ index_rs_asc(d rowq_delayed_pk) */ d.message_id, d.due_at, d.group_key
                 from rowq_delayed d
@@ -666,17 +670,19 @@ begin
               on m.queue_id = p_queue.queue_id
              and m.message_id = h.message_id
             where h.group_key is null
-              and utl_raw.cast_to_raw(m.group_key) = v_key
+              and m.group_key is not null
         ) loop
-            internal_add_reason(
-                p_reasons, 'group', 'a message of its group is delayed after an attempt',
-                n.due_at, n.message_id
-            );
+            if utl_raw.cast_to_raw(n.group_key) = v_key then
+                internal_add_reason(
+                    p_reasons, 'group', 'a message of its group is delayed after an attempt',
+                    n.due_at, n.message_id
+                );
+            end if;
         end loop;
     end if;
     if p_reasons.count - v_before < p_queue.group_limit then
         for n in (
-            select /*+ leading(h m) use_nl(m) */ h.message_id
+            select /*+ leading(h m) use_nl(m) */ h.message_id, m.group_key
             from (
                 select /*+ leading(l r) use_nl(r) index_rs_asc(r rowq_ready_pk) */ r.message_id
                 from rowq_lane l
@@ -691,12 +697,14 @@ begin
             join rowq_message m
               on m.queue_id = p_queue.queue_id
              and m.message_id = h.message_id
-            where utl_raw.cast_to_raw(m.group_key) = v_key
+            where m.group_key is not null
         ) loop
-            internal_add_reason(
-                p_reasons, 'group', 'a message of its group is ready and is delivered first',
-                null, n.message_id
-            );
+            if utl_raw.cast_to_raw(n.group_key) = v_key then
+                internal_add_reason(
+                    p_reasons, 'group', 'a message of its group is ready and is delivered first',
+                    null, n.message_id
+                );
+            end if;
         end loop;
     end if;
 
@@ -711,7 +719,11 @@ begin
     ) h;
     if v_waiting > 0 or p_reasons.count = v_before then
         internal_add_reason(
-            p_reasons, 'group', to_char(v_waiting) || ' messages of its group wait before it'
+            p_reasons, 'group',
+            case v_waiting
+                when 1 then '1 message of its group waits before it'
+                else internal_number_text(v_waiting) || ' messages of its group wait before it'
+            end
         );
     end if;
 end internal_explain_group;
@@ -793,9 +805,7 @@ begin
         if v_count >= least(v_max_leased, 10000) then
             internal_add_reason(
                 p_reasons, 'max_leased',
-                to_char(v_count) || ' messages are leased, and max_leased is '
-                || to_char(v_max_leased),
-                v_first
+                'the queue is at its max_leased of ' || internal_number_text(v_max_leased), v_first
             );
         end if;
     end if;
@@ -813,8 +823,8 @@ begin
         if v_count >= v_rate_limit then
             internal_add_reason(
                 p_reasons, 'rate_limit',
-                to_char(v_count) || ' deliveries began within rate_seconds, and rate_limit is '
-                || to_char(v_rate_limit),
+                'the queue is at its rate_limit of ' || internal_number_text(v_rate_limit)
+                || ' per rate_seconds',
                 v_first + numtodsinterval(v_rate_seconds, 'second')
             );
         end if;
@@ -853,7 +863,11 @@ begin
         );
     else
         internal_add_reason(
-            p_reasons, 'behind', to_char(v_count) || ' ready messages are before it'
+            p_reasons, 'behind',
+            case v_count
+                when 1 then '1 ready message is before it'
+                else internal_number_text(v_count) || ' ready messages are before it'
+            end
         );
     end if;
 

@@ -134,10 +134,6 @@ begin
 
     open p_rows for
         select n.reason, n.clears_at, n.blocking_id, n.claim_id, n.worker_name, n.detail
-        from (
-            select rownum as position, r.reason, r.clears_at, r.blocking_id, r.claim_id,
-                   r.worker_name, r.detail
-            from table(v_reasons) r
-        ) n
-        order by n.position;
+        from table(v_reasons) n
+        order by n.place;
 end explain_message;

@@ -647,16 +647,24 @@ begin
         select 'group', null::timestamp with time zone, r.message_id, null::bigint, null::text,
                'a message of its group is ready and is delivered first'
         from (
-            select x.message_id
+            select z.message_id
             from unnest('{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19}'::smallint[]) l (lane)
+            cross join lateral (
+                select x.safe_seq
+                from rowq.floor x
+                where x.queue_id = p_queue_id
+                  and x.lane = l.lane
+                order by x.queue_id, x.lane, x.generation
+                limit 1
+            ) f
             cross join lateral (
                 select y.message_id
                 from rowq.ready y
                 where y.queue_id = p_queue_id
                   and y.lane = l.lane
-                  and y.seq >= rowq.internal_read_safe_floor(p_queue_id, l.lane)
+                  and y.seq >= f.safe_seq
                 limit c_most
-            ) x
+            ) z
             limit c_most
         ) r
         cross join lateral (
@@ -683,7 +691,10 @@ begin
     if v_rows > 0 or v_count = 0 then
         return query
         select 'group', null::timestamp with time zone, null::bigint, null::bigint, null::text,
-               format('%s messages of its group wait before it', v_rows);
+               case v_rows
+                   when 1 then '1 message of its group waits before it'
+                   else format('%s messages of its group wait before it', v_rows)
+               end;
     end if;
 end;
 $$;
@@ -748,12 +759,13 @@ begin
         where l.locktype = 'transactionid'
           and l.transactionid = v_xmax
           and l.granted
-          and l.pid <> pg_backend_pid()
+          and l.pid is distinct from pg_backend_pid()
         limit 1;
         if found then
             return query
             select 'held', null::timestamp with time zone, null::bigint, null::bigint, null::text,
-                   format('session %s has it in an open transaction; that must end', v_pid);
+                   coalesce('session ' || v_pid, 'a prepared transaction')
+                   || ' has it in an open transaction; that must end';
         end if;
     end if;
 
@@ -778,16 +790,14 @@ begin
     if p_queue.max_leased > 0 and v_claims.messages >= p_queue.max_leased then
         return query
         select 'max_leased', v_claims.first_until, null::bigint, null::bigint, null::text,
-               format('%s messages are leased, and max_leased is %s', v_claims.messages,
-                      p_queue.max_leased);
+               format('the queue is at its max_leased of %s', p_queue.max_leased);
     end if;
 
     if p_queue.rate_limit > 0 then
         return query
         select 'rate_limit', s.first_at + make_interval(secs => p_queue.rate_seconds), null::bigint,
                null::bigint, null::text,
-               format('%s deliveries began within rate_seconds, and rate_limit is %s', s.messages,
-                      p_queue.rate_limit)
+               format('the queue is at its rate_limit of %s per rate_seconds', p_queue.rate_limit)
         from (
             select sum(h.messages) as messages, min(h.started_at) as first_at
             from (
@@ -805,8 +815,9 @@ begin
     return query
     select case when h.messages = 0 then 'next' else 'behind' end, null::timestamp with time zone,
            null::bigint, null::bigint, null::text,
-           case
-               when h.messages = 0 then 'the next dequeue that leases a message leases this one'
+           case h.messages
+               when 0 then 'the next dequeue that leases a message leases this one'
+               when 1 then '1 ready message is before it'
                else format('%s ready messages are before it', h.messages)
            end
     from (
@@ -815,11 +826,19 @@ begin
             select
             from unnest('{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19}'::smallint[]) l (lane)
             cross join lateral (
+                select x.start_seq
+                from rowq.floor x
+                where x.queue_id = v_queue_id
+                  and x.lane = l.lane
+                order by x.queue_id, x.lane, x.generation
+                limit 1
+            ) f
+            cross join lateral (
                 select
                 from rowq.ready r
                 where r.queue_id = v_queue_id
                   and r.lane = l.lane
-                  and r.seq >= rowq.internal_read_floor(v_queue_id, l.lane)
+                  and r.seq >= f.start_seq
                   and r.seq < case when l.lane < p_lane then 9223372036854775807 else v_seq end
                 limit c_most
             ) b

@@ -25,11 +25,12 @@ as $$
 -- differs   held names the session that has the message
 #variable_conflict use_column
 declare
-    v_queue  rowq.queue;
-    v_place  record;
-    v_ended  text;
-    v_now    constant timestamp with time zone := clock_timestamp();
-    v_due_at timestamp with time zone;
+    v_now        constant timestamp with time zone := clock_timestamp();
+    v_queue      rowq.queue;
+    v_place      record;
+    v_ended      text;
+    v_expires_at timestamp with time zone;
+    v_due_at     timestamp with time zone;
 begin
     if p_message_id is null then
         raise exception 'RQ711 invalid_argument: message_id is required'
@@ -37,6 +38,10 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
+    select m.expires_at into v_expires_at
+    from rowq.message m
+    where m.queue_id = v_queue.queue_id
+      and m.message_id = p_message_id;
     v_place := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
     if v_place.state is null then
         select coalesce(
@@ -108,12 +113,9 @@ begin
         from rowq.internal_explain_ready(v_queue, p_message_id, v_place.lane) r
         where v_place.state = 'ready'
         union all
-        select 'expires', m.expires_at, null, null, null, 'maintain expires it from this time on'
-        from rowq.message m
-        where m.queue_id = v_queue.queue_id
-          and m.message_id = p_message_id
-          and m.expires_at is not null
-          and v_place.state in ('ready', 'delayed', 'blocked')
+        select 'expires', v_expires_at, null, null, null, 'maintain expires it from this time on'
+        where v_place.state in ('ready', 'delayed', 'blocked')
+          and v_expires_at is not null
     loop
         return next;
         v_due_at := least(v_due_at, clears_at);

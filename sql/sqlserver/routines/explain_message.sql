@@ -284,7 +284,13 @@ begin
             option (maxdop 1, keepfixed plan);
             if @first > 0 or @count = 0
                 insert into @reasons (reason, detail)
-                values (N'group', concat(@first, N' messages of its group wait before it'));
+                values (
+                    N'group',
+                    iif(
+                        @first = 1, N'1 message of its group waits before it',
+                        concat(@first, N' messages of its group wait before it')
+                    )
+                );
         end;
 
         if @state = N'delayed' or @state = N'blocked' and @due_at > @now
@@ -357,7 +363,7 @@ begin
                     insert into @reasons (reason, clears_at, detail)
                     values (
                         N'max_leased', @first_at,
-                        concat(@count, N' messages are leased, and max_leased is ', @max_leased)
+                        concat(N'the queue is at its max_leased of ', @max_leased)
                     );
             end;
 
@@ -387,8 +393,7 @@ begin
                             dateadd(second, cast(floor(@rate_seconds) as int), @first_at)
                         ),
                         concat(
-                            @count, N' deliveries began within rate_seconds, and rate_limit is ',
-                            @rate_limit
+                            N'the queue is at its rate_limit of ', @rate_limit, N' per rate_seconds'
                         )
                     );
             end;
@@ -427,10 +432,11 @@ begin
             insert into @reasons (reason, detail)
             values (
                 iif(@count = 0, N'next', N'behind'),
-                iif(
-                    @count = 0, N'the next dequeue that leases a message leases this one',
-                    concat(@count, N' ready messages are before it')
-                )
+                case @count
+                    when 0 then N'the next dequeue that leases a message leases this one'
+                    when 1 then N'1 ready message is before it'
+                    else concat(@count, N' ready messages are before it')
+                end
             );
 
             if @is_paused = 0 and (@last_at is null or @last_at <= @now)

@@ -67,7 +67,8 @@ def _of_waiting(queue: StoredQueue, entry: Entry) -> Iterator[Row]:
 def _of_ready(queue: StoredQueue, entry: Entry) -> Iterator[Row]:
     before = min(queue.model.ready_in_order().index(entry), _MOST)
     if before:
-        yield _row("behind", f"{before} ready messages are before it")
+        are = "message is" if before == 1 else "messages are"
+        yield _row("behind", f"{before} ready {are} before it")
     else:
         yield _row("next", "the next dequeue that leases a message leases this one")
     is_leased = any(claim.until > queue.model.now for claim in queue.model.claims.values())
@@ -109,7 +110,8 @@ def _of_group(queue: StoredQueue, entry: Entry) -> Iterator[Row]:
     waiting = [one for one in group if one.state == "blocked" and one.awaits is None]
     before = min(sum(one.message_id < entry.message_id for one in waiting), _MOST)
     if before or not holders:
-        yield _row("group", f"{before} messages of its group wait before it")
+        wait = "message of its group waits" if before == 1 else "messages of its group wait"
+        yield _row("group", f"{before} {wait} before it")
 
 
 def _holder(queue: StoredQueue, entry: Entry) -> tuple[int | None, str | None, datetime | None]:
