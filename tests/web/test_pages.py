@@ -58,6 +58,7 @@ def test_admin_sees_all_pages_and_messages(browser: Browser, make_queue: MakeQue
     assert message.count(PLANTED) >= 3
     for words in ("broken on purpose", "host 1", "attempt 1", "dead"):
         assert words in message
+    assert message.index("It is dead; reset makes it ready.") < message.index("<h2>Timeline</h2>")
     file = browser.get("/message/body", queue=queue.name, id=dead)
     assert json.loads(file.content) == {"is": PLANTED}
     assert file.headers["Content-Disposition"].startswith("attachment")
