@@ -97,6 +97,10 @@ def every_routine(session: Connection, queue: str) -> None:
     ask("cancel", message_ids=ids[:4])
     every_cancel(session, queue, ask)
     ask("get_message", message_id=ids[-1])
+    waiting = enqueue(session, queue, "1", "2", group_key="explained", expire_seconds=100)
+    waiting += enqueue(session, queue, "3", predecessor_ids=waiting[:1], delay_seconds=100)
+    for message_id in [*ids, *waiting, 0]:
+        ask("explain_message", message_id=message_id)
     for entry in load_contract().routines.values():
         if (
             entry.name not in called
