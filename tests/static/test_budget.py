@@ -17,23 +17,23 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (228_300, 1_515),
+    "": (230_210, 1_521),
     "benchmarks": (8_520, 80),
     "docs": (9_300, 121),
     "migrations": (1_480, 36),
     "python_client": (37_940, 250),
-    "python_client/rowq/contrib": (6_940, 42),
+    "python_client/rowq/contrib": (7_090, 44),
     "python_client/rowq/engines": (3_550, 29),
     "python_client/rowq/tools": (12_270, 85),
     "python_client/rowq/web": (4_030, 47),
     "python_client/rowq/worker": (6_620, 28),
-    "sql": (71_730, 373),
+    "sql": (73_240, 377),
     "sql/generate": (2_410, 22),
-    "sql/mysql": (17_550, 76),
-    "sql/oracle": (13_540, 84),
-    "sql/postgres": (13_150, 80),
+    "sql/mysql": (17_830, 76),
+    "sql/oracle": (13_790, 84),
+    "sql/postgres": (13_660, 80),
     "sql/postgres/addons": (6_430, 30),
-    "sql/sqlserver": (15_820, 78),
+    "sql/sqlserver": (16_160, 78),
     "tests": (99_400, 662),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
