@@ -186,7 +186,7 @@ def test_ordinary_user_installs_without_roles_and_gets_notices(
         admin.execute(f"create role {role} nologin")
     assert migrate.migrate(app).notices == ()
     monitors = {"version", "health", "queue_stats", "list_dead", "list_claims", "list_delayed"}
-    monitors |= {"list_topics", "list_schedules", "list_workers", "next_ticks"}
+    monitors |= {"list_topics", "list_schedules", "list_workers", "next_ticks", "explain_message"}
     assert rights(admin, "rowq_monitor") == monitors
     assert migrate.status(app).notices == ()
     assert migrate.rollback(app, to=0).rolled_back == BACK
