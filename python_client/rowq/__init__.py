@@ -36,6 +36,7 @@ from rowq.errors import (
     WrongTransactionState,
 )
 from rowq.messages import (
+    AdvancedNumber,
     Archived,
     Attempt,
     BatchEnqueued,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdvancedNumber",
     "Archived",
     "AsyncQueue",
     "AsyncStriped",

@@ -28,6 +28,7 @@ from rowq.bodies import (
 )
 from rowq.engines.base import Row
 from rowq.messages import (
+    AdvancedNumber,
     Archived,
     Attempt,
     BatchEnqueued,
@@ -865,6 +866,13 @@ class AsyncQueue:
     async def health(self) -> list[HealthCheck]:
         """Return the health checks: overdue messages, expired leases, blocking sessions..."""
         return [HealthCheck(*row) for row in await self._rows("health")]
+
+    async def after_failover(self) -> list[AdvancedNumber]:
+        """Continue numbers far beyond those that another server may have given out.
+
+        Call it once on the server that takes over, before its workers start.
+        """
+        return [AdvancedNumber(*row) for row in await self._rows("after_failover")]
 
     async def version(self) -> InstalledVersion:
         """Return the installed version."""

@@ -560,6 +560,15 @@ class HealthCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class AdvancedNumber:
+    """How far after_failover moved a kind of number: claim, message or queue."""
+
+    name: str
+    was: int
+    is_now: int
+
+
+@dataclass(frozen=True, slots=True)
 class InstalledVersion:
     """The installed version."""
 

@@ -25,6 +25,7 @@ from rowq.bodies import (
 )
 from rowq.engines.base import Row
 from rowq.messages import (
+    AdvancedNumber,
     Archived,
     Attempt,
     BatchEnqueued,
@@ -858,6 +859,13 @@ class Queue:
     def health(self) -> list[HealthCheck]:
         """Return the health checks: overdue messages, expired leases, blocking sessions..."""
         return [HealthCheck(*row) for row in self._rows("health")]
+
+    def after_failover(self) -> list[AdvancedNumber]:
+        """Continue numbers far beyond those that another server may have given out.
+
+        Call it once on the server that takes over, before its workers start.
+        """
+        return [AdvancedNumber(*row) for row in self._rows("after_failover")]
 
     def version(self) -> InstalledVersion:
         """Return the installed version."""

@@ -42,10 +42,10 @@ begin
                     'extend_lease,cancel,cancel_many,reset,discard_dead,',
                     'create_schedule,alter_schedule,drop_schedule,run_schedule,',
                     'list_schedules,next_ticks,maintain,reap,promote,archive,',
-                    'purge_archive,report_worker,queue_stats,get_message,',
-                    'explain_message,find_message,get_result,wait_for_result,',
-                    'get_history,list_dead,list_claims,list_workers,list_delayed,',
-                    'list_topics,health,version,put'
+                    'purge_archive,report_worker,after_failover,queue_stats,',
+                    'get_message,explain_message,find_message,get_result,',
+                    'wait_for_result,get_history,list_dead,list_claims,list_workers,',
+                    'list_delayed,list_topics,health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(

@@ -76,6 +76,7 @@ deallocate prepare rowq_check;
 -- source routines/archive.sql
 -- source routines/purge_archive.sql
 -- source routines/report_worker.sql
+-- source routines/after_failover.sql
 -- source routines/queue_stats.sql
 -- source routines/get_message.sql
 -- source routines/explain_message.sql

@@ -309,6 +309,23 @@ lob (progress) store as securefile rowq_claim_progress (enable storage in row ca
 /
 create sequence rowq_claim_seq start with 1 increment by 1 cache 1000 noorder
 /
+-- Claims start at the microseconds since 1970, so that two servers never give out the same claim:
+-- an old worker's claim is unknown on a newer server.
+declare
+    v_last number;
+begin
+    select max(s.last_number) into v_last
+    from user_sequences s
+    where s.sequence_name = 'ROWQ_CLAIM_SEQ';
+    if v_last = 1 then
+        execute immediate 'alter sequence rowq_claim_seq restart start with ' || to_char(
+            round((cast(sys_extract_utc(systimestamp) as date) - date '1970-01-01') * 86400)
+            * 1000000,
+            'fm99999999999999999999'
+        );
+    end if;
+end;
+/
 
 -- One row per leased message. The key is the delivery order. A session locks the claim first, so no
 -- session waits for a row here. The table is index-organized, because a row is little more than its

@@ -238,6 +238,7 @@ begin
                 ('rowq_admin', 'archive'),
                 ('rowq_admin', 'purge_archive'),
                 ('rowq_admin', 'report_worker'),
+                ('rowq_admin', 'after_failover'),
                 ('rowq_admin', 'queue_stats'),
                 ('rowq_admin', 'get_message'),
                 ('rowq_admin', 'explain_message'),

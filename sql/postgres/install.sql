@@ -80,6 +80,7 @@ $$;
 \ir routines/archive.sql
 \ir routines/purge_archive.sql
 \ir routines/report_worker.sql
+\ir routines/after_failover.sql
 \ir routines/queue_stats.sql
 \ir routines/get_message.sql
 \ir routines/explain_message.sql

@@ -23,8 +23,16 @@ $$;
 -- relies on numbers being assigned in order (internal/floors.sql).
 create sequence if not exists rowq.message_seq as bigint cache 1;
 
--- Numbers claims and finished batches.
+-- Numbers claims and finished batches. It starts at the microseconds since 1970, so that two
+-- servers never give out the same claim: an old worker's claim is unknown on a newer server.
 create sequence if not exists rowq.claim_seq as bigint cache 1;
+do $$
+begin
+    perform setval('rowq.claim_seq', (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+    from rowq.claim_seq s
+    where s.last_value = 1;
+end;
+$$;
 
 -- One row per fact about the installation. Migrations write schema_version and rowq_version.
 -- channel is the prefix of notification channels. maintain writes its last error for a queue to

@@ -90,6 +90,7 @@ grant execute on rowq.Promote to rowq_admin;
 grant execute on rowq.Archive to rowq_admin;
 grant execute on rowq.PurgeArchive to rowq_admin;
 grant execute on rowq.ReportWorker to rowq_admin;
+grant execute on rowq.AfterFailover to rowq_admin;
 grant execute on rowq.QueueStats to rowq_admin;
 grant execute on rowq.GetMessage to rowq_admin;
 grant execute on rowq.ExplainMessage to rowq_admin;

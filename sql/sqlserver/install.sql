@@ -82,6 +82,7 @@ go
 :r routines/archive.sql
 :r routines/purge_archive.sql
 :r routines/report_worker.sql
+:r routines/after_failover.sql
 :r routines/queue_stats.sql
 :r routines/get_message.sql
 :r routines/explain_message.sql

@@ -34,6 +34,20 @@ go
 if object_id(N'rowq.claim_seq') is null
 create sequence rowq.claim_seq as bigint start with 1 increment by 1 no cycle cache 1000;
 go
+-- Claims start at the microseconds since 1970, so that two servers never give out the same claim:
+-- an old worker's claim is unknown on a newer server.
+declare @restart nvarchar(200) = concat(
+    N'alter sequence rowq.claim_seq restart with ',
+    datediff_big(microsecond, '1970-01-01', sysutcdatetime())
+);
+if exists (
+    select 1
+    from sys.sequences s
+    where s.object_id = object_id(N'rowq.claim_seq')
+      and cast(s.current_value as bigint) = 1
+)
+    exec sys.sp_executesql @restart;
+go
 
 -- Internal procedures pass these lists to each other; no table stores them, and callers never see
 -- them.

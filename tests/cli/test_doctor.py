@@ -162,7 +162,7 @@ def tried(url: str) -> Check:
     ("roles", "status", "words"),
     [
         (set(), Status.FAILED, "no role of rowq is granted"),
-        ({"producer"}, Status.WARNING, "has producer; cannot call alter_queue, "),
+        ({"producer"}, Status.WARNING, "has producer; cannot call after_failover, "),
         ({"admin"}, Status.OK, "can call all "),
     ],
 )

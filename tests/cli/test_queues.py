@@ -1,4 +1,4 @@
-"""The commands rowq queue ..., health and maintain."""
+"""The commands rowq queue ..., health, maintain and after-failover."""
 
 from typing import Any
 
@@ -133,3 +133,12 @@ def test_health_fails_only_if_check_is_critical(run: Run) -> None:
 def test_maintain_prints_result_per_queue(run: Run, made: str) -> None:
     row = run("maintain", made, "--json").row
     assert (row["queue_name"], row["elected"]) == (made, True)
+
+
+@pytest.mark.promise("P46")
+def test_after_failover_prints_each_kind_of_number(run: Run, made: str) -> None:
+    before = run("enqueue", made, "a", "--json").row["message_id"]
+    moved = {row["name"]: row for row in run("after-failover", "--json").rows}
+    assert list(moved) == ["claim", "message", "queue"]
+    assert moved["message"]["is_now"] >= before + 10**9
+    assert run("enqueue", made, "b", "--json").row["message_id"] > moved["message"]["is_now"]

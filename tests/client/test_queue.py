@@ -67,6 +67,7 @@ def test_values_have_python_types(queue: rowq.Queue, queue_name: str) -> None:
     results += [queue.purge_archive(queue_name), queue.pause_queue(queue_name)]
     results += [queue.resume_queue(queue_name), queue.purge_queue(queue_name)]
     results += queue.health()
+    results += queue.after_failover()
     results.append(queue.drop_queue(queue_name, force=True))
     for result in results:
         check_types(result)

@@ -35,13 +35,23 @@ def test_first_statements_enqueue_lease_and_complete(
     text = (ROOT / page).read_text(encoding="utf-8")
     statements = text.partition("```sql\n")[2].partition("```")[0]
     command = [psql_program(server), "--no-psqlrc", "-At", "--set", "ON_ERROR_STOP=1"]
-    done = subprocess.run(
-        [*command, empty_database], input=statements, capture_output=True, text=True, check=True
-    )
-    enqueued, leased, completed = done.stdout.splitlines()
+
+    def printed(*lines: str, claim_id: str = "") -> list[str]:
+        done = subprocess.run(
+            [*command, "--set", f"claim_id={claim_id}", empty_database],
+            input="\n".join(lines),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.splitlines()
+
+    *first, last = statements.splitlines()
+    enqueued, leased = printed(*first)
     assert enqueued == "1|enqueued"
-    assert leased.startswith("1|1|1|")
-    assert completed == "1|completed"
+    claim_id, message_id, attempt, *_ = leased.split("|")
+    assert (message_id, attempt) == ("1", "1")
+    assert printed(last, claim_id=claim_id) == ["1|completed"]
 
 
 EMPTY = ("docs/install.md", "python_client/README.md")

@@ -17,7 +17,7 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (230_210, 1_521),
+    "": (230_720, 1_526),
     "benchmarks": (8_520, 80),
     "docs": (9_300, 121),
     "migrations": (1_480, 36),
@@ -27,13 +27,13 @@ BUDGETS = {
     "python_client/rowq/tools": (12_270, 85),
     "python_client/rowq/web": (4_030, 47),
     "python_client/rowq/worker": (6_620, 28),
-    "sql": (73_240, 377),
+    "sql": (73_720, 381),
     "sql/generate": (2_410, 22),
-    "sql/mysql": (17_830, 76),
-    "sql/oracle": (13_790, 84),
-    "sql/postgres": (13_660, 80),
+    "sql/mysql": (17_920, 77),
+    "sql/oracle": (13_880, 85),
+    "sql/postgres": (13_760, 81),
     "sql/postgres/addons": (6_430, 30),
-    "sql/sqlserver": (16_160, 78),
+    "sql/sqlserver": (16_240, 79),
     "tests": (99_400, 662),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""

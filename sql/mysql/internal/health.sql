@@ -5,8 +5,9 @@
 -- server name the session or transaction that an operator has to end.
 --
 --   queue_stats -> count_messages, oldest_ready
---   health -> health_numbers -> next_numbers
---   health -> next_numbers, health_server, newest_numbers
+--   health -> health_numbers -> add_number_check, newest_numbers, next_numbers
+--   health -> health_server
+--   after_failover, health_numbers -> newest_numbers -> next_numbers, newest_numbers_of
 --   health -> health_queue -> oldest_ready
 --
 -- Reads blocked, claim, dead, delayed, expiry, group_waiting, history, lane, message, meta, queue,
@@ -139,40 +140,43 @@ delimiter ;
 drop procedure if exists rowq.internal_health_numbers;
 
 delimiter //
-create procedure rowq.internal_health_numbers(
-    p_message_id bigint,
-    p_claim_id bigint,
+create procedure rowq.internal_health_numbers(inout p_checks longtext)
+sql security definer
+reads sql data
+begin
+-- purpose   Append a check per number generator: is it behind the newest number stored?
+    declare v_message_id, v_claim_id, v_queue_id, v_next_id, v_next_claim, v_next_queue bigint;
+
+    call rowq.internal_newest_numbers(v_message_id, v_claim_id, v_queue_id);
+    -- Read the next numbers after the rows, so that they are not older.
+    call rowq.internal_next_numbers(v_next_id, v_next_claim, v_next_queue);
+    call rowq.internal_add_number_check('claim', v_claim_id - v_next_claim + 1, p_checks);
+    call rowq.internal_add_number_check('message', v_message_id - v_next_id + 1, p_checks);
+    call rowq.internal_add_number_check('queue', v_queue_id - v_next_queue + 1, p_checks);
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_add_number_check;
+
+delimiter //
+create procedure rowq.internal_add_number_check(
+    p_name varchar(20),
+    p_behind bigint,
     inout p_checks longtext
 )
 sql security definer
 reads sql data
 begin
--- purpose   Append the check of number generators that are behind the newest ids stored.
-    -- A worker may hold a claim newer than any restored or replicated one.
-    declare c_margin int default 1000000;
-    declare v_next_id, v_next_claim bigint;
-    declare v_value bigint default 0;
-    declare v_detail varchar(500);
-
-    -- Read the next numbers after the rows, so that they are not older.
-    call rowq.internal_next_numbers(v_next_id, v_next_claim);
-    if p_message_id >= v_next_id then
-        set v_value = p_message_id - v_next_id + 1,
-            v_detail = concat(
-                'alter table rowq.message auto_increment = ', p_message_id + c_margin, ';'
-            );
-    end if;
-    if p_claim_id >= v_next_claim then
-        set v_value = greatest(v_value, p_claim_id - v_next_claim + 1),
-            v_detail = concat_ws(' ', v_detail, concat(
-                'do benchmark(', p_claim_id - v_next_claim + c_margin, ', uuid_short());'
-            ));
-    end if;
+-- purpose   Append the check of a number generator.
     set p_checks = concat_ws(',', p_checks, json_array(
-        'sequence_behind', null, v_value, 1, 1,
-        coalesce(
-            concat('new ids would repeat ids in use; run: ', v_detail),
-            'every sequence is ahead of the ids stored'
+        'sequence_behind', null, greatest(p_behind, 0), 1, 1,
+        concat(
+            p_name,
+            if(
+                p_behind > 0,
+                ' numbers would repeat numbers in use; call after_failover (rowq after-failover)',
+                ' numbers are ahead of those stored'
+            )
         )
     ));
 end//
@@ -181,19 +185,63 @@ delimiter ;
 drop procedure if exists rowq.internal_next_numbers;
 
 delimiter //
-create procedure rowq.internal_next_numbers(out p_message_id bigint, out p_claim_id bigint)
+create procedure rowq.internal_next_numbers(
+    out p_message_id bigint,
+    out p_claim_id bigint,
+    out p_queue_id bigint
+)
 sql security definer
 reads sql data
 begin
--- purpose   Return the numbers that the next message and the next claim would get.
+-- purpose   Return the numbers that the next message, claim and queue would get.
 -- differs   other engines have sequences
-    set p_message_id = null;
+    set p_message_id = null, p_queue_id = null;
     select t.auto_increment into p_message_id
     from information_schema.tables t
     where t.table_schema = 'rowq'
       and t.table_name = 'message';
+    select t.auto_increment into p_queue_id
+    from information_schema.tables t
+    where t.table_schema = 'rowq'
+      and t.table_name = 'queue';
     set p_message_id = coalesce(p_message_id, 1),
+        p_queue_id = coalesce(p_queue_id, 1),
         p_claim_id = uuid_short() & 9007199254740991;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_newest_numbers;
+
+delimiter //
+create procedure rowq.internal_newest_numbers(
+    out p_message_id bigint,
+    out p_claim_id bigint,
+    out p_queue_id bigint
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Return the newest numbers stored; messages and claims only if not below the next numbers.
+    declare v_next_id, v_next_claim, v_next_queue bigint;
+    declare v_queue_id int;
+    set p_message_id = 0, p_claim_id = 0, p_queue_id = 0;
+
+    call rowq.internal_next_numbers(v_next_id, v_next_claim, v_next_queue);
+    queues: loop
+        set v_queue_id = null;
+        select q.queue_id into v_queue_id
+        from rowq.queue q force index (primary)
+        where q.queue_id > p_queue_id
+        order by q.queue_id
+        limit 1;
+        if v_queue_id is null then
+            leave queues;
+        end if;
+        set p_queue_id = v_queue_id;
+        call rowq.internal_newest_numbers_of(
+            v_queue_id, v_next_id, v_next_claim, p_message_id, p_claim_id
+        );
+    end loop;
 end//
 delimiter ;
 
@@ -491,10 +539,10 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_newest_numbers;
+drop procedure if exists rowq.internal_newest_numbers_of;
 
 delimiter //
-create procedure rowq.internal_newest_numbers(
+create procedure rowq.internal_newest_numbers_of(
     p_queue_id int,
     p_next_id bigint,
     p_next_claim bigint,

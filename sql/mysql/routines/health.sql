@@ -16,8 +16,6 @@ begin
 -- differs   the horizon, purge and sequence checks are this engine's
     declare v_checks, v_more longtext;
     declare v_queue_id, v_last int default 0;
-    declare v_message_id, v_claim_id bigint default 0;
-    declare v_next_id, v_next_claim bigint;
     declare exit handler for sqlexception
     begin
         call rowq.internal_restore_session();
@@ -26,7 +24,6 @@ begin
 
     call rowq.internal_set_session(@@timestamp);
     call rowq.internal_health_server(v_checks);
-    call rowq.internal_next_numbers(v_next_id, v_next_claim);
     queues: loop
         set v_queue_id = null;
         select q.queue_id into v_queue_id
@@ -40,11 +37,8 @@ begin
         set v_last = v_queue_id;
         call rowq.internal_health_queue(v_queue_id, v_more);
         set v_checks = concat_ws(',', v_checks, v_more);
-        call rowq.internal_newest_numbers(
-            v_queue_id, v_next_id, v_next_claim, v_message_id, v_claim_id
-        );
     end loop;
-    call rowq.internal_health_numbers(v_message_id, v_claim_id, v_checks);
+    call rowq.internal_health_numbers(v_checks);
 
     select j.check_name, convert(q.queue_name using utf8mb4) as queue_name,
            case
@@ -67,7 +61,7 @@ begin
     left join rowq.queue q on q.queue_id = j.queue_id
     where j.queue_id is null
        or q.queue_id is not null
-    order by j.check_name, q.queue_name;
+    order by j.check_name, q.queue_name, j.detail;
 
     call rowq.internal_restore_session();
 end//

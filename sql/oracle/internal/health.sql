@@ -6,7 +6,8 @@
 --
 --   queue_stats -> count_messages -> oldest_ready
 --   health -> health_queue -> oldest_ready
---   health -> health_server
+--   health -> health_server -> stored_numbers, last_number
+--   after_failover -> stored_numbers, last_number, advance_sequence
 --
 -- Reads blocked, claim, dead, delayed, expiry, finished, group_waiting, history, leased, message,
 -- meta, queue, ready, deferred, result, schedule, successor.
@@ -254,28 +255,24 @@ is
     v_horizon  varchar2(500 char) := 'no transaction is older than 1 second';
     v_error    rowq_meta.value%type;
     v_error_at rowq_meta.changed_at%type;
-    -- A worker may hold a claim newer than any restored or replicated one.
-    c_margin   constant number := 1000000;
-    v_newest   number := 0;
-    v_claim    number := 0;
-    v_behind   number := 0;
-    v_restart  varchar2(500 char);
-    v_id       number;
-    v_queue_ids t_numbers;
+    v_message_id number;
+    v_claim_id number;
+    v_queue_id number;
 
     procedure compare_sequence(p_name in varchar2, p_newest in number)
     is
-        v_last number;
+        v_last constant number := internal_last_number('rowq_' || p_name || '_seq');
     begin
-        -- last_number is the first number outside all sessions' caches.
-        select max(s.last_number) into v_last
-        from user_sequences s
-        where s.sequence_name = upper(p_name);
-        if p_newest >= v_last then
-            v_behind := greatest(v_behind, p_newest - v_last + 1);
-            v_restart := v_restart || ' alter sequence ' || p_name || ' restart start with '
-                || internal_number_text(p_newest + c_margin) || ';';
-        end if;
+        p_checks.extend;
+        p_checks(p_checks.last) := rowq_check(
+            'sequence_behind', null, greatest(p_newest - v_last, 0), 1, 1,
+            p_name || case
+                when p_newest > v_last then
+                    ' numbers would repeat numbers in use; call after_failover'
+                    || ' (rowq after-failover)'
+                else ' numbers are ahead of those stored'
+            end
+        );
     end compare_sequence;
 begin
     begin
@@ -316,38 +313,73 @@ begin
         end
     );
 
+    -- Read the sequences after the rows, so that they are not older.
+    internal_stored_numbers(v_message_id, v_claim_id, v_queue_id);
+    compare_sequence('claim', v_claim_id);
+    compare_sequence('message', v_message_id);
+    compare_sequence('queue', v_queue_id);
+end internal_health_server;
+
+procedure internal_stored_numbers(
+    p_message_id out number,
+    p_claim_id   out number,
+    p_queue_id   out number
+)
+is
+-- purpose   Return the newest numbers of messages, claims and queues that the tables show, or 0.
+    v_id        number;
+    v_queue_ids t_numbers;
+begin
+    p_message_id := 0;
+    p_claim_id := 0;
+    p_queue_id := 0;
     select q.queue_id bulk collect into v_queue_ids
     from rowq_queue q;
     for i in 1 .. v_queue_ids.count loop
+        p_queue_id := greatest(p_queue_id, v_queue_ids(i));
         select max(m.message_id) into v_id
         from rowq_message m
         where m.queue_id = v_queue_ids(i);
-        v_newest := greatest(v_newest, coalesce(v_id, 0));
+        p_message_id := greatest(p_message_id, coalesce(v_id, 0));
         select max(r.message_id) into v_id
         from rowq_result r
         where r.queue_id = v_queue_ids(i);
-        v_newest := greatest(v_newest, coalesce(v_id, 0));
+        p_message_id := greatest(p_message_id, coalesce(v_id, 0));
         select max(h.message_id) into v_id
         from rowq_history h
         where h.queue_id = v_queue_ids(i);
-        v_newest := greatest(v_newest, coalesce(v_id, 0));
+        p_message_id := greatest(p_message_id, coalesce(v_id, 0));
         select max(c.claim_id) into v_id
         from rowq_claim c
         where c.queue_id = v_queue_ids(i);
-        v_claim := greatest(v_claim, coalesce(v_id, 0));
+        p_claim_id := greatest(p_claim_id, coalesce(v_id, 0));
         select max(f.finish_id) into v_id
         from rowq_finished f
         where f.queue_id = v_queue_ids(i);
-        v_claim := greatest(v_claim, coalesce(v_id, 0));
+        p_claim_id := greatest(p_claim_id, coalesce(v_id, 0));
     end loop;
-    compare_sequence('rowq_message_seq', v_newest);
-    compare_sequence('rowq_claim_seq', v_claim);
-    p_checks.extend;
-    p_checks(p_checks.last) := rowq_check(
-        'sequence_behind', null, v_behind, 1, 1,
-        case
-            when v_restart is null then 'every sequence is ahead of the ids stored'
-            else 'new ids would repeat ids in use; run:' || v_restart
-        end
-    );
-end internal_health_server;
+end internal_stored_numbers;
+
+function internal_last_number(p_sequence in varchar2)
+return number
+is
+-- purpose   Return the newest number that a sequence has given out or reserved for a cache.
+    v_last number;
+begin
+    -- last_number is the first number outside all sessions' caches.
+    select max(s.last_number) - 1 into v_last
+    from user_sequences s
+    where s.sequence_name = upper(p_sequence);
+    return coalesce(v_last, 0);
+end internal_last_number;
+
+procedure internal_advance_sequence(p_sequence in varchar2, p_last in number)
+is
+-- purpose   Let a sequence continue above p_last.
+-- commits   an autonomous transaction, as DDL commits; never the caller's
+    pragma autonomous_transaction;
+begin
+    execute immediate 'alter sequence ' || p_sequence || ' restart start with '
+        || internal_number_text(p_last + 1);
+    commit;
+end internal_advance_sequence;

@@ -41,5 +41,6 @@ begin
                n.measured as value, n.detail
         from table(v_checks) n
         order by nlssort(n.check_name, 'nls_sort=binary'),
-                 nlssort(n.queue_name, 'nls_sort=binary') nulls first;
+                 nlssort(n.queue_name, 'nls_sort=binary') nulls first,
+                 nlssort(n.detail, 'nls_sort=binary');
 end health;

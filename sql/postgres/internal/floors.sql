@@ -115,6 +115,17 @@ begin
         v_floor := row(p_queue_id, p_lane, 0, 0, 0, 0, '0', p_started, p_started);
     end if;
 
+    -- A sequence behind a floor did not give out its numbers: this server has taken over, and
+    -- no session has called after_failover.
+    if p_rescan
+       and (p_lane >= 0 or p_lane in (-1 /* claim */, -3 /* finished */))
+       and v_now < greatest(v_floor.pending_seq, v_floor.start_seq - 1) then
+        if exists (select from rowq.internal_advance_numbers(false)) then
+            raise warning 'rowq: numbers were behind those in use, as after a failover; '
+                'message and claim numbers continue a thousand million higher';
+        end if;
+    end if;
+
     -- Ignore the floor row and start from 0 if numbers went backwards (a restore, a failover,
     -- setval, or briefly the clock), or if floor comes from another server.
     v_jumped := v_now < v_floor.pending_seq

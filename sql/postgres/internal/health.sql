@@ -7,10 +7,11 @@
 --   maintain, move_floor, busy_queues -> newest_number
 --   queue_stats -> count_ready
 --   health -> health_limits, health_server
---   health -> health_queues -> count_ready, health_sequences
+--   health -> health_queues -> count_ready, stored_numbers, health_sequences
+--   after_failover, move_floor -> advance_numbers -> stored_numbers
 --
--- Reads blocked, claim, dead, delayed, expiry, finished, floor, limit_lock, history, message, meta,
--- queue, ready, deferred, result, schedule, successor.
+-- Writes floor. Only reads blocked, claim, dead, delayed, expiry, finished, limit_lock, history,
+-- message, meta, queue, ready, deferred, result, schedule, successor.
 
 create or replace function rowq.internal_newest_number(p_lane smallint)
 returns bigint
@@ -170,18 +171,14 @@ begin
         -- statement.
         select max(f.safe_seq) filter (where l.lane = -1 /* claim */) as claims,
                max(f.safe_seq) filter (where l.lane = -2 /* delayed */) as delayed,
-               max(f.safe_seq) filter (where l.lane = -3 /* finished */) as finished,
                max(f.safe_seq) filter (where l.lane = -4 /* deferred */) as deferred,
                max(f.safe_seq) filter (where l.lane = -7 /* result */) as results,
                max(f.safe_seq) filter (where l.lane = -6 /* expiry */) as expiring,
-               max(f.safe_seq) filter (where l.lane = -8 /* history */) as history,
-               max(f.start_seq - 1) filter (
-                   where l.lane in (-1 /* claim */, -3 /* finished */)
-               ) as given
+               max(f.safe_seq) filter (where l.lane = -8 /* history */) as history
         into v_from
-        from unnest('{-1,-2,-3,-4,-6,-7,-8}'::smallint[]) l (lane)
+        from unnest('{-1,-2,-4,-6,-7,-8}'::smallint[]) l (lane)
         cross join lateral (
-            select x.safe_seq, x.start_seq
+            select x.safe_seq
             from rowq.floor x
             where x.queue_id = v_queue.queue_id
               and x.lane = l.lane
@@ -232,58 +229,18 @@ begin
                    order by h.queue_id, h.ended_at
                    limit 1
                ) as ended_at,
-               s.next_run_at, s.failed,
-               (
-                   select m.message_id
-                   from rowq.message m
-                   where m.queue_id = v_queue.queue_id
-                   order by m.queue_id desc, m.message_id desc
-                   limit 1
-               ) as newest,
-               (
-                   select k.claim_id
-                   from rowq.claim k
-                   where k.queue_id = v_queue.queue_id
-                     and k.claim_id >= coalesce(v_from.claims, 0)
-                   order by k.queue_id desc, k.claim_id desc
-                   limit 1
-               ) as claim_id,
-               (
-                   select f.finish_id
-                   from rowq.finished f
-                   where f.queue_id = v_queue.queue_id
-                     and f.finish_id >= coalesce(v_from.finished, 0)
-                   order by f.queue_id desc, f.finish_id desc
-                   limit 1
-               ) as finish_id,
-               n.message_id as kept_id, a.message_id as tried_id, a.claim_id as tried_claim
+               s.next_run_at, s.failed
         into v_seen
         from (
             select min(x.next_run_at) filter (where x.next_run_at <= v_now) as next_run_at,
                    count(x.last_error) as failed
             from rowq.schedule x
             where x.queue_id = v_queue.queue_id
-        ) s
-        left join lateral (
-            select r.message_id
-            from rowq.result r
-            where r.queue_id = v_queue.queue_id
-              and r.finished_at >= rowq.internal_from_microseconds(coalesce(v_from.results, 0))
-            order by r.queue_id desc, r.finished_at desc
-            limit 1
-        ) n on true
-        left join lateral (
-            select h.message_id, h.claim_id
-            from rowq.history h
-            where h.queue_id = v_queue.queue_id
-              and h.ended_at >= rowq.internal_from_microseconds(coalesce(v_from.history, 0))
-            order by h.queue_id desc, h.ended_at desc
-            limit 1
-        ) a on true;
-        v_newest := greatest(v_newest, v_seen.newest, v_seen.kept_id, v_seen.tried_id);
-        v_claim := greatest(
-            v_claim, v_seen.claim_id, v_seen.finish_id, v_seen.tried_claim, v_from.given
-        );
+        ) s;
+
+        select greatest(v_newest, n.o_message_id), greatest(v_claim, n.o_claim_id)
+        into v_newest, v_claim
+        from rowq.internal_stored_numbers(v_queue.queue_id) n;
         v_queue_id := greatest(v_queue_id, v_queue.queue_id);
 
         -- These lanes exist only if the queue has had deferred work or messages with expiry.
@@ -438,40 +395,178 @@ returns table (
 )
 language plpgsql
 as $$
--- purpose   Return the check of sequences that are behind the newest ids stored.
+-- purpose   Return a check per sequence: is it behind the newest number stored?
 #variable_conflict use_column
-declare
-    -- A worker may hold a claim newer than any restored or replicated one.
-    c_margin constant integer := 1000000;
 begin
     return query
-    select 'sequence_behind', null::text, coalesce(max(b.behind), 0)::double precision,
+    select 'sequence_behind', null::text, greatest(s.newest - s.last, 0)::double precision,
            1::double precision, 1::double precision,
-           coalesce(
-               'new ids would repeat ids in use; run: '
-               || string_agg(
-                   format('select setval(%L, %s);', b.name, b.newest + b.margin), ' '
-                   order by b.name
-               ),
-               'every sequence is ahead of the ids stored'
-           )
+           case
+               when s.newest > s.last
+                   then s.name || ' numbers would repeat numbers in use; call after_failover '
+                       '(rowq after-failover)'
+               else s.name || ' numbers are ahead of those stored'
+           end
     from (
-        select s.name, s.newest, s.margin, s.newest - s.last as behind
-        from (
-            select 'rowq.message_seq' as name, p_message_id as newest, c_margin as margin,
-                   m.last_value - (not m.is_called)::integer as last
-            from rowq.message_seq m
-            union all
-            select 'rowq.claim_seq', p_claim_id, c_margin,
-                   c.last_value - (not c.is_called)::integer
-            from rowq.claim_seq c
-            union all
-            select 'rowq.queue_queue_id_seq', p_queue_id, 0,
-                   q.last_value - (not q.is_called)::integer
-            from rowq.queue_queue_id_seq q
-        ) s
-        where s.newest > s.last
-    ) b;
+        select 'message' as name, p_message_id as newest,
+               m.last_value - (not m.is_called)::integer as last
+        from rowq.message_seq m
+        union all
+        select 'claim', p_claim_id, c.last_value - (not c.is_called)::integer
+        from rowq.claim_seq c
+        union all
+        select 'queue', p_queue_id, q.last_value - (not q.is_called)::integer
+        from rowq.queue_queue_id_seq q
+    ) s;
+end;
+$$;
+
+create or replace function rowq.internal_stored_numbers(
+    p_queue_id   integer,
+    out o_message_id bigint,
+    out o_claim_id   bigint
+)
+language plpgsql
+as $$
+-- purpose   Return the newest message and claim numbers that tables and floors of a queue show.
+declare
+    v_from record;
+begin
+    -- Read the floors before the rows: safe floors, and numbers that were given out by then.
+    select max(f.given) filter (where l.lane >= 0) as messages,
+           max(f.given) filter (where l.lane in (-1 /* claim */, -3 /* finished */)) as claims,
+           coalesce(max(f.safe_seq) filter (where l.lane = -1 /* claim */), 0) as claim,
+           coalesce(max(f.safe_seq) filter (where l.lane = -3 /* finished */), 0) as finished,
+           coalesce(max(f.safe_seq) filter (where l.lane = -7 /* result */), 0) as result,
+           coalesce(max(f.safe_seq) filter (where l.lane = -8 /* history */), 0) as history
+    into v_from
+    from generate_series(-8, 19) l (lane)
+    cross join lateral (
+        select x.safe_seq, greatest(x.start_seq - 1, x.pending_seq) as given
+        from rowq.floor x
+        where x.queue_id = p_queue_id
+          and x.lane = l.lane::smallint
+        order by x.queue_id, x.lane, x.generation
+        limit 1
+    ) f;
+
+    select greatest(v_from.messages, m.message_id, r.message_id, h.message_id, 0),
+           greatest(v_from.claims, c.claim_id, f.finish_id, h.claim_id, 0)
+    into o_message_id, o_claim_id
+    from (select) one
+    left join lateral (
+        select m.message_id
+        from rowq.message m
+        where m.queue_id = p_queue_id
+        order by m.queue_id desc, m.message_id desc
+        limit 1
+    ) m on true
+    left join lateral (
+        select k.claim_id
+        from rowq.claim k
+        where k.queue_id = p_queue_id
+          and k.claim_id >= v_from.claim
+        order by k.queue_id desc, k.claim_id desc
+        limit 1
+    ) c on true
+    left join lateral (
+        select e.finish_id
+        from rowq.finished e
+        where e.queue_id = p_queue_id
+          and e.finish_id >= v_from.finished
+        order by e.queue_id desc, e.finish_id desc
+        limit 1
+    ) f on true
+    left join lateral (
+        select r.message_id
+        from rowq.result r
+        where r.queue_id = p_queue_id
+          and r.finished_at >= rowq.internal_from_microseconds(v_from.result)
+        order by r.queue_id desc, r.finished_at desc
+        limit 1
+    ) r on true
+    left join lateral (
+        select h.message_id, h.claim_id
+        from rowq.history h
+        where h.queue_id = p_queue_id
+          and h.ended_at >= rowq.internal_from_microseconds(v_from.history)
+        order by h.queue_id desc, h.ended_at desc
+        limit 1
+    ) h on true;
+end;
+$$;
+
+create or replace function rowq.internal_advance_numbers(p_may_wait boolean)
+returns table (name text, was bigint, is_now bigint)
+language plpgsql
+as $$
+-- purpose   Move every sequence far beyond the numbers that tables and floors show.
+-- locks     the row channel of meta, so that two calls do not give out the same numbers; without
+--           p_may_wait, it returns no row if that is locked
+#variable_conflict use_column
+declare
+    -- More than a server gives out between two states of its replica.
+    c_jump        constant bigint := 1000000000;
+    c_queues      constant integer := 1000;
+    -- Their floors are numbers: finished, claim, and the lanes of messages.
+    c_lanes       constant smallint[] :=
+        '{-3,-1,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19}'::smallint[];
+    v_queue_id    integer;
+    v_last_queue  integer := 0;
+    v_message_id  bigint := 0;
+    v_claim_id    bigint := 0;
+    v_messages    bigint;
+    v_claims      bigint;
+    v_queues      bigint;
+begin
+    if p_may_wait then
+        perform m.name from rowq.meta m where m.name = 'channel' for update;
+    else
+        perform m.name from rowq.meta m where m.name = 'channel' for update skip locked;
+        if not found then
+            return;
+        end if;
+    end if;
+
+    v_messages := coalesce(pg_sequence_last_value('rowq.message_seq'), 0);
+    v_claims := coalesce(pg_sequence_last_value('rowq.claim_seq'), 0);
+    v_queues := coalesce(pg_sequence_last_value('rowq.queue_queue_id_seq'), 0);
+    for v_queue_id in select q.queue_id from rowq.queue q loop
+        v_last_queue := greatest(v_last_queue, v_queue_id);
+        select greatest(v_message_id, n.o_message_id), greatest(v_claim_id, n.o_claim_id)
+        into v_message_id, v_claim_id
+        from rowq.internal_stored_numbers(v_queue_id) n;
+        -- Messages may have got numbers below the floor already: start at 0, as move_floor does.
+        insert into rowq.floor (
+            queue_id, lane, generation, start_seq, safe_seq, pending_seq, pending_xid, rescan_at,
+            sweep_at
+        )
+        select v_queue_id, f.lane,
+               least(f.generation, 0) - 5000000000 - (random() * 1000000)::bigint,
+               0, 0, 0, '0', clock_timestamp(), clock_timestamp()
+        from unnest(c_lanes) l (lane)
+        cross join lateral (
+            select x.lane, x.generation, x.start_seq, x.pending_seq
+            from rowq.floor x
+            where x.queue_id = v_queue_id
+              and x.lane = l.lane
+            order by x.queue_id, x.lane, x.generation
+            limit 1
+        ) f
+        where greatest(f.start_seq - 1, f.pending_seq)
+              > case when l.lane < 0 then v_claims else v_messages end
+        on conflict do nothing;
+    end loop;
+
+    return query
+    select 'claim', v_claims,
+           setval('rowq.claim_seq', greatest(v_claims, v_claim_id) + c_jump);
+    return query
+    select 'message', v_messages,
+           setval('rowq.message_seq', greatest(v_messages, v_message_id) + c_jump);
+    return query
+    select 'queue', v_queues,
+           setval('rowq.queue_queue_id_seq', greatest(v_queues, v_last_queue) + c_queues);
 end;
 $$;
 

@@ -36,6 +36,7 @@ begin
         select t.check_name, t.queue_name, t.value, t.warning, t.critical, t.detail
         from rowq.internal_health_limits() t
     ) h
-    order by h.check_name collate "C", h.queue_name collate "C" nulls first;
+    order by h.check_name collate "C", h.queue_name collate "C" nulls first,
+             h.detail collate "C";
 end;
 $$;

@@ -4,7 +4,9 @@
 -- health starts at the floor of each table. queue_stats counts up to max_count. Checks of the
 -- server name the session or transaction that an operator has to end.
 --
---   health -> health_sequences, health_server
+--   health -> health_sequences -> stored_numbers
+--   health -> health_server
+--   after_failover -> stored_numbers, advance_sequence, advance_queue_ids
 --
 -- Reads claim, history, message, queue, result.
 
@@ -13,20 +15,43 @@ set ansi_nulls on;
 go
 
 create or alter procedure rowq.InternalHealthSequences
-    @behind float output,
-    @detail nvarchar(500) output
+    @message_behind bigint output,
+    @claim_behind bigint output,
+    @queue_behind bigint output
 as
 begin
--- purpose   Return how far a sequence is behind the newest ids stored, and the statements that fix it.
+-- purpose   Return how far the newest numbers stored are above each sequence; null if it is invisible.
+-- locks     as InternalStoredNumbers
+    set nocount on;
+    declare @message_id bigint, @claim_id bigint, @queue_id bigint;
+    exec rowq.InternalStoredNumbers @message_id output, @claim_id output, @queue_id output;
+
+    -- Read the sequences after the rows, so that they are not older. current_value is visible only
+    -- with a right on the sequence.
+    set @message_behind = null;
+    set @claim_behind = null;
+    select @message_behind = @message_id - cast(s.current_value as bigint)
+    from sys.sequences s
+    where s.object_id = object_id(N'rowq.message_seq');
+    select @claim_behind = @claim_id - cast(s.current_value as bigint)
+    from sys.sequences s
+    where s.object_id = object_id(N'rowq.claim_seq');
+    set @queue_behind = @queue_id - cast(ident_current(N'rowq.queue') as bigint);
+end
+go
+
+create or alter procedure rowq.InternalStoredNumbers
+    @message_id bigint output,
+    @claim_id bigint output,
+    @queue_id bigint output
+as
+begin
+-- purpose   Return the newest numbers of messages, claims and queues that the tables show, or 0.
 -- locks     rows, shared while they are read, skipping locked ones
     set nocount on;
-    -- A worker may hold a claim newer than any restored or replicated one.
-    declare @margin int = 1000000;
-    declare @message_id bigint, @claim_id bigint, @last_message_id bigint, @last_claim_id bigint;
-    set @behind = 0;
-    set @detail = N'every sequence is ahead of the ids stored';
 
-    select @message_id = max(n.message_id), @claim_id = max(n.claim_id)
+    select @message_id = coalesce(max(n.message_id), 0),
+           @claim_id = coalesce(max(n.claim_id), 0), @queue_id = coalesce(max(q.queue_id), 0)
     from rowq.queue q
     -- top keeps each of these an apply: a join could not seek.
     outer apply (
@@ -80,40 +105,48 @@ begin
             (h.message_id, null)
     ) n (message_id, claim_id)
     option (loop join, maxdop 1, keepfixed plan);
+end
+go
 
-    -- Read the sequences after the rows, so that they are not older. current_value is visible only
-    -- with a right on the sequence.
-    select @last_message_id = cast(s.current_value as bigint)
+create or alter procedure rowq.InternalAdvanceSequence
+    @sequence nvarchar(100),
+    @newest bigint,
+    @was bigint output,
+    @is_now bigint output
+with execute as owner
+as
+begin
+-- purpose   Move a sequence a thousand million beyond its value and the newest number stored.
+-- commits   never; the value stays after a rollback
+    set nocount on;
+    declare @first sql_variant;
+    declare @size bigint;
+    select @was = cast(s.current_value as bigint)
     from sys.sequences s
-    where s.object_id = object_id(N'rowq.message_seq');
-    select @last_claim_id = cast(s.current_value as bigint)
-    from sys.sequences s
-    where s.object_id = object_id(N'rowq.claim_seq');
-    if @last_message_id is null or @last_claim_id is null
-    begin
-        set @detail = N'unknown: the caller cannot see the sequences; grant VIEW DEFINITION';
-        return;
-    end;
-    if @message_id > @last_message_id or @claim_id > @last_claim_id
-        set @detail = concat(
-            N'new ids would repeat ids in use; run:',
-            iif(
-                @message_id > @last_message_id,
-                concat(
-                    N' alter sequence rowq.message_seq restart with ', @message_id + @margin, N';'
-                ),
-                N''
-            ),
-            iif(
-                @claim_id > @last_claim_id,
-                concat(N' alter sequence rowq.claim_seq restart with ', @claim_id + @margin, N';'),
-                N''
-            )
-        );
-    if @message_id > @last_message_id
-        set @behind = @message_id - @last_message_id;
-    if @claim_id - @last_claim_id > @behind
-        set @behind = @claim_id - @last_claim_id;
+    where s.object_id = object_id(@sequence);
+    set @size = 1000000000 + iif(@newest > @was, @newest - @was, 0);
+    -- This takes the numbers as one step, so two calls never return the same ones.
+    exec sys.sp_sequence_get_range
+        @sequence_name = @sequence, @range_size = @size, @range_first_value = @first output;
+    set @is_now = cast(@first as bigint) + @size - 1;
+end
+go
+
+create or alter procedure rowq.InternalAdvanceQueueIds
+    @newest bigint,
+    @was bigint output,
+    @is_now bigint output
+with execute as owner
+as
+begin
+-- purpose   Move the ids of new queues a thousand beyond the newest one.
+-- locks     the table queue, until the transaction ends; waits up to 1 s
+-- commits   never
+    set nocount on;
+    set lock_timeout 1000;
+    set @was = cast(ident_current(N'rowq.queue') as bigint);
+    set @is_now = iif(@newest > @was, @newest, @was) + 1000;
+    dbcc checkident (N'rowq.queue', reseed, @is_now) with no_infomsgs;
 end
 go
 

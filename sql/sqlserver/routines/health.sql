@@ -16,8 +16,8 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
-    declare @begun int, @seconds float, @detail nvarchar(500), @behind float,
-        @sequences nvarchar(500);
+    declare @begun int, @seconds float, @detail nvarchar(500);
+    declare @message_behind bigint, @claim_behind bigint, @queue_behind bigint;
     declare @now datetime2(6) = sysutcdatetime();
 
     begin try
@@ -25,7 +25,8 @@ begin
         select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalHealthServer @seconds output, @detail output;
-        exec rowq.InternalHealthSequences @behind output, @sequences output;
+        exec rowq.InternalHealthSequences
+            @message_behind output, @claim_behind output, @queue_behind output;
 
         select c.check_name, c.queue_name,
                case
@@ -38,7 +39,24 @@ begin
             select N'clean_up_horizon' as check_name, cast(null as nvarchar(200)) as queue_name,
                    @seconds as value, 300 as warning, 3600 as critical, @detail as detail
             union all
-            select N'sequence_behind', null, @behind, 1, 1, @sequences
+            select N'sequence_behind', null, iif(s.behind > 0, cast(s.behind as float), 0), 1, 1,
+                   concat(
+                       s.name,
+                       case
+                           when s.behind is null
+                               then N': unknown, the caller cannot see the sequence; grant VIEW'
+                                   + N' DEFINITION'
+                           when s.behind > 0
+                               then N' numbers would repeat numbers in use; call after_failover'
+                                   + N' (rowq after-failover)'
+                           else N' numbers are ahead of those stored'
+                       end
+                   )
+            from (
+                values
+                    (N'claim', @claim_behind), (N'message', @message_behind),
+                    (N'queue', @queue_behind)
+            ) s (name, behind)
             union all
             select v.check_name, q.queue_name, cast(v.value as float), v.warning, v.critical,
                    v.detail
@@ -254,7 +272,7 @@ begin
                     )
             ) v (check_name, value, warning, critical, detail)
         ) c
-        order by c.check_name, c.queue_name
+        order by c.check_name, c.queue_name, c.detail
         option (loop join, maxdop 1, recompile);
     end try
     begin catch

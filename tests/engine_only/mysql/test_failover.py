@@ -13,7 +13,7 @@ import pytest
 from rowq.tools.doctor import Status, examine
 from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import Row, call, outcomes
+from tests.helpers.calls import Row, call, outcomes, rolled_back
 from tests.helpers.dialects import preparing_dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
@@ -53,46 +53,43 @@ def check(connection: Connection, name: str) -> Row:
     return row
 
 
-def repair(connection: Connection) -> list[str]:
-    """Run the statements of the check's detail, and return them."""
-    detail = check(connection, "sequence_behind").detail
-    statements: list[str] = re.findall(r"(?:alter table|do) [^;]+;", detail)
-    for statement in statements:
-        connection.execute(statement)
-    return statements
+def behind(connection: Connection) -> dict[str, float]:
+    """Return by how many numbers each generator is behind, as health shows it."""
+    rows = [row for row in call(connection, "health") if row.check_name == "sequence_behind"]
+    assert [row.detail.split()[0] for row in rows] == ["claim", "message", "queue"]
+    return {row.detail.split()[0]: row.value for row in rows if row.status == "critical"}
 
 
+@pytest.mark.promise("P46")
 @pytest.mark.parametrize("kept", ["result_seconds", "history_days"])
-def test_health_detects_message_ids_that_restart(
+def test_after_failover_repairs_message_ids_that_restart(
     owner: Connection, own_queue: CheckedQueue, kept: str
 ) -> None:
     own_queue.call("alter_queue", **{"result_seconds": 0, "history_days": 0, kept: 100})
     ids = own_queue.enqueue("a", "b", "c")
     for _ in ids:
         own_queue.call("complete", claim_id=own_queue.dequeue_one().claim_id)
-    assert check(owner, "sequence_behind").status == "ok"
+    assert behind(owner) == {}
 
     owner.execute("truncate table rowq.message")
-    row = check(owner, "sequence_behind")
-    assert (row.status, row.value) == ("critical", 3)
-    [statement] = repair(owner)
-    assert statement.startswith("alter table rowq.message auto_increment = ")
-    assert check(owner, "sequence_behind").status == "ok"
-    assert own_queue.enqueue("d") > [max(ids) + 100000]
+    assert behind(owner) == {"message": 3}
+    call(owner, "after_failover")
+    assert behind(owner) == {}
+    assert own_queue.enqueue("d") > [max(ids) + 10**9]
 
 
-def test_health_detects_claims_of_the_same_start_second(
+@pytest.mark.promise("P46")
+def test_after_failover_repairs_claims_of_the_same_start_second(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
     [message_id] = own_queue.enqueue("a")
     other = own_queue.dequeue_one().claim_id + 5000
     owner.execute("update rowq.claim set claim_id = %s where claim_id > 0", [other])
-    row = check(owner, "sequence_behind")
-    assert row.status == "critical"
-    assert 4000 < row.value <= 5000
-    [statement] = repair(owner)
-    assert statement.startswith("do benchmark(")
-    assert check(owner, "sequence_behind").status == "ok"
+    found = behind(owner)
+    assert found.keys() == {"claim"}
+    assert 4000 < found["claim"] <= 5000
+    call(owner, "after_failover")
+    assert behind(owner) == {}
 
     own_queue.enqueue("b")
     assert own_queue.dequeue_one().claim_id > other + 100000
@@ -105,7 +102,22 @@ def test_claims_of_a_later_server_start_are_never_repeated(
     own_queue.enqueue("a")
     own_queue.dequeue_one()
     owner.execute("update rowq.claim set claim_id = claim_id + 20000000 where claim_id > 0")
-    assert check(owner, "sequence_behind").status == "ok"
+    assert behind(owner) == {}
+
+
+@pytest.mark.promise("P46")
+def test_after_failover_leaves_no_row_and_joins_a_transaction(
+    owner: Connection, own_queue: CheckedQueue
+) -> None:
+    own_queue.enqueue("a")
+    with rolled_back(owner):
+        moved = {row.name: row.is_now for row in call(owner, "after_failover")}
+        own_queue.enqueue("rolled back")
+    assert own_queue.counts() == (1, 0, 0, 0)
+    assert own_queue.enqueue("b") > [moved["message"]]
+    call(owner, "after_failover")
+    assert owner.execute("select count(*) from rowq.queue").fetchone() == (1,)
+    assert owner.execute("select count(*) from rowq.message").fetchone() == (2,)
 
 
 def test_doctor_reports_message_ids_that_restart(
@@ -116,8 +128,8 @@ def test_doctor_reports_message_ids_that_restart(
     owner.execute("truncate table rowq.message")
     found = {check.check_name: check for check in examine(empty_database)}
     assert found["health: sequence_behind"].status is Status.FAILED
-    assert "alter table rowq.message" in found["health: sequence_behind"].detail
-    repair(owner)
+    assert "rowq after-failover" in found["health: sequence_behind"].detail
+    call(owner, "after_failover")
     assert not [check for check in examine(empty_database) if "sequence" in check.check_name]
 
 

@@ -3,9 +3,9 @@
 Logical replication and a dump without sequences copy rows, but not the next numbers.
 """
 
-import re
 from contextlib import closing
 
+import psycopg
 import pytest
 
 from rowq.tools.doctor import Status, examine
@@ -13,7 +13,7 @@ from rowq.tools.migrate import migrate
 from tests.contract.test_health import check
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import bodies, outcomes
+from tests.helpers.calls import bodies, call, outcomes, transaction
 from tests.helpers.dialects import preparing_dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
@@ -28,13 +28,12 @@ def cut_over(connection: Connection) -> None:
         connection.execute(f"alter sequence {sequence} restart")
 
 
-def repair(connection: Connection) -> list[str]:
-    """Run the statements of the check's detail; return the sequences that they move."""
-    detail: str = check(connection, "sequence_behind").detail
-    statements = re.findall(r"select setval\('[^']+', \d+\);", detail)
-    for statement in statements:
-        connection.execute(statement)
-    return [statement.split("'")[1] for statement in statements]
+def behind(connection: Connection) -> dict[str, float]:
+    """Return by how many numbers each sequence is behind, as health shows it."""
+    rows = [row for row in call(connection, "health") if row.check_name == "sequence_behind"]
+    assert [row.detail.split()[0] for row in rows] == ["claim", "message", "queue"]
+    assert all((row.status == "critical") is (row.value > 0) for row in rows)
+    return {row.detail.split()[0]: row.value for row in rows if row.value}
 
 
 TABLES = """
@@ -57,49 +56,96 @@ def copy_rows(here: Connection, there: Connection) -> None:
                 target.write(data)
 
 
-@pytest.mark.promise("P01")
+@pytest.mark.promise("P01", "P46")
+@pytest.mark.parametrize("healed_by", ["after_failover", "maintain"])
 def test_old_claim_ends_no_message_after_a_cut_over(
-    server: Server, owner: Connection, own_queue: CheckedQueue
+    server: Server, owner: Connection, own_queue: CheckedQueue, healed_by: str
 ) -> None:
     own_queue.enqueue("a", "b", "c")
     old = own_queue.dequeue_one()
-    own_queue.dequeue_one()
+    own_queue.call("maintain")
     url = server.fresh_database()
     try:
         migrate(url)
         with closing(server.connect(url)) as there:
             copy_rows(owner, there)
-            assert check(there, "sequence_behind").status == "critical"
-            repair(there)
-            assert check(there, "sequence_behind").status == "ok"
+            # The new server does not receive this one.
+            late = own_queue.dequeue_one()
+            cut_over(there)
+            assert behind(there).keys() == {"claim", "message", "queue"}
+            call(there, healed_by)
+            assert behind(there) == {}
 
             queue = own_queue.via(there)
             queue.pass_seconds(100)
-            assert queue.call_one("reap").reaped == 2
+            assert queue.call_one("maintain").reaped == 1
             queue.enqueue("d")
             new = queue.dequeue(10)
             assert bodies(new) == ["a", "b", "c", "d"]
-            # The claim is gone, and its id is not reused.
-            queue.refused("RQ721", "complete", claim_id=old.claim_id)
+            assert new[0].claim_id > late.claim_id + 10**8
+            for claim in (old, late):
+                queue.refused("RQ721", "complete", claim_id=claim.claim_id)
             assert queue.counts() == (0, 0, 4, 0)
+            assert new_queue(there, "another").enqueue("e") > [new[-1].message_id]
     finally:
         server.drop_database(url)
+
+
+def test_first_claim_is_above_those_of_older_servers(
+    server: Server, own_queue: CheckedQueue
+) -> None:
+    own_queue.enqueue("a")
+    old = own_queue.dequeue_one()
+    url = server.fresh_database()
+    try:
+        migrate(url)
+        with closing(server.connect(url)) as there:
+            queue = new_queue(there, own_queue.name)
+            queue.enqueue("a")
+            assert queue.dequeue_one().claim_id > old.claim_id
+            queue.refused("RQ721", "complete", claim_id=old.claim_id)
+    finally:
+        server.drop_database(url)
+
+
+@pytest.mark.promise("P14")
+@pytest.mark.parametrize("healed_by", ["after_failover", "maintain"])
+def test_messages_enqueued_before_the_repair_are_delivered(
+    owner: Connection, own_queue: CheckedQueue, healed_by: str
+) -> None:
+    owner.execute("select setval('rowq.message_seq', 10000)")
+    other = own_queue.another()
+    for queue in (own_queue, other):
+        queue.enqueue("done", priority=3)
+        queue.finish_one()
+        queue.pass_seconds(1)
+        queue.call("maintain")
+    owner.execute("alter sequence rowq.message_seq restart")
+    for queue in (own_queue, other):
+        queue.enqueue("early", priority=3)
+    if healed_by == "maintain":
+        own_queue.call("maintain")
+    else:
+        call(owner, healed_by)
+    assert behind(owner) == {}
+    for queue in (own_queue, other):
+        assert bodies(queue.dequeue(10)) == ["early"]
 
 
 def test_health_detects_sequences_that_restart(owner: Connection, own_queue: CheckedQueue) -> None:
     own_queue.enqueue("a", "b", "c")
     first = own_queue.dequeue_one()
-    assert check(owner, "sequence_behind").status == "ok"
+    assert behind(owner) == {}
 
     cut_over(owner)
-    row = check(owner, "sequence_behind")
-    assert (row.status, row.value) == ("critical", 3)
-    assert repair(owner) == list(SEQUENCES)
-    assert check(owner, "sequence_behind").status == "ok"
+    found = behind(owner)
+    assert found == {"claim": first.claim_id, "message": 3, "queue": 1}
+    call(owner, "after_failover")
+    assert behind(owner) == {}
 
     own_queue.enqueue("d")
     second = own_queue.dequeue_one()
-    assert second.claim_id > first.claim_id + 100000
+    assert second.claim_id > first.claim_id + 10**9 - 1
     assert outcomes(own_queue.call("complete", claim_id=first.claim_id)) == {
         first.message_id: "completed"
     }
@@ -117,47 +163,66 @@ def test_health_detects_a_sequence_behind_retained_rows(
         own_queue.call("complete", claim_id=own_queue.dequeue_one().claim_id)
 
     cut_over(owner)
-    assert check(owner, "sequence_behind").status == "critical"
-    named = repair(owner)
-    assert "rowq.message_seq" in named
-    assert ("rowq.claim_seq" in named) is (kept != "results")
-    assert check(owner, "sequence_behind").status == "ok"
+    found = behind(owner)
+    assert "message" in found
+    assert ("claim" in found) is (kept != "results")
+    call(owner, "after_failover")
+    assert behind(owner) == {}
 
 
-def test_health_detects_a_claim_sequence_behind_its_floor(
-    owner: Connection, own_queue: CheckedQueue
+@pytest.mark.parametrize("name", ["claim", "message"])
+def test_health_detects_a_sequence_behind_its_floor(
+    owner: Connection, own_queue: CheckedQueue, name: str
 ) -> None:
-    owner.execute("select setval('rowq.claim_seq', 100000)")
+    owner.execute("select setval('rowq.message_seq', 100000)")
     own_queue.enqueue("a")
     own_queue.call("complete", claim_id=own_queue.dequeue_one().claim_id)
     own_queue.pass_seconds(1)
     own_queue.call("maintain")
-    owner.execute("alter sequence rowq.claim_seq restart")
-    assert check(owner, "sequence_behind").status == "critical"
-    assert repair(owner) == ["rowq.claim_seq"]
-    assert check(owner, "sequence_behind").status == "ok"
+    owner.execute(f"alter sequence rowq.{name}_seq restart")
+    assert behind(owner).keys() == {name}
+    call(owner, "after_failover")
+    assert behind(owner) == {}
 
 
 def test_sequence_restarted_ahead_is_not_behind(owner: Connection, own_queue: CheckedQueue) -> None:
     own_queue.enqueue("a", "b", "c")
-    own_queue.dequeue_one()
+    claim = own_queue.dequeue_one().claim_id
     for sequence in SEQUENCES:
-        owner.execute(f"alter sequence {sequence} restart with 1000")
-    assert check(owner, "sequence_behind").status == "ok"
+        owner.execute(f"alter sequence {sequence} restart with {claim % 10**9 + 1000}")
+    owner.execute(f"alter sequence rowq.claim_seq restart with {claim + 1}")
+    assert behind(owner) == {}
     owner.execute("alter sequence rowq.message_seq restart with 3")
-    assert (check(owner, "sequence_behind").value, repair(owner)) == (1, ["rowq.message_seq"])
+    assert behind(owner) == {"message": 1}
 
 
 def test_doctor_reports_a_sequence_behind(
     owner: Connection, own_queue: CheckedQueue, empty_database: str
 ) -> None:
     own_queue.enqueue("a", "b", "c")
-    cut_over(owner)
+    owner.execute("alter sequence rowq.message_seq restart")
     found = {check.check_name: check for check in examine(empty_database)}
     assert found["health: sequence_behind"].status is Status.FAILED
-    assert "select setval('rowq.message_seq'," in found["health: sequence_behind"].detail
-    repair(owner)
+    assert "rowq after-failover" in found["health: sequence_behind"].detail
+    call(owner, "after_failover")
     assert not [check for check in examine(empty_database) if "sequence" in check.check_name]
+
+
+def test_repairs_take_turns(open_owner: Open, owner: Connection, own_queue: CheckedQueue) -> None:
+    own_queue.enqueue("a")
+    own_queue.call("maintain")
+    first = open_owner()
+    with transaction(first):
+        [claim] = [row for row in call(first, "after_failover") if row.name == "claim"]
+        owner.execute("set lock_timeout = 100")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            call(owner, "after_failover")
+        # Producers and workers do not wait.
+        own_queue.enqueue("b")
+        assert own_queue.dequeue_one().claim_id > claim.is_now
+        own_queue.call("maintain")
+    [second] = [row for row in call(owner, "after_failover") if row.name == "claim"]
+    assert second.was > claim.is_now
 
 
 @pytest.mark.promise("P16")

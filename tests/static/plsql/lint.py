@@ -11,8 +11,8 @@ from tests.static.shapes import inside, split
 
 Finding = tuple[int, str]
 
-COMMITS = {"dequeue_wait", "wait_for_result", "drop_days", "maintain_job"}
-"""The first two wait, and refuse a transaction; the others have their own transaction."""
+COMMITS = {"advance_sequence", "dequeue_wait", "wait_for_result", "drop_days", "maintain_job"}
+"""dequeue_wait and wait_for_result refuse a transaction; the others have their own."""
 
 WAITS = {"pop_claimed", "extend_lease"}
 """Sessions that finish or extend the same claim wait for each other."""
@@ -33,11 +33,13 @@ DYNAMIC |= {"try_become_poller", "stop_polling", "wake_waiters", "wait_for_wakeu
 """These call optional routines, or routines that need a right."""
 DYNAMIC |= {"dequeue_wait", "wait_for_result"}
 """These must not keep package rowq in use while they wait."""
+DYNAMIC |= {"advance_sequence"}
+"""DDL of a sequence."""
 DYNAMIC |= {"maintain_job", "grants", "partition_archive", "wakeup_off", "remove"}
 """Scripts that change the schema if it is not changed yet."""
 
 
-AUTONOMOUS = {"drop_days"}
+AUTONOMOUS = {"drop_days", "advance_sequence"}
 """DDL commits, and must not commit the caller's transaction."""
 
 OPENS, ROLLS_BACK = "begin_work", "roll_back"

@@ -12,9 +12,9 @@ _ARGUMENTS: dict[tuple[int, int], str] = {
         xact_state""",
     (0, 1): """db_id db_name rand suser_id suser_name suser_sname user_id user_name""",
     (1, 1): """abs ascii avg ceiling char count count_big database_principal_id datalength exp
-        floor is_member isjson isnumeric len log10 lower ltrim max min nchar reverse rtrim
-        schema_id schema_name serverproperty session_context sign space sqrt square sum type_id
-        unicode upper""",
+        floor ident_current is_member isjson isnumeric len log10 lower ltrim max min nchar reverse
+        rtrim schema_id schema_name serverproperty session_context sign space sqrt square sum
+        type_id unicode upper""",
     (1, 2): """is_rolemember log object_id object_name object_schema_name quotename trim""",
     (1, 3): """lag lead""",
     (2, 2): """col_length databasepropertyex datename datepart hashbytes isnull json_query
@@ -57,6 +57,7 @@ PROCEDURES: dict[str, frozenset[str]] = {
     ),
     "sp_releaseapplock": frozenset({"@resource", "@lockowner", "@dbprincipal"}),
     "sp_executesql": frozenset(),
+    "sp_sequence_get_range": frozenset({"@sequence_name", "@range_size", "@range_first_value"}),
     "sp_addextendedproperty": frozenset(
         {
             *("@name", "@value", "@level0type", "@level0name", "@level1type", "@level1name"),

@@ -1,4 +1,4 @@
-"""The commands claims, health, maintain and doctor."""
+"""The commands claims, health, maintain, after-failover and doctor."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ _STYLES = {Status.FAILED: "bold red", Status.WARNING: "yellow", Status.UNKNOWN: 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    for command in (claims, health, maintain):
+    for command in (claims, health, maintain, after_failover):
         app.command(rich_help_panel="Operation")(command)
 
 
@@ -90,6 +90,17 @@ def maintain(
         with open_queue(only_url(url)) as queue:
             done = queue.maintain(queue_name, batch_size)
     print_rows(done, as_json, nothing="no queues")
+
+
+def after_failover(url: Url, as_json: AsJson = False) -> None:
+    """Continue numbers far beyond those that the old server may have given out.
+
+    Run it once on the server that takes over, before its workers start. An old worker's claim then
+    finishes no message of a new one.
+    """
+    with open_queue(url) as queue:
+        moved = queue.after_failover()
+    print_rows(moved, as_json, nothing="no numbers")
 
 
 def _lease_style(claim: Mapping[str, Any]) -> str | None:
