@@ -304,6 +304,7 @@ class Schedule:
     priority: int
     max_attempts: int | None
     group_key: str | None
+    counts_from: str
 
 
 @dataclass(frozen=True, slots=True)

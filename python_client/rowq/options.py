@@ -12,7 +12,13 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "MessageOptions": {"priority": 5},
     "PublishOptions": {"priority": 5},
-    "ScheduleSettings": {"time_zone": "UTC", "priority": 5, "missed": "once", "overlap": True},
+    "ScheduleSettings": {
+        "time_zone": "UTC",
+        "priority": 5,
+        "missed": "once",
+        "overlap": True,
+        "counts_from": "start",
+    },
 }
 """Defaults other than None, by class."""
 
@@ -261,6 +267,12 @@ class ScheduleSettings(TypedDict, total=False):
     ends_at: datetime | None
     """Latest run. Null means no end. Years 2000 to 2100."""
 
+    counts_from: str
+    """What interval_seconds counts from: start (starts_at, default), or end: each run comes
+    interval_seconds after maintain has seen the end of the message before. end sets overlap to
+    false and ignores missed; its messages have the header previous_message_id.
+    """
+
 
 class ScheduleChanges(TypedDict, total=False):
     """Settings of an existing schedule; None leaves a setting unchanged."""
@@ -322,6 +334,12 @@ class ScheduleChanges(TypedDict, total=False):
 
     is_paused: bool | None
     """True pauses the schedule, false resumes it."""
+
+    counts_from: str | None
+    """What interval_seconds counts from: start (starts_at, default), or end: each run comes
+    interval_seconds after maintain has seen the end of the message before. end sets overlap to
+    false and ignores missed; its messages have the header previous_message_id.
+    """
 
 
 # end of options

@@ -588,7 +588,9 @@ class Queue:
         maintain enqueues the message at the times of `cron`, such as "0 3 * * mon-fri" in
         `time_zone`, or every `interval_seconds`. `missed` is the policy for ticks more than 60
         seconds late: "once", "all" or "skip". Without `overlap`, a tick is skipped while the
-        message of an earlier tick is unfinished. The message has the headers "schedule" and "tick".
+        message of an earlier tick is unfinished. With counts_from="end" each tick comes
+        `interval_seconds` after the end of the message before. The message has the headers
+        "schedule" and "tick", and from the end also "previous_message_id".
         """
         whole = with_defaults(ScheduleSettings, settings, "create_schedule")
         row = self._row(

@@ -36,6 +36,7 @@ _IN_JAVASCRIPT = (
 )
 _BODIES = {"body", "body_binary"}
 """Parameters that are `data` or `text` in Python."""
+_LONGEST_LINE = 101
 _BOOLEANS = {"true": "True", "false": "False"}
 _WITH_DEFAULTS = {
     "MessageOptions": "enqueue",
@@ -67,10 +68,14 @@ def classes() -> str:
 
 def _defaults() -> str:
     """Return the defaults other than None, by class."""
-    lines = [
-        f"    {name!r}: {{{', '.join(_spelled(_optional(routine)))}}},\n"
-        for name, routine in _WITH_DEFAULTS.items()
-    ]
+    lines = []
+    for name, routine in _WITH_DEFAULTS.items():
+        spelled = list(_spelled(_optional(routine)))
+        line = f"    {name!r}: {{{', '.join(spelled)}}},\n"
+        if len(line) > _LONGEST_LINE:
+            parts = "".join(f"        {one},\n" for one in spelled)
+            line = f"    {name!r}: {{\n{parts}    }},\n"
+        lines.append(line)
     return (
         f"DEFAULTS: Mapping[str, Mapping[str, Any]] = {{\n{''.join(lines)}}}\n"
         '"""Defaults other than None, by class."""\n'

@@ -447,7 +447,8 @@ partition by range columns (finished_at) (
 
 -- One row per schedule. create_schedule inserts it, drop_schedule deletes it. maintain enqueues its
 -- message in the transaction that advances next_run_at, which is null while the schedule is paused
--- and after its last tick. A queue has few, so all are read to find the due ones.
+-- and after its last tick. A queue has few, so all are read to find the due ones. is_running is true
+-- while a schedule that counts from the end waits for the end of a message.
 create table if not exists rowq.schedule (
     queue_id         int not null comment 'Queue; never reused.',
     schedule_name    varbinary(400) not null comment 'Name of the schedule.',
@@ -466,13 +467,16 @@ create table if not exists rowq.schedule (
     body             longtext null comment 'Text body, or null.',
     body_binary      longblob null comment 'Binary body, or null.',
     is_paused        boolean not null default false comment 'True if the queue delivers nothing, or the schedule adds no messages.',
-    next_run_at      datetime(6) null comment 'Next run; null if the schedule is paused or has ended.',
+    next_run_at      datetime(6) null comment 'Next run; null if the schedule is paused or has ended. With counts_from end, while the message before is unfinished: the next check.',
     last_run_at      datetime(6) null comment 'Time of the last run, or null.',
     last_message_id  bigint null comment 'Message of the last run, or null.',
     last_error       varchar(2000) null comment 'Last error, or null.',
+    counts_from      varchar(10) not null default 'start' comment 'What interval_seconds counts from: start, or the end of the message before.',
+    is_running       boolean not null default false comment 'True while a schedule that counts from the end waits for the end of a message.',
     primary key (queue_id, schedule_name),
     constraint schedule_cron_ck check ((cron is null) <> (interval_seconds is null)),
-    constraint schedule_missed_ck check (missed in ('skip', 'once', 'all'))
+    constraint schedule_missed_ck check (missed in ('skip', 'once', 'all')),
+    constraint schedule_counts_from_ck check (counts_from in ('start', 'end'))
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Schedules. maintain enqueues their messages when they are due.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;

@@ -617,7 +617,8 @@ create index rowq_history_message_ix on rowq_history (queue_id, message_id) init
 -- message in the transaction that advances next_run_at, which is null while the schedule is paused
 -- and after its last tick. schedule_key is compared: the bytes of the name. The foreign key needs
 -- no index, because queue_id is first in the primary key; it fails an insert that has waited for
--- drop_queue.
+-- drop_queue. is_running is 1 while a schedule that counts from the end waits for the end of a
+-- message.
 create table rowq_schedule (
     queue_id         number(10) not null,
     schedule_key     raw(400) not null,
@@ -641,6 +642,8 @@ create table rowq_schedule (
     headers          clob,
     body             clob,
     body_binary      blob,
+    counts_from      varchar2(10 char) default 'start' not null,
+    is_running       number(1) default 0 not null,
     constraint rowq_schedule_pk primary key (queue_id, schedule_key),
     constraint rowq_schedule_queue_fk foreign key (queue_id) references rowq_queue (queue_id),
     constraint rowq_schedule_cron_ck check (
@@ -650,6 +653,8 @@ create table rowq_schedule (
     constraint rowq_schedule_missed_ck check (missed in ('skip', 'once', 'all')),
     constraint rowq_schedule_overlap_ck check (overlap in (0, 1)),
     constraint rowq_schedule_is_paused_ck check (is_paused in (0, 1)),
+    constraint rowq_schedule_counts_from_ck check (counts_from in ('start', 'end')),
+    constraint rowq_schedule_is_running_ck check (is_running in (0, 1)),
     constraint rowq_schedule_headers_ck check (headers is json strict)
 )
 segment creation immediate

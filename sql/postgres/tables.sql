@@ -392,7 +392,8 @@ create table if not exists rowq.floor (
 
 -- One row per schedule. create_schedule inserts it, drop_schedule deletes it. maintain enqueues its
 -- message in the transaction that advances next_run_at, which is null while the schedule is paused
--- and after its last tick.
+-- and after its last tick. is_running is true while a schedule that counts from the end waits for
+-- the end of a message.
 create table if not exists rowq.schedule (
     queue_id         integer not null,
     schedule_name    text not null,
@@ -415,9 +416,12 @@ create table if not exists rowq.schedule (
     last_run_at      timestamp with time zone,
     last_message_id  bigint,
     last_error       text,
+    counts_from      text not null default 'start',
+    is_running       boolean not null default false,
     constraint schedule_pk primary key (queue_id, schedule_name),
     constraint schedule_cron_ck check ((cron is null) <> (interval_seconds is null)),
-    constraint schedule_missed_ck check (missed in ('skip', 'once', 'all'))
+    constraint schedule_missed_ck check (missed in ('skip', 'once', 'all')),
+    constraint schedule_counts_from_ck check (counts_from in ('start', 'end'))
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 1000,

@@ -604,7 +604,8 @@ go
 -- and after its last tick. schedule_key is compared: the bytes of the name and a dot. A second
 -- session that creates the same schedule waits for the first and adds no row (ignore_dup_key): a
 -- read with holdlock would also lock the next schedule. There are no page locks and no escalation,
--- so that maintain skips single rows. Lengths count UTF-16 units.
+-- so that maintain skips single rows. Lengths count UTF-16 units. is_running is 1 while a schedule
+-- that counts from the end waits for the end of a message.
 if object_id(N'rowq.schedule') is null
 create table rowq.schedule (
     queue_id         int not null,
@@ -629,13 +630,17 @@ create table rowq.schedule (
     last_run_at      datetime2(6) null,
     last_message_id  bigint null,
     last_error       nvarchar(4000) collate Latin1_General_100_BIN2 null,
+    counts_from      nvarchar(20) collate Latin1_General_100_BIN2 not null
+        constraint schedule_counts_from_df default N'start',
+    is_running       bit not null constraint schedule_is_running_df default 0,
     constraint schedule_pk primary key clustered (queue_id, schedule_key)
         with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on),
     constraint schedule_cron_ck check (
         cron is null and interval_seconds is not null
         or cron is not null and interval_seconds is null
     ),
-    constraint schedule_missed_ck check (missed in (N'skip', N'once', N'all'))
+    constraint schedule_missed_ck check (missed in (N'skip', N'once', N'all')),
+    constraint schedule_counts_from_ck check (counts_from in (N'start', N'end'))
 );
 go
 alter table rowq.schedule set (lock_escalation = disable);

@@ -41,6 +41,15 @@ def test_schedule_commands_create_pause_run_and_drop(
     assert run("schedule", "drop", made, "nightly").code == ExitCode.REFUSED
 
 
+def test_schedule_counts_from_the_end(run: Run, queue: rowq.Queue, made: str) -> None:
+    assert run("schedule", "create", made, "poll", "--every", 60, "--from-end").code == 0
+    assert "every 60 s from the end" in run("schedule", "list", made).out
+    (row,) = queue.list_schedules(made)
+    assert (row.counts_from, row.overlap) == ("end", False)
+    assert run("schedule", "alter", made, "poll", "--from-start").code == 0
+    assert queue.list_schedules(made)[0].counts_from == "start"
+
+
 def test_options_reach_schedule(run: Run, queue: rowq.Queue, made: str) -> None:
     options: list[object] = [
         *("--every", 90, "--zone", "UTC", "--type", "kind", "--header", "a=b", "--priority", 2),
@@ -121,6 +130,7 @@ def test_schedule_table_cuts_nothing_at_any_width() -> None:
             priority=5,
             max_attempts=None,
             group_key=None,
+            counts_from="start",
         )
     )
     for width in (80, 110, 400):

@@ -3,7 +3,8 @@
 -- maintain locks each due schedule with skip locked, enqueues at most 100 of its ticks and sets
 -- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
 -- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
--- Without overlap, the messages of a schedule share a dedup key. Cron runs on local time, by the
+-- Without overlap, the messages of a schedule share a dedup key. A schedule with counts_from end looks once a second
+-- for that key while is_running; when the key is gone, its next tick is interval_seconds away. Cron runs on local time, by the
 -- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
 -- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
 -- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
@@ -19,7 +20,8 @@
 --   alter_schedule, drop_schedule, run_schedule -> require_schedule
 --   run_schedule -> enqueue_tick -> tick_headers
 --   maintain_queue -> run_schedules -> run_due
---   run_due -> run_ticks
+--   run_due -> run_ticks -> run_after_end
+--   run_after_end -> next_tick, enqueue_tick
 --   run_ticks -> parse_cron, next_tick, enqueue_tick
 --
 -- Writes schedule. Only reads queue.
@@ -43,6 +45,7 @@ create procedure rowq.internal_check_schedule(
     p_missed longtext,
     p_starts_at datetime(6),
     p_ends_at datetime(6),
+    p_counts_from longtext,
     out p_next_run_at datetime(6)
 )
 sql security definer
@@ -64,6 +67,10 @@ begin
             then 'exactly one of cron and interval_seconds is required'
         when cast(p_missed as binary) not in ('skip', 'once', 'all')
             then concat('missed must be skip, once or all, got ', left(p_missed, 40))
+        when cast(p_counts_from as binary) not in ('start', 'end')
+            then concat('counts_from must be start or end, got ', left(p_counts_from, 40))
+        when p_counts_from = 'end' and p_cron is not null
+            then 'counts_from end requires interval_seconds'
         when p_starts_at not between v_first and v_last
              or p_ends_at not between v_first and v_last
             then 'starts_at and ends_at must be between the years 2000 and 2100'
@@ -78,7 +85,11 @@ begin
         );
     end if;
     if v_error is null then
-        call rowq.internal_tick_headers(p_schedule_name, p_headers, v_now, v_merged);
+        -- The longest message id.
+        call rowq.internal_tick_headers(
+            p_schedule_name, p_headers, v_now,
+            if(p_counts_from = 'end', 9223372036854775807, null), v_merged
+        );
         call rowq.internal_json_error('headers', v_merged, 'OBJECT', 20, 65536, v_error);
     end if;
     if v_error is not null then
@@ -91,7 +102,8 @@ begin
         call rowq.internal_parse_cron(p_cron, v_bits);
     end if;
     call rowq.internal_next_tick(
-        v_bits, p_interval_seconds, p_time_zone, p_starts_at, p_ends_at, v_now, p_next_run_at
+        v_bits, p_interval_seconds, p_time_zone, p_starts_at, p_ends_at, p_counts_from, v_now,
+        p_next_run_at
     );
     if p_next_run_at is null then
         call rowq.internal_refuse(
@@ -108,12 +120,13 @@ create procedure rowq.internal_tick_headers(
     p_schedule_name longtext,
     p_headers longtext,
     p_tick datetime(6),
+    p_previous_id bigint,
     out p_merged longtext
 )
 sql security definer
 no sql
 begin
--- purpose   Return a tick's headers: the schedule's own, its name and the tick.
+-- purpose   Return a tick's headers: the schedule's own, its name, the tick, the message before.
     set p_merged = json_merge_patch(
         coalesce(p_headers, '{}'),
         json_object(
@@ -121,6 +134,11 @@ begin
             'tick', date_format(p_tick, '%Y-%m-%dT%H:%i:%s.%fZ')
         )
     );
+    if p_previous_id is not null then
+        set p_merged = json_merge_patch(
+            p_merged, json_object('previous_message_id', p_previous_id)
+        );
+    end if;
 end//
 delimiter ;
 
@@ -320,6 +338,7 @@ create procedure rowq.internal_next_tick(
     p_time_zone varchar(64),
     p_starts_at datetime(6),
     p_ends_at datetime(6),
+    p_counts_from longtext,
     p_after datetime(6),
     out p_tick datetime(6)
 )
@@ -334,10 +353,14 @@ begin
     if p_bits is not null then
         call rowq.internal_next_cron(p_bits, p_time_zone, v_after, p_tick);
     else
-        -- Count microseconds from starts_at, so that ticks do not drift.
+        -- An interval from the end counts from p_after. Else count microseconds from starts_at, so that ticks do not drift.
         set v_step = round(p_interval_seconds * 1000000),
             v_passed = timestampdiff(microsecond, p_starts_at, v_after);
-        set v_passed = if(v_passed < 0, 0, (v_passed div v_step + 1) * v_step);
+        set v_passed = case
+            when v_passed < 0 then 0
+            when p_counts_from = 'end' then v_passed + v_step
+            else (v_passed div v_step + 1) * v_step
+        end;
         -- The type ends with the year 9999.
         set p_tick = if(
             timestampdiff(microsecond, '1970-01-01', p_starts_at) + v_passed < 253402214400000000,
@@ -613,6 +636,7 @@ begin
     declare v_is_failed boolean;
     declare v_error varchar(120);
     declare v_now datetime(6) default utc_timestamp(6);
+    declare v_previous_id bigint;
 
     select q.max_body_length into v_max_body_length
     from rowq.queue q
@@ -620,15 +644,16 @@ begin
     -- Read with a lock: an old snapshot shows the old schedule.
     select convert(s.schedule_name using utf8mb4), s.body, s.body_binary, s.message_type,
            s.headers, s.priority, s.max_attempts, convert(s.group_key using utf8mb4),
-           if(s.overlap, null, concat('schedule:', convert(s.schedule_name using utf8mb4)))
+           if(s.overlap, null, concat('schedule:', convert(s.schedule_name using utf8mb4))),
+           if(s.counts_from = 'end', s.last_message_id, null)
     into v_name, v_body, v_body_binary, v_message_type, v_headers, v_priority, v_max_attempts,
-         v_group_key, v_dedup_key
+         v_group_key, v_dedup_key, v_previous_id
     from rowq.schedule s force index (primary)
     where s.queue_id = p_queue_id
       and s.schedule_name = p_schedule_name
     for update;
 
-    call rowq.internal_tick_headers(v_name, v_headers, p_tick, v_merged);
+    call rowq.internal_tick_headers(v_name, v_headers, p_tick, v_previous_id, v_merged);
     -- enqueue refuses the keys of schedules, so no producer can block one.
     call rowq.internal_message_error(
         v_body, v_body_binary, v_message_type, v_merged, v_priority, null, null, null,
@@ -784,6 +809,7 @@ begin
     declare v_time_zone, v_missed, v_outcome varchar(64);
     declare v_error longtext default p_refusal;
     declare v_message_id, v_last_id bigint;
+    declare v_counts_from varchar(10);
     declare v_count int default 0;
     -- If the server has lost its time zone tables, the next tick is unknown and this one stays due.
     declare continue handler for sqlstate '45711'
@@ -793,28 +819,36 @@ begin
         end if;
     end;
 
-    select s.next_run_at, s.cron, s.interval_seconds, s.time_zone, s.missed, s.starts_at, s.ends_at
-    into v_tick, v_cron, v_interval_seconds, v_time_zone, v_missed, v_starts_at, v_ends_at
+    select s.next_run_at, s.cron, s.interval_seconds, s.time_zone, s.missed, s.starts_at, s.ends_at,
+           s.counts_from
+    into v_tick, v_cron, v_interval_seconds, v_time_zone, v_missed, v_starts_at, v_ends_at,
+         v_counts_from
     from rowq.schedule s force index (primary)
     where s.queue_id = p_queue_id
       and s.schedule_name = p_schedule_name
       and s.next_run_at <= v_now
     for update skip locked;
 
-    if v_tick is not null then
+    if v_counts_from = 'end' and p_refusal is null then
+        call rowq.internal_run_after_end(
+            p_queue_id, p_schedule_name, v_tick, p_is_late, p_owns_transaction
+        );
+    elseif v_tick is not null then
         if v_cron is not null then
             call rowq.internal_parse_cron(v_cron, v_bits);
         end if;
         if p_refusal is not null then
             call rowq.internal_next_tick(
-                v_bits, v_interval_seconds, v_time_zone, v_starts_at, v_ends_at, v_now, v_tick
+                v_bits, v_interval_seconds, v_time_zone, v_starts_at, v_ends_at, v_counts_from,
+                v_now, v_tick
             );
             set v_count = 100;
         end if;
         while v_tick <= v_now and v_count < 100 do
             if v_tick < v_late and v_missed = 'skip' then
                 call rowq.internal_next_tick(
-                    v_bits, v_interval_seconds, v_time_zone, v_starts_at, v_ends_at, v_late, v_tick
+                    v_bits, v_interval_seconds, v_time_zone, v_starts_at, v_ends_at, v_counts_from,
+                    v_late, v_tick
                 );
             else
                 call rowq.internal_enqueue_tick(
@@ -830,7 +864,7 @@ begin
                     );
                 end if;
                 call rowq.internal_next_tick(
-                    v_bits, v_interval_seconds, v_time_zone, v_starts_at, v_ends_at,
+                    v_bits, v_interval_seconds, v_time_zone, v_starts_at, v_ends_at, v_counts_from,
                     if(v_tick < v_late and v_missed = 'once', v_now, v_tick), v_tick
                 );
             end if;
@@ -844,5 +878,70 @@ begin
         where s.queue_id = p_queue_id
           and s.schedule_name = p_schedule_name;
     end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_run_after_end;
+
+delimiter //
+create procedure rowq.internal_run_after_end(
+    p_queue_id int,
+    p_schedule_name varbinary(400),
+    p_tick datetime(6),
+    p_is_late boolean,
+    p_owns_transaction boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Enqueue the due tick of a schedule that counts from the end, or look for the end.
+-- locks     as internal_enqueue_tick and internal_dedup_owner; the caller has locked the schedule
+--           row
+-- errors    RQ711
+-- differs   a caller's old snapshot may show that a message has ended that has not
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_next, v_starts_at, v_ends_at datetime(6);
+    declare v_interval_seconds double;
+    declare v_is_running boolean;
+    declare v_owner_id, v_last_id bigint;
+    declare v_outcome varchar(20);
+
+    -- Read with a lock: an old snapshot shows the old row.
+    select s.is_running, s.interval_seconds, s.starts_at, s.ends_at
+    into v_is_running, v_interval_seconds, v_starts_at, v_ends_at
+    from rowq.schedule s force index (primary)
+    where s.queue_id = p_queue_id
+      and s.schedule_name = p_schedule_name
+    for update;
+
+    if v_is_running then
+        call rowq.internal_dedup_owner(
+            p_queue_id, concat('schedule:', p_schedule_name), false, v_owner_id
+        );
+    else
+        -- A dead message that was reset is a duplicate: wait for it again.
+        call rowq.internal_enqueue_tick(
+            p_queue_id, p_schedule_name, p_tick, p_is_late, p_owns_transaction, v_owner_id,
+            v_outcome
+        );
+        if v_outcome = 'enqueued' then
+            set v_last_id = v_owner_id;
+        end if;
+    end if;
+    set v_next = v_now + interval 1 second;
+    if v_owner_id is null then
+        call rowq.internal_next_tick(
+            null, v_interval_seconds, 'UTC', v_starts_at, v_ends_at, 'end', v_now, v_next
+        );
+    end if;
+
+    update rowq.schedule s
+    set s.next_run_at     = v_next,
+        s.is_running      = v_owner_id is not null,
+        s.last_run_at     = if(v_last_id is null, s.last_run_at, v_now),
+        s.last_message_id = coalesce(v_last_id, s.last_message_id),
+        s.last_error      = if(v_is_running, s.last_error, null)
+    where s.queue_id = p_queue_id
+      and s.schedule_name = p_schedule_name;
 end//
 delimiter ;

@@ -18,7 +18,8 @@ create procedure rowq.alter_schedule(
     p_overlap boolean,
     p_starts_at datetime(6),
     p_ends_at datetime(6),
-    p_is_paused boolean
+    p_is_paused boolean,
+    p_counts_from longtext
 )
 sql security definer
 modifies sql data
@@ -27,15 +28,16 @@ begin
 -- routine   alter_schedule
 -- version   1
 -- purpose   Change, pause or resume a schedule; null leaves a setting unchanged.
--- promise   P15 P31
+-- promise   P15 P31 P48
 -- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
 -- differs   time zones as in create_schedule
-    declare v_owns_transaction, v_overlap, v_is_paused boolean;
+    declare v_owns_transaction, v_overlap, v_is_paused, v_is_running boolean;
     declare v_tries_left int default 5;
     declare v_queue_id, v_priority, v_max_attempts int;
     declare v_cron, v_time_zone, v_body, v_message_type, v_headers, v_group_key, v_missed longtext;
+    declare v_counts_from longtext;
     declare v_body_binary longblob;
     declare v_interval_seconds double;
     declare v_starts_at, v_ends_at, v_next_run_at datetime(6);
@@ -71,10 +73,12 @@ begin
                    coalesce(p_group_key, convert(s.group_key using utf8mb4)),
                    coalesce(p_missed, s.missed), coalesce(p_overlap, s.overlap),
                    coalesce(p_starts_at, s.starts_at), coalesce(p_ends_at, s.ends_at),
-                   coalesce(p_is_paused, s.is_paused)
+                   coalesce(p_is_paused, s.is_paused), coalesce(p_counts_from, s.counts_from),
+                   coalesce(p_counts_from, s.counts_from) = 'end'
+                   and (s.is_running or s.counts_from = 'start')
             into v_cron, v_interval_seconds, v_body, v_body_binary, v_time_zone, v_message_type,
                  v_headers, v_priority, v_max_attempts, v_group_key, v_missed, v_overlap,
-                 v_starts_at, v_ends_at, v_is_paused
+                 v_starts_at, v_ends_at, v_is_paused, v_counts_from, v_is_running
             from rowq.schedule s force index (primary)
             where s.queue_id = v_queue_id
               and s.schedule_name = cast(p_schedule_name as binary)
@@ -83,13 +87,16 @@ begin
             if not coalesce(p_is_paused, false) or coalesce(
                 p_cron, p_interval_seconds, p_time_zone, p_body, p_body_binary, p_message_type,
                 p_headers, p_priority, p_max_attempts, p_group_key, p_missed, p_overlap,
-                p_starts_at, p_ends_at
+                p_starts_at, p_ends_at, p_counts_from
             ) is not null then
                 call rowq.internal_check_schedule(
                     v_queue_id, p_schedule_name, v_cron, v_interval_seconds, v_time_zone, v_body,
                     v_body_binary, v_message_type, v_headers, v_priority, v_max_attempts,
-                    v_group_key, v_missed, v_starts_at, v_ends_at, v_next_run_at
+                    v_group_key, v_missed, v_starts_at, v_ends_at, v_counts_from, v_next_run_at
                 );
+            end if;
+            if v_is_running and v_starts_at <= utc_timestamp(6) then
+                set v_next_run_at = utc_timestamp(6) + interval 1 second;
             end if;
             if v_is_paused then
                 set v_next_run_at = null;
@@ -100,7 +107,7 @@ begin
                 s.interval_seconds = v_interval_seconds,
                 s.time_zone        = v_time_zone,
                 s.missed           = v_missed,
-                s.overlap          = v_overlap,
+                s.overlap          = v_overlap and v_counts_from = 'start',
                 s.starts_at        = v_starts_at,
                 s.ends_at          = v_ends_at,
                 s.message_type     = v_message_type,
@@ -112,7 +119,9 @@ begin
                 s.body_binary      = v_body_binary,
                 s.is_paused        = v_is_paused,
                 s.next_run_at      = v_next_run_at,
-                s.last_error       = null
+                s.last_error       = null,
+                s.counts_from      = v_counts_from,
+                s.is_running       = v_is_running
             where s.queue_id = v_queue_id
               and s.schedule_name = cast(p_schedule_name as binary);
 

@@ -17,7 +17,8 @@ create procedure rowq.create_schedule(
     p_missed longtext,
     p_overlap boolean,
     p_starts_at datetime(6),
-    p_ends_at datetime(6)
+    p_ends_at datetime(6),
+    p_counts_from longtext
 )
 sql security definer
 modifies sql data
@@ -26,7 +27,7 @@ begin
 -- routine   create_schedule
 -- version   1
 -- purpose   Create a schedule that enqueues a message by cron or interval.
--- promise   P15 P30 P31
+-- promise   P15 P30 P31 P48
 -- locks     the queue, shared; the new schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
@@ -57,7 +58,7 @@ begin
                 v_queue_id, p_schedule_name, p_cron, p_interval_seconds,
                 coalesce(p_time_zone, 'UTC'), p_body, p_body_binary, p_message_type, p_headers,
                 coalesce(p_priority, 5), p_max_attempts, p_group_key, coalesce(p_missed, 'once'),
-                v_starts_at, p_ends_at, v_next_run_at
+                v_starts_at, p_ends_at, coalesce(p_counts_from, 'start'), v_next_run_at
             );
             call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             set v_outcome = 'created';
@@ -75,14 +76,15 @@ begin
                 insert into rowq.schedule (
                     queue_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap,
                     starts_at, ends_at, message_type, headers, priority, group_key, max_attempts,
-                    body, body_binary, next_run_at
+                    body, body_binary, next_run_at, counts_from
                 )
                 values (
                     v_queue_id, cast(p_schedule_name as binary), p_cron, p_interval_seconds,
                     coalesce(p_time_zone, 'UTC'), coalesce(p_missed, 'once'),
-                    coalesce(p_overlap, true), v_starts_at, p_ends_at, p_message_type, p_headers,
+                    coalesce(p_overlap, true) and coalesce(p_counts_from, 'start') = 'start',
+                    v_starts_at, p_ends_at, p_message_type, p_headers,
                     coalesce(p_priority, 5), p_group_key, p_max_attempts, p_body, p_body_binary,
-                    v_next_run_at
+                    v_next_run_at, coalesce(p_counts_from, 'start')
                 );
             end;
 

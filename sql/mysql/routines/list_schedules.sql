@@ -30,7 +30,7 @@ begin
            convert(s.schedule_name using utf8mb4) as schedule_name, s.cron, s.interval_seconds,
            s.time_zone, s.is_paused, s.next_run_at, s.last_run_at, s.last_message_id,
            s.last_error, s.missed, s.overlap, s.starts_at, s.ends_at, s.message_type, s.priority,
-           s.max_attempts, convert(s.group_key using utf8mb4) as group_key
+           s.max_attempts, convert(s.group_key using utf8mb4) as group_key, s.counts_from
     from rowq.queue q
     straight_join rowq.schedule s force index (primary) on s.queue_id = q.queue_id
     where q.queue_id = v_queue_id

@@ -50,7 +50,7 @@ begin
     set v_tick = v_after;
     ticks: while v_count < v_max_ticks do
         call rowq.internal_next_tick(
-            v_bits, p_interval_seconds, v_time_zone, v_after, null, v_tick, v_tick
+            v_bits, p_interval_seconds, v_time_zone, v_after, null, null, v_tick, v_tick
         );
         if v_tick is null then
             leave ticks;

@@ -45,7 +45,12 @@ begin
             if v_outcome = 'enqueued' then
                 update rowq.schedule s
                 set s.last_run_at     = v_now,
-                    s.last_message_id = v_message_id
+                    s.last_message_id = v_message_id,
+                    s.is_running      = s.counts_from = 'end',
+                    s.next_run_at     = if(
+                        s.counts_from = 'end' and s.next_run_at is not null,
+                        v_now + interval 1 second, s.next_run_at
+                    )
                 where s.queue_id = v_queue_id
                   and s.schedule_name = cast(p_schedule_name as binary);
             end if;

@@ -3,7 +3,8 @@
 -- maintain locks each due schedule with skip locked, enqueues at most 100 of its ticks and sets
 -- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
 -- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
--- Without overlap, the messages of a schedule share a dedup key. Cron runs on local time, by the
+-- Without overlap, the messages of a schedule share a dedup key. A schedule with counts_from end looks once a second
+-- for that key while is_running; when the key is gone, its next tick is interval_seconds away. Cron runs on local time, by the
 -- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
 -- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
 -- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
@@ -21,6 +22,7 @@
 --   run_schedule -> enqueue_tick -> tick_headers, tick_key
 --   maintain_queue -> run_schedules -> try_schedule, run_due, read_schedule
 --   run_due -> next_tick, can_send, enqueue_tick, skip_tick
+--   run_due -> run_after_end -> next_tick, can_send, enqueue_tick, tick_key
 --   can_send -> tick_key
 --   skip_tick -> next_tick
 --
@@ -35,7 +37,10 @@ is
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_error varchar2(32767);
     v_cuts  t_numbers;
+    -- With the longest message id.
+    v_longest t_schedule := p_schedule;
 begin
+    v_longest.last_message_id := 9223372036854775807;
     internal_check_name('schedule_name', p_schedule.schedule_name);
     v_error := case
         when p_schedule.cron is null and p_schedule.interval_seconds is null
@@ -49,6 +54,14 @@ begin
              )
             then 'missed must be skip, once or all, got '
                 || coalesce(substr(p_schedule.missed, 1, 100), 'null')
+        when p_schedule.counts_from is null
+             or utl_raw.cast_to_raw(p_schedule.counts_from) not in (
+                 utl_raw.cast_to_raw('start'), utl_raw.cast_to_raw('end')
+             )
+            then 'counts_from must be start or end, got '
+                || coalesce(substr(p_schedule.counts_from, 1, 100), 'null')
+        when p_schedule.counts_from = 'end' and p_schedule.cron is not null
+            then 'counts_from end requires interval_seconds'
         when p_schedule.overlap not in (0, 1)
             then 'overlap must be 0 or 1'
         when p_schedule.is_paused not in (0, 1)
@@ -66,7 +79,7 @@ begin
         v_error := coalesce(
             internal_message_error(
                 p_schedule.body, p_schedule.body_binary, p_schedule.message_type,
-                internal_tick_headers(p_schedule, v_now), p_schedule.priority, null, null, null,
+                internal_tick_headers(v_longest, v_now), p_schedule.priority, null, null, null,
                 p_schedule.max_attempts, p_schedule.group_key, null, null, null
             ),
             internal_body_error(
@@ -87,7 +100,7 @@ end internal_check_schedule;
 function internal_tick_headers(p_schedule in t_schedule, p_tick in timestamp)
 return clob
 is
--- purpose   Return a tick's headers: the schedule's own, its name and the tick.
+-- purpose   Return a tick's headers: the schedule's own, its name, the tick, the message before.
 -- differs   edits the text, so that numbers keep their digits
     c_blanks  constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
     v_headers clob := '{';
@@ -105,8 +118,13 @@ begin
     end if;
     -- A name has no control characters.
     v_name := replace(replace(p_schedule.schedule_name, '\', '\\'), '"', '\"');
-    return v_headers || '"schedule": "' || v_name || '", "tick": "'
-        || to_char(p_tick, 'yyyy-mm-dd"T"hh24:mi:ss.ff6"Z"', 'nls_calendar=gregorian') || '"}';
+    v_headers := v_headers || '"schedule": "' || v_name || '", "tick": "'
+        || to_char(p_tick, 'yyyy-mm-dd"T"hh24:mi:ss.ff6"Z"', 'nls_calendar=gregorian') || '"';
+    if p_schedule.counts_from = 'end' and p_schedule.last_message_id is not null then
+        v_headers := v_headers || ', "previous_message_id": '
+            || internal_number_text(p_schedule.last_message_id);
+    end if;
+    return v_headers || '}';
 end internal_tick_headers;
 
 procedure internal_check_time_zone(p_time_zone in varchar2)
@@ -173,7 +191,10 @@ begin
         v_start := internal_microseconds(p_schedule.starts_at);
         v_step := round(p_schedule.interval_seconds * 1000000);
         v_passed := internal_microseconds(v_after) - v_start;
-        v_next := v_start + (floor(v_passed / v_step) + 1) * v_step;
+        v_next := v_start + case
+            when p_schedule.counts_from = 'end' and v_passed >= 0 then v_passed + v_step
+            else (floor(v_passed / v_step) + 1) * v_step
+        end;
         if v_next <= c_most then
             v_tick := internal_from_microseconds(v_next);
         end if;
@@ -534,8 +555,8 @@ is
     cursor keyed is
         select s.queue_id, s.schedule_key, s.schedule_name, s.cron, s.interval_seconds,
                s.time_zone, s.missed, s.overlap, s.starts_at, s.ends_at, s.message_type,
-               s.priority, s.group_key, s.max_attempts, s.is_paused, s.next_run_at, s.headers,
-               s.body, s.body_binary
+               s.priority, s.group_key, s.max_attempts, s.is_paused, s.next_run_at,
+               s.last_message_id, s.counts_from, s.is_running, s.headers, s.body, s.body_binary
         from rowq_schedule s
         where s.queue_id = p_queue_id
           and s.schedule_key = p_schedule_key;
@@ -706,6 +727,9 @@ is
     v_sent       pls_integer := 0;
 begin
     savepoint rowq_schedule_part;
+    if p_schedule.counts_from = 'end' then
+        return internal_run_after_end(p_queue, p_queue_name, p_schedule);
+    end if;
     while v_tick <= v_now and v_count < c_most_ticks loop
         if v_tick < v_late and p_schedule.missed = 'skip' then
             v_tick := internal_next_tick(p_schedule, v_late);
@@ -759,6 +783,58 @@ exception
         end if;
         return 0;
 end internal_run_due;
+
+function internal_run_after_end(
+    p_queue      in t_queue,
+    p_queue_name in varchar2,
+    p_schedule   in t_schedule
+)
+return number
+is
+-- purpose   Enqueue the due tick of a schedule that counts from the end, or look for the end.
+-- locks     as internal_can_send and internal_enqueue_tick
+-- errors    RQ701 RQ711
+    v_now       constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_dedup_key constant raw(800) := utl_raw.cast_to_raw(internal_tick_key(p_schedule));
+    v_next      timestamp(6) := v_now + numtodsinterval(1, 'second');
+    v_can_send  boolean;
+    v_id        number;
+    v_last_id   number;
+    v_outcome   varchar2(20 char);
+begin
+    if p_schedule.is_running = 1 then
+        select max(d.message_id) into v_id
+        from rowq_dedup d
+        where d.queue_id = p_queue.queue_id
+          and d.dedup_key = v_dedup_key;
+    else
+        v_can_send := internal_can_send(p_queue.queue_id, p_schedule, v_id);
+        if not v_can_send then
+            rollback to savepoint rowq_schedule_part;
+            return 0;
+        end if;
+        -- A dead message that was reset has the key: wait for it again.
+        if v_id is null then
+            internal_enqueue_tick(
+                p_queue, p_queue_name, p_schedule, p_schedule.next_run_at, v_id, v_outcome
+            );
+            v_last_id := case when v_outcome = 'enqueued' then v_id end;
+        end if;
+    end if;
+    if v_id is null then
+        v_next := internal_next_tick(p_schedule, v_now);
+    end if;
+
+    update rowq_schedule s
+    set s.next_run_at     = v_next,
+        s.is_running      = nvl2(v_id, 1, 0),
+        s.last_run_at     = nvl2(v_last_id, v_now, s.last_run_at),
+        s.last_message_id = coalesce(v_last_id, s.last_message_id),
+        s.last_error      = case when p_schedule.is_running = 1 then s.last_error end
+    where s.queue_id = p_schedule.queue_id
+      and s.schedule_key = p_schedule.schedule_key;
+    return case when v_last_id is null then 0 else 1 end;
+end internal_run_after_end;
 
 function internal_can_send(
     p_queue_id in number,

@@ -112,6 +112,9 @@ type t_schedule is record (
     max_attempts     number,
     is_paused        number,
     next_run_at      rowq_schedule.next_run_at%type,
+    last_message_id  rowq_schedule.last_message_id%type,
+    counts_from      varchar2(32767),
+    is_running       rowq_schedule.is_running%type,
     headers          clob,
     body             clob,
     body_binary      blob

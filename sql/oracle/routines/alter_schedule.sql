@@ -16,17 +16,19 @@ procedure alter_schedule(
     p_starts_at        in timestamp default null,
     p_ends_at          in timestamp default null,
     p_is_paused        in number default null,
+    p_counts_from      in varchar2 default null,
     p_rows             out sys_refcursor
 )
 is
 -- routine   alter_schedule
 -- version   1
 -- purpose   Change, pause or resume a schedule; null leaves a setting unchanged.
--- promise   P15 P31
+-- promise   P15 P31 P48
 -- locks     the schedule row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ702 RQ711
 -- differs   nothing
+    v_now           constant timestamp(6) := sys_extract_utc(systimestamp);
     v_queue         t_queue;
     v_schedule      t_schedule;
     v_has_savepoint boolean;
@@ -51,7 +53,16 @@ begin
     v_schedule.max_attempts := coalesce(p_max_attempts, v_schedule.max_attempts);
     v_schedule.group_key := coalesce(p_group_key, v_schedule.group_key);
     v_schedule.missed := coalesce(p_missed, v_schedule.missed);
-    v_schedule.overlap := coalesce(p_overlap, v_schedule.overlap);
+    v_schedule.is_running := case
+        when coalesce(p_counts_from, v_schedule.counts_from) = 'end'
+             and (v_schedule.is_running = 1 or v_schedule.counts_from = 'start') then 1
+        else 0
+    end;
+    v_schedule.counts_from := coalesce(p_counts_from, v_schedule.counts_from);
+    v_schedule.overlap := case
+        when v_schedule.counts_from = 'end' then 0
+        else coalesce(p_overlap, v_schedule.overlap)
+    end;
     v_schedule.starts_at := coalesce(p_starts_at, v_schedule.starts_at);
     v_schedule.ends_at := coalesce(p_ends_at, v_schedule.ends_at);
     v_schedule.is_paused := coalesce(p_is_paused, v_schedule.is_paused);
@@ -61,12 +72,15 @@ begin
        or p_body_binary is not null or p_message_type is not null or p_headers is not null
        or p_priority is not null or p_max_attempts is not null or p_group_key is not null
        or p_missed is not null or p_overlap is not null or p_starts_at is not null
-       or p_ends_at is not null then
+       or p_ends_at is not null or p_counts_from is not null then
         internal_check_schedule(v_schedule, v_queue);
     end if;
     v_schedule.next_run_at := null;
     if v_schedule.is_paused = 0 then
-        v_schedule.next_run_at := internal_next_tick(v_schedule, sys_extract_utc(systimestamp));
+        v_schedule.next_run_at := internal_next_tick(v_schedule, v_now);
+        if v_schedule.is_running = 1 and v_schedule.starts_at <= v_now then
+            v_schedule.next_run_at := v_now + numtodsinterval(1, 'second');
+        end if;
     end if;
 
     update rowq_schedule s
@@ -86,7 +100,9 @@ begin
         s.last_error       = null,
         s.headers          = v_schedule.headers,
         s.body             = v_schedule.body,
-        s.body_binary      = v_schedule.body_binary
+        s.body_binary      = v_schedule.body_binary,
+        s.counts_from      = v_schedule.counts_from,
+        s.is_running       = v_schedule.is_running
     where s.queue_id = v_schedule.queue_id
       and s.schedule_key = v_schedule.schedule_key;
 

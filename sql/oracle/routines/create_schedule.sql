@@ -15,13 +15,14 @@ procedure create_schedule(
     p_overlap          in number default 1,
     p_starts_at        in timestamp default null,
     p_ends_at          in timestamp default null,
+    p_counts_from      in varchar2 default 'start',
     p_rows             out sys_refcursor
 )
 is
 -- routine   create_schedule
 -- version   1
 -- purpose   Create a schedule that enqueues a message by cron or interval.
--- promise   P15 P30 P31
+-- promise   P15 P30 P31 P48
 -- locks     the new schedule row; waits for a session that creates the same one
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -46,7 +47,8 @@ begin
     v_schedule.interval_seconds := p_interval_seconds;
     v_schedule.time_zone := p_time_zone;
     v_schedule.missed := p_missed;
-    v_schedule.overlap := coalesce(p_overlap, 1);
+    v_schedule.counts_from := p_counts_from;
+    v_schedule.overlap := case when p_counts_from = 'end' then 0 else coalesce(p_overlap, 1) end;
     v_schedule.starts_at := coalesce(p_starts_at, v_now);
     v_schedule.ends_at := p_ends_at;
     v_schedule.message_type := p_message_type;
@@ -65,7 +67,7 @@ begin
             insert into rowq_schedule (
                 queue_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
                 overlap, starts_at, ends_at, message_type, priority, group_key, max_attempts,
-                next_run_at, headers, body, body_binary
+                next_run_at, headers, body, body_binary, counts_from
             )
             values (
                 v_schedule.queue_id, v_schedule.schedule_key, v_schedule.schedule_name,
@@ -73,7 +75,7 @@ begin
                 v_schedule.missed, v_schedule.overlap, v_schedule.starts_at, v_schedule.ends_at,
                 v_schedule.message_type, v_schedule.priority, v_schedule.group_key,
                 v_schedule.max_attempts, v_schedule.next_run_at, v_schedule.headers,
-                v_schedule.body, v_schedule.body_binary
+                v_schedule.body, v_schedule.body_binary, v_schedule.counts_from
             );
             exit;
         exception

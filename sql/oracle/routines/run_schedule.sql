@@ -27,7 +27,13 @@ begin
     if v_outcome = 'enqueued' then
         update rowq_schedule s
         set s.last_run_at     = v_now,
-            s.last_message_id = v_message_id
+            s.last_message_id = v_message_id,
+            s.is_running      = case when s.counts_from = 'end' then 1 else 0 end,
+            s.next_run_at     = case
+                when s.counts_from = 'end' and s.next_run_at is not null
+                    then v_now + numtodsinterval(1, 'second')
+                else s.next_run_at
+            end
         where s.queue_id = v_schedule.queue_id
           and s.schedule_key = v_schedule.schedule_key;
     end if;

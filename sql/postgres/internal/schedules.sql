@@ -3,7 +3,8 @@
 -- maintain locks each due schedule with skip locked, enqueues at most 100 of its ticks and sets
 -- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
 -- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
--- Without overlap, the messages of a schedule share a dedup key. Cron runs on local time, by the
+-- Without overlap, the messages of a schedule share a dedup key. A schedule with counts_from end looks once a second
+-- for that key while is_running; when the key is gone, its next tick is interval_seconds away. Cron runs on local time, by the
 -- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
 -- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
 -- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
@@ -18,6 +19,7 @@
 --   run_schedule -> enqueue_tick -> tick_headers
 --   maintain_queue -> run_schedules -> run_due
 --   run_due -> next_tick, enqueue_tick, skip_tick
+--   run_due -> run_after_end -> next_tick, enqueue_tick
 --   skip_tick -> next_tick
 --
 -- Writes dedup, message, schedule.
@@ -32,9 +34,11 @@ as $$
 -- purpose   Refuse an invalid schedule; return its first tick.
 -- errors    RQ711
 declare
-    v_error text;
-    v_tick  timestamp with time zone;
+    v_longest rowq.schedule := p_schedule;
+    v_error   text;
+    v_tick    timestamp with time zone;
 begin
+    v_longest.last_message_id := 9223372036854775807;
     perform rowq.internal_check_name('schedule_name', p_schedule.schedule_name);
     v_error := case
         when num_nonnulls(p_schedule.cron, p_schedule.interval_seconds) <> 1
@@ -42,6 +46,11 @@ begin
         when p_schedule.missed is null or p_schedule.missed not in ('skip', 'once', 'all')
             then 'missed must be skip, once or all, got '
                 || coalesce(left(p_schedule.missed, 100), 'null')
+        when p_schedule.counts_from is null or p_schedule.counts_from not in ('start', 'end')
+            then 'counts_from must be start or end, got '
+                || coalesce(left(p_schedule.counts_from, 100), 'null')
+        when p_schedule.counts_from = 'end' and p_schedule.cron is not null
+            then 'counts_from end requires interval_seconds'
         when p_schedule.starts_at not between '2000-01-01 00:00Z' and '2100-01-01 00:00Z'
              or p_schedule.ends_at not between '2000-01-01 00:00Z' and '2100-01-01 00:00Z'
             then 'starts_at and ends_at must be between the years 2000 and 2100'
@@ -50,7 +59,7 @@ begin
         v_error,
         rowq.internal_message_error(
             p_schedule.body, p_schedule.body_binary, p_schedule.message_type,
-            rowq.internal_tick_headers(p_schedule, clock_timestamp()), p_schedule.priority, null,
+            rowq.internal_tick_headers(v_longest, clock_timestamp()), p_schedule.priority, null,
             null, null, p_schedule.max_attempts, p_schedule.group_key, null, null, null, null
         ),
         rowq.internal_body_error(
@@ -82,7 +91,7 @@ create or replace function rowq.internal_tick_headers(
 returns jsonb
 language plpgsql
 as $$
--- purpose   Return a tick's headers: the schedule's own, its name and the tick.
+-- purpose   Return a tick's headers: the schedule's own, its name, the tick, the message before.
 begin
     if jsonb_typeof(p_schedule.headers) <> 'object' then
         return p_schedule.headers;
@@ -90,7 +99,11 @@ begin
     return coalesce(p_schedule.headers, '{}'::jsonb) || jsonb_build_object(
         'schedule', p_schedule.schedule_name,
         'tick', to_char(p_tick at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-    );
+    ) || case
+        when p_schedule.counts_from = 'end' and p_schedule.last_message_id is not null
+            then jsonb_build_object('previous_message_id', p_schedule.last_message_id)
+        else '{}'::jsonb
+    end;
 end;
 $$;
 
@@ -139,6 +152,8 @@ begin
         v_tick := rowq.internal_next_cron(
             rowq.internal_parse_cron(p_schedule.cron), p_schedule.time_zone, c_after
         );
+    elsif p_schedule.counts_from = 'end' and p_after >= p_schedule.starts_at then
+        v_tick := p_after + p_schedule.interval_seconds * interval '1 second';
     else
         -- Count microseconds from starts_at, so that ticks do not drift.
         v_step := round(p_schedule.interval_seconds * 1000000);
@@ -452,7 +467,7 @@ begin
     select s.queue_id, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.missed,
            s.overlap, s.starts_at, s.ends_at, s.message_type, s.headers, s.priority,
            s.group_key, s.max_attempts, s.body, s.body_binary, s.is_paused, s.next_run_at,
-           s.last_run_at, s.last_message_id, s.last_error
+           s.last_run_at, s.last_message_id, s.last_error, s.counts_from, s.is_running
     into v_schedule
     from rowq.schedule s
     where s.queue_id = p_queue_id
@@ -538,7 +553,7 @@ begin
         select s.queue_id, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.missed,
                s.overlap, s.starts_at, s.ends_at, s.message_type, s.headers, s.priority,
                s.group_key, s.max_attempts, s.body, s.body_binary, s.is_paused, s.next_run_at,
-               s.last_run_at, s.last_message_id, s.last_error
+               s.last_run_at, s.last_message_id, s.last_error, s.counts_from, s.is_running
         from rowq.schedule s
         where s.queue_id = p_queue_id
           and s.next_run_at <= v_now
@@ -579,6 +594,10 @@ declare
     v_error   text;
     v_count   integer := 0;
 begin
+    if p_schedule.counts_from = 'end' then
+        perform rowq.internal_run_after_end(p_schedule, p_queue_name, p_is_late);
+        return true;
+    end if;
     while v_tick <= c_now and v_count < 100 loop
         if v_tick < c_late and p_schedule.missed = 'skip' then
             v_tick := rowq.internal_next_tick(p_schedule, c_late);
@@ -615,6 +634,57 @@ exception
         end if;
         perform rowq.internal_skip_tick(p_schedule, sqlerrm);
         return true;
+end;
+$$;
+
+create or replace function rowq.internal_run_after_end(
+    p_schedule   rowq.schedule,
+    p_queue_name text,
+    p_is_late    boolean
+)
+returns void
+language plpgsql
+as $$
+-- purpose   Enqueue the due tick of a schedule that counts from the end, or look for the end.
+-- locks     as internal_enqueue_tick
+declare
+    c_now     constant timestamp with time zone := clock_timestamp();
+    v_sent    record;
+    v_last_id bigint;
+    v_tick    timestamp with time zone;
+begin
+    if p_schedule.is_running and not exists (
+        select
+        from rowq.dedup d
+        where d.queue_id = p_schedule.queue_id
+          and d.dedup_key = 'schedule:' || p_schedule.schedule_name
+    ) then
+        v_tick := rowq.internal_next_tick(p_schedule, c_now);
+        update rowq.schedule s
+        set next_run_at = v_tick,
+            is_running  = false
+        where s.queue_id = p_schedule.queue_id
+          and s.schedule_name = p_schedule.schedule_name;
+        return;
+    end if;
+
+    if not p_schedule.is_running then
+        -- A dead message that was reset is a duplicate: wait for it again.
+        v_sent := rowq.internal_enqueue_tick(
+            p_schedule, p_queue_name, p_schedule.next_run_at, p_is_late
+        );
+        if v_sent.o_outcome = 'enqueued' then
+            v_last_id := v_sent.o_message_id;
+        end if;
+    end if;
+    update rowq.schedule s
+    set next_run_at     = c_now + interval '1 second',
+        is_running      = true,
+        last_run_at     = case when v_last_id is null then s.last_run_at else c_now end,
+        last_message_id = coalesce(v_last_id, s.last_message_id),
+        last_error      = null
+    where s.queue_id = p_schedule.queue_id
+      and s.schedule_name = p_schedule.schedule_name;
 end;
 $$;
 

@@ -15,7 +15,8 @@ create or replace function rowq.alter_schedule(
     p_overlap          boolean default null,
     p_starts_at        timestamp with time zone default null,
     p_ends_at          timestamp with time zone default null,
-    p_is_paused        boolean default null
+    p_is_paused        boolean default null,
+    p_counts_from      text default null
 )
 returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
 language plpgsql
@@ -26,7 +27,7 @@ as $$
 -- routine   alter_schedule
 -- version   1
 -- purpose   Change, pause or resume a schedule; null leaves a setting unchanged.
--- promise   P15 P31
+-- promise   P15 P31 P48
 -- locks     the schedule row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ702 RQ711
@@ -57,16 +58,24 @@ begin
     v_schedule.max_attempts := coalesce(p_max_attempts, v_schedule.max_attempts);
     v_schedule.group_key := coalesce(p_group_key, v_schedule.group_key);
     v_schedule.missed := coalesce(p_missed, v_schedule.missed);
-    v_schedule.overlap := coalesce(p_overlap, v_schedule.overlap);
+    v_schedule.is_running := coalesce(p_counts_from, v_schedule.counts_from) = 'end'
+        and (v_schedule.is_running or v_schedule.counts_from = 'start');
+    v_schedule.counts_from := coalesce(p_counts_from, v_schedule.counts_from);
+    v_schedule.overlap := coalesce(p_overlap, v_schedule.overlap)
+        and v_schedule.counts_from <> 'end';
     v_schedule.starts_at := coalesce(p_starts_at, v_schedule.starts_at);
     v_schedule.ends_at := coalesce(p_ends_at, v_schedule.ends_at);
     v_schedule.is_paused := coalesce(p_is_paused, v_schedule.is_paused);
     -- A schedule that can no longer run can still be paused.
     if p_is_paused is not true or num_nonnulls(
         p_cron, p_interval_seconds, p_time_zone, p_body, p_body_binary, p_message_type, p_headers,
-        p_priority, p_max_attempts, p_group_key, p_missed, p_overlap, p_starts_at, p_ends_at
+        p_priority, p_max_attempts, p_group_key, p_missed, p_overlap, p_starts_at, p_ends_at,
+        p_counts_from
     ) > 0 then
         v_schedule.next_run_at := rowq.internal_check_schedule(v_schedule, v_queue);
+    end if;
+    if v_schedule.is_running and v_schedule.starts_at <= clock_timestamp() then
+        v_schedule.next_run_at := clock_timestamp() + interval '1 second';
     end if;
     if v_schedule.is_paused then
         v_schedule.next_run_at := null;
@@ -89,7 +98,9 @@ begin
         body_binary      = v_schedule.body_binary,
         is_paused        = v_schedule.is_paused,
         next_run_at      = v_schedule.next_run_at,
-        last_error       = null
+        last_error       = null,
+        counts_from      = v_schedule.counts_from,
+        is_running       = v_schedule.is_running
     where s.queue_id = v_schedule.queue_id
       and s.schedule_name = v_schedule.schedule_name;
     return query select p_schedule_name, 'altered', v_schedule.next_run_at;

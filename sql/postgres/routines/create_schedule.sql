@@ -14,7 +14,8 @@ create or replace function rowq.create_schedule(
     p_missed           text default 'once',
     p_overlap          boolean default true,
     p_starts_at        timestamp with time zone default null,
-    p_ends_at          timestamp with time zone default null
+    p_ends_at          timestamp with time zone default null,
+    p_counts_from      text default 'start'
 )
 returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
 language plpgsql
@@ -25,7 +26,7 @@ as $$
 -- routine   create_schedule
 -- version   1
 -- purpose   Create a schedule that enqueues a message by cron or interval.
--- promise   P15 P30 P31
+-- promise   P15 P30 P31 P48
 -- locks     the queue row, shared; the new schedule row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -41,7 +42,8 @@ begin
     v_schedule.interval_seconds := p_interval_seconds;
     v_schedule.time_zone := p_time_zone;
     v_schedule.missed := p_missed;
-    v_schedule.overlap := coalesce(p_overlap, true);
+    v_schedule.counts_from := p_counts_from;
+    v_schedule.overlap := coalesce(p_overlap, true) and p_counts_from <> 'end';
     v_schedule.starts_at := coalesce(p_starts_at, clock_timestamp());
     v_schedule.ends_at := p_ends_at;
     v_schedule.message_type := p_message_type;
@@ -60,7 +62,7 @@ begin
     insert into rowq.schedule (
         queue_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap, starts_at,
         ends_at, message_type, headers, priority, group_key, max_attempts, body, body_binary,
-        next_run_at
+        next_run_at, counts_from
     )
     values (
         v_schedule.queue_id, v_schedule.schedule_name, v_schedule.cron,
@@ -68,7 +70,7 @@ begin
         v_schedule.overlap, v_schedule.starts_at, v_schedule.ends_at,
         v_schedule.message_type, v_schedule.headers, v_schedule.priority,
         v_schedule.group_key, v_schedule.max_attempts, v_schedule.body,
-        v_schedule.body_binary, v_schedule.next_run_at
+        v_schedule.body_binary, v_schedule.next_run_at, v_schedule.counts_from
     )
     on conflict do nothing;
     outcome := case when found then 'created' else 'exists' end;

@@ -17,7 +17,8 @@ returns table (
     message_type     text,
     priority         integer,
     max_attempts     integer,
-    group_key        text
+    group_key        text,
+    counts_from      text
 )
 language plpgsql
 security definer
@@ -40,7 +41,7 @@ begin
     select q.queue_name, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.is_paused,
            s.next_run_at, s.last_run_at, s.last_message_id, s.last_error, s.missed, s.overlap,
            s.starts_at, s.ends_at, s.message_type, s.priority::integer, s.max_attempts::integer,
-           s.group_key
+           s.group_key, s.counts_from
     from rowq.queue q
     join rowq.schedule s on s.queue_id = q.queue_id
     where q.queue_name = p_queue_name or p_queue_name is null

@@ -30,7 +30,13 @@ begin
     if v_sent.o_outcome = 'enqueued' then
         update rowq.schedule s
         set last_run_at     = v_now,
-            last_message_id = v_sent.o_message_id
+            last_message_id = v_sent.o_message_id,
+            is_running      = s.counts_from = 'end',
+            next_run_at     = case
+                when s.counts_from = 'end' and s.next_run_at is not null
+                    then v_now + interval '1 second'
+                else s.next_run_at
+            end
         where s.queue_id = v_schedule.queue_id
           and s.schedule_name = v_schedule.schedule_name;
     end if;

@@ -3,7 +3,8 @@
 -- maintain locks each due schedule with readpast, enqueues at most 100 of its ticks and sets
 -- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
 -- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
--- Without overlap, the messages of a schedule share a dedup key. Cron runs on local time, by the
+-- Without overlap, the messages of a schedule share a dedup key. A schedule with counts_from end looks once a second
+-- for that key while is_running; when the key is gone, its next tick is interval_seconds away. Cron runs on local time, by the
 -- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
 -- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
 -- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
@@ -21,6 +22,7 @@
 --   run_schedule -> enqueue_tick -> tick_headers
 --   maintain_queue -> run_schedules -> check_tick, run_due, skip_tick
 --   run_due -> windows_zone, parse_cron, enqueue_tick, next_tick
+--   run_due -> run_after_end -> enqueue_tick, next_tick
 --   skip_tick -> windows_zone, parse_cron, next_tick
 --
 -- Writes schedule. Only reads queue_lock, queue, time_zone.
@@ -37,6 +39,7 @@ create or alter procedure rowq.InternalCheckSchedule
     @missed nvarchar(max),
     @starts_at datetime2(6),
     @ends_at datetime2(6),
+    @counts_from nvarchar(max),
     @message_type nvarchar(max),
     @headers nvarchar(max),
     @priority int,
@@ -54,6 +57,7 @@ begin
     declare @now datetime2(6) = sysutcdatetime();
     declare @error nvarchar(200);
     declare @tick_headers nvarchar(max);
+    declare @longest_id bigint;
     declare @windows_name nvarchar(128);
     declare @bits nvarchar(200);
 
@@ -69,6 +73,14 @@ begin
             then concat(
                 N'missed must be skip, once or all, got ', coalesce(left(@missed, 100), N'null')
             )
+        when @counts_from is null
+            or (@counts_from + N'.') collate Latin1_General_100_BIN2 not in (N'start.', N'end.')
+            then concat(
+                N'counts_from must be start or end, got ',
+                coalesce(left(@counts_from, 100), N'null')
+            )
+        when @counts_from = N'end' and @cron is not null
+            then N'counts_from end requires interval_seconds'
         when @starts_at not between '20000101' and '21000101'
             or @ends_at not between '20000101' and '21000101'
             then N'starts_at and ends_at must be between the years 2000 and 2100'
@@ -83,7 +95,9 @@ begin
         @message_type, @headers, @priority, null, null, null, @max_attempts, @group_key, null, null,
         null, null;
     -- The tick's headers may make them too long.
-    exec rowq.InternalTickHeaders @headers, @schedule_name, @now, @tick_headers output;
+    set @longest_id = iif(@counts_from = N'end', 9223372036854775807, null);
+    exec rowq.InternalTickHeaders
+        @headers, @schedule_name, @now, @longest_id, @tick_headers output;
     if datalength(@tick_headers) / 2 > 65536
         exec rowq.InternalCheckMessage
             @message_type, @tick_headers, @priority, null, null, null, @max_attempts, @group_key,
@@ -94,7 +108,8 @@ begin
     if @cron is not null
         exec rowq.InternalParseCron @cron, @bits output;
     exec rowq.InternalNextTick
-        @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @now, @next_run_at output;
+        @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @counts_from, @now,
+        @next_run_at output;
     if @next_run_at is null
         exec rowq.InternalRefuse
             N'the schedule has no tick within 10 years or before ends_at';
@@ -105,15 +120,19 @@ create or alter procedure rowq.InternalTickHeaders
     @headers nvarchar(max),
     @schedule_name nvarchar(200),
     @tick datetime2(6),
+    @previous_id bigint,
     @tick_headers nvarchar(max) output
 as
 begin
--- purpose   Return a tick's headers: the schedule's own, its name and the tick.
+-- purpose   Return a tick's headers: the schedule's own, its name, the tick, the message before.
     set nocount on;
     set @tick_headers = json_modify(
         json_modify(coalesce(@headers, N'{}'), N'$.schedule', @schedule_name),
         N'$.tick', stuff(convert(nvarchar(26), @tick, 121), 11, 1, N'T') + N'Z'
     );
+    -- A null would remove the schedule's own header.
+    if @previous_id is not null
+        set @tick_headers = json_modify(@tick_headers, N'$.previous_message_id', @previous_id);
 end
 go
 
@@ -347,6 +366,7 @@ create or alter procedure rowq.InternalNextTick
     @windows_name nvarchar(128),
     @starts_at datetime2(6),
     @ends_at datetime2(6),
+    @counts_from nvarchar(max),
     @after datetime2(6),
     @tick datetime2(6) output
 as
@@ -365,10 +385,14 @@ begin
         set @tick = @starts_at;
     else
     begin
-        -- Count microseconds from starts_at, so that ticks do not drift.
+        -- An interval from the end counts from @after. Else count microseconds from starts_at, so
+        -- that ticks do not drift.
         set @step = cast(round(@interval_seconds * 1e6, 0) as bigint);
-        set @microseconds = datediff_big(microsecond, '19700101', @starts_at)
-            + (datediff_big(microsecond, @starts_at, @since) / @step + 1) * @step;
+        set @microseconds = datediff_big(microsecond, '19700101', @starts_at) + iif(
+            @counts_from = N'end',
+            datediff_big(microsecond, @starts_at, @since) + @step,
+            (datediff_big(microsecond, @starts_at, @since) / @step + 1) * @step
+        );
         -- The type ends with the year 9999.
         set @tick = null;
         if @microseconds < 253402214400000000
@@ -671,6 +695,7 @@ begin
     declare @group_key nvarchar(400);
     declare @max_attempts int;
     declare @dedup_key nvarchar(400);
+    declare @previous_id bigint;
     declare @body nvarchar(max);
     declare @body_binary varbinary(max);
 
@@ -678,13 +703,15 @@ begin
            @message_type = s.message_type, @headers = s.headers, @priority = s.priority,
            @group_key = s.group_key, @max_attempts = s.max_attempts,
            @dedup_key = iif(s.overlap = 1, null, N'schedule:' + s.schedule_name),
+           @previous_id = iif(s.counts_from = N'end', s.last_message_id, null),
            @body = s.body, @body_binary = s.body_binary
     from rowq.schedule s with (forceseek)
     inner join rowq.queue q with (forceseek) on q.queue_id = s.queue_id
     where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
     option (loop join, maxdop 1, keepfixed plan);
-    exec rowq.InternalTickHeaders @headers, @schedule_name, @tick, @tick_headers output;
+    exec rowq.InternalTickHeaders
+        @headers, @schedule_name, @tick, @previous_id, @tick_headers output;
     exec rowq.InternalStore
         @queue_id, @group_limit, @body, @body_binary, @message_type, @tick_headers, @priority,
         null, null, @dedup_key, @max_attempts, @group_key, null, null, @message_id output,
@@ -821,6 +848,7 @@ begin
     declare @missed nvarchar(20);
     declare @starts_at datetime2(6);
     declare @ends_at datetime2(6);
+    declare @counts_from nvarchar(20);
     declare @tick datetime2(6);
     declare @after datetime2(6);
     declare @ticks int = 0;
@@ -835,11 +863,16 @@ begin
         set lock_timeout 20;
     select @cron = s.cron, @interval_seconds = s.interval_seconds, @time_zone = s.time_zone,
            @missed = s.missed, @starts_at = s.starts_at, @ends_at = s.ends_at,
-           @tick = s.next_run_at
+           @counts_from = s.counts_from, @tick = s.next_run_at
     from rowq.schedule s with (forceseek)
     where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
     option (maxdop 1, keepfixed plan);
+    if @counts_from = N'end'
+    begin
+        exec rowq.InternalRunAfterEnd @queue_id, @schedule_key;
+        return;
+    end;
     exec rowq.InternalWindowsZone @time_zone, @windows_name output;
     if @cron is not null
         exec rowq.InternalParseCron @cron, @bits output;
@@ -862,7 +895,8 @@ begin
             set @ticks += 1;
         end;
         exec rowq.InternalNextTick
-            @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @after, @tick output;
+            @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @counts_from, @after,
+            @tick output;
     end;
 
     update s
@@ -870,6 +904,66 @@ begin
         last_run_at     = iif(@last_message_id is null, s.last_run_at, @now),
         last_message_id = coalesce(@last_message_id, s.last_message_id),
         last_error      = @error
+    from rowq.schedule s with (rowlock, forceseek)
+    where s.queue_id = @queue_id
+      and s.schedule_key = @schedule_key
+    option (maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalRunAfterEnd
+    @queue_id int,
+    @schedule_key varbinary(402)
+as
+begin
+-- purpose   Enqueue the due tick of a schedule that counts from the end, or look for the end.
+-- locks     as InternalEnqueueTick; the caller has locked the schedule row
+-- errors    RQ711
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @interval_seconds float;
+    declare @starts_at datetime2(6);
+    declare @ends_at datetime2(6);
+    declare @is_running bit;
+    declare @dedup_key varbinary(802);
+    declare @tick datetime2(6);
+    declare @next datetime2(6) = dateadd(second, 1, @now);
+    declare @owner bigint;
+    declare @outcome nvarchar(20);
+    declare @last_message_id bigint;
+
+    select @interval_seconds = s.interval_seconds, @starts_at = s.starts_at, @ends_at = s.ends_at,
+           @is_running = s.is_running, @tick = s.next_run_at,
+           @dedup_key = convert(varbinary(802), N'schedule:' + s.schedule_name + N'.')
+    from rowq.schedule s with (forceseek)
+    where s.queue_id = @queue_id
+      and s.schedule_key = @schedule_key
+    option (maxdop 1, keepfixed plan);
+
+    if @is_running = 1
+        select @owner = d.message_id
+        from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+        where d.queue_id = @queue_id
+          and d.dedup_key = @dedup_key
+        option (maxdop 1, keepfixed plan);
+    else
+    begin
+        -- A dead message that was reset is a duplicate: wait for it again.
+        exec rowq.InternalEnqueueTick
+            @queue_id, @schedule_key, @tick, @owner output, @outcome output;
+        if @outcome = N'enqueued'
+            set @last_message_id = @owner;
+    end;
+    if @owner is null
+        exec rowq.InternalNextTick
+            null, @interval_seconds, N'UTC', @starts_at, @ends_at, N'end', @now, @next output;
+
+    update s
+    set next_run_at     = @next,
+        is_running      = iif(@owner is null, 0, 1),
+        last_run_at     = iif(@last_message_id is null, s.last_run_at, @now),
+        last_message_id = coalesce(@last_message_id, s.last_message_id),
+        last_error      = iif(@is_running = 1, s.last_error, null)
     from rowq.schedule s with (rowlock, forceseek)
     where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
@@ -895,10 +989,11 @@ begin
     declare @windows_name nvarchar(128);
     declare @starts_at datetime2(6);
     declare @ends_at datetime2(6);
+    declare @counts_from nvarchar(20);
     declare @tick datetime2(6);
 
     select @cron = s.cron, @interval_seconds = s.interval_seconds, @time_zone = s.time_zone,
-           @starts_at = s.starts_at, @ends_at = s.ends_at
+           @starts_at = s.starts_at, @ends_at = s.ends_at, @counts_from = s.counts_from
     from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
     where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
@@ -910,7 +1005,8 @@ begin
         if @cron is not null
             exec rowq.InternalParseCron @cron, @bits output;
         exec rowq.InternalNextTick
-            @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @now, @tick output;
+            @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @counts_from, @now,
+            @tick output;
     end try
     begin catch
         -- If the server has lost the time zone, there is no next tick until the schedule is

@@ -18,13 +18,14 @@ create or alter procedure rowq.AlterSchedule
     @overlap bit = null,
     @starts_at datetime2(6) = null,
     @ends_at datetime2(6) = null,
-    @is_paused bit = null
+    @is_paused bit = null,
+    @counts_from nvarchar(max) = null
 as
 begin
 -- routine   AlterSchedule
 -- version   1
 -- purpose   Change, pause or resume a schedule; null leaves a setting unchanged.
--- promise   P15 P31
+-- promise   P15 P31 P48
 -- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
@@ -40,6 +41,8 @@ begin
     declare @max_body_length int;
     declare @schedule_key varbinary(402);
     declare @next_run_at datetime2(6);
+    declare @counted_from nvarchar(20);
+    declare @is_running bit;
     -- A new kind of time, or of body, replaces the other.
     declare @is_timed bit = iif(@cron is null and @interval_seconds is null, 0, 1);
     declare @has_body bit = iif(@body is null and @body_binary is null, 0, 1);
@@ -49,7 +52,7 @@ begin
             and @body is null and @body_binary is null and @message_type is null
             and @headers is null and @priority is null and @max_attempts is null
             and @group_key is null and @missed is null and @overlap is null
-            and @starts_at is null and @ends_at is null,
+            and @starts_at is null and @ends_at is null and @counts_from is null,
         1, 0
     );
 
@@ -82,15 +85,24 @@ begin
                @overlap = coalesce(@overlap, s.overlap),
                @starts_at = coalesce(@starts_at, s.starts_at),
                @ends_at = coalesce(@ends_at, s.ends_at),
-               @is_paused = coalesce(@is_paused, s.is_paused)
+               @is_paused = coalesce(@is_paused, s.is_paused),
+               @counted_from = s.counts_from, @is_running = s.is_running
         from rowq.schedule s with (forceseek)
         where s.queue_id = @queue_id
           and s.schedule_key = @schedule_key;
+        set @counts_from = coalesce(@counts_from, @counted_from);
+        set @is_running = iif(
+            @counts_from = N'end' and (@is_running = 1 or @counted_from = N'start'), 1, 0
+        );
+        if @counts_from = N'end'
+            set @overlap = 0;
         if @only_pauses = 0
             exec rowq.InternalCheckSchedule
                 @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
-                @ends_at, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
+                @ends_at, @counts_from, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
                 @body_binary, @max_body_length, @next_run_at output;
+        if @is_running = 1 and @starts_at <= sysutcdatetime()
+            set @next_run_at = dateadd(second, 1, sysutcdatetime());
         if @is_paused = 1
             set @next_run_at = null;
 
@@ -114,7 +126,9 @@ begin
             body_binary      = @body_binary,
             is_paused        = @is_paused,
             next_run_at      = @next_run_at,
-            last_error       = null
+            last_error       = null,
+            counts_from      = @counts_from,
+            is_running       = @is_running
         from rowq.schedule s with (rowlock, forceseek)
         where s.queue_id = @queue_id
           and s.schedule_key = @schedule_key;

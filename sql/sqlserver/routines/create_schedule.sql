@@ -17,13 +17,14 @@ create or alter procedure rowq.CreateSchedule
     @missed nvarchar(max) = 'once',
     @overlap bit = 1,
     @starts_at datetime2(6) = null,
-    @ends_at datetime2(6) = null
+    @ends_at datetime2(6) = null,
+    @counts_from nvarchar(max) = 'start'
 as
 begin
 -- routine   CreateSchedule
 -- version   1
 -- purpose   Create a schedule that enqueues a message by cron or interval.
--- promise   P15 P30 P31
+-- promise   P15 P30 P31 P48
 -- locks     the queue, shared; the new schedule row; waits for a session that creates the same one
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
@@ -62,7 +63,7 @@ begin
             set @starts_at = coalesce(@starts_at, sysutcdatetime());
             exec rowq.InternalCheckSchedule
                 @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
-                @ends_at, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
+                @ends_at, @counts_from, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
                 @body_binary, @max_body_length, @first_run_at output;
             set @schedule_key = convert(varbinary(402), @schedule_name + N'.');
 
@@ -76,11 +77,12 @@ begin
             insert into rowq.schedule with (rowlock) (
                 queue_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
                 overlap, starts_at, ends_at, message_type, headers, priority, group_key,
-                max_attempts, body, body_binary, next_run_at
+                max_attempts, body, body_binary, next_run_at, counts_from
             )
             select @queue_id, @schedule_key, @schedule_name, @cron, @interval_seconds, @time_zone,
-                   @missed, coalesce(@overlap, 1), @starts_at, @ends_at, @message_type, @headers,
-                   @priority, @group_key, @max_attempts, @body, @body_binary, @first_run_at
+                   @missed, iif(@counts_from = N'end', 0, coalesce(@overlap, 1)), @starts_at,
+                   @ends_at, @message_type, @headers, @priority, @group_key, @max_attempts, @body,
+                   @body_binary, @first_run_at, @counts_from
             where not exists (
                 select 1
                 from rowq.schedule s with (rowlock, readcommittedlock, forceseek)

@@ -31,7 +31,7 @@ begin
         select q.queue_name, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.is_paused,
                s.next_run_at, s.last_run_at, s.last_message_id, s.last_error, s.missed, s.overlap,
                s.starts_at, s.ends_at, s.message_type, cast(s.priority as int) as priority,
-               cast(s.max_attempts as int) as max_attempts, s.group_key
+               cast(s.max_attempts as int) as max_attempts, s.group_key, s.counts_from
         from rowq.queue q
         inner join rowq.schedule s on s.queue_id = q.queue_id
         where @queue_id is null

@@ -47,7 +47,8 @@ begin
         while @max_ticks > 0
         begin
             exec rowq.InternalNextTick
-                @bits, @interval_seconds, @windows_name, @starts_at, null, @tick, @tick output;
+                @bits, @interval_seconds, @windows_name, @starts_at, null, null, @tick,
+                @tick output;
             if @tick is null
                 break;
             insert into @ticks (tick) values (@tick);

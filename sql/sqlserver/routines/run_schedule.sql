@@ -55,7 +55,12 @@ begin
             if @outcome = N'enqueued'
                 update s
                 set last_run_at     = @now,
-                    last_message_id = @message_id
+                    last_message_id = @message_id,
+                    is_running      = iif(s.counts_from = N'end', 1, 0),
+                    next_run_at     = iif(
+                        s.counts_from = N'end' and s.next_run_at is not null,
+                        dateadd(second, 1, @now), s.next_run_at
+                    )
                 from rowq.schedule s with (rowlock, forceseek)
                 where s.queue_id = @queue_id
                   and s.schedule_key = @schedule_key;

@@ -211,7 +211,7 @@ def test_tick_headers_keep_numbers_and_replace_duplicate_keys(
     numbers = '"n": [1.50, 12345678901234567890123, 1e2], "empty": null'
     connection.execute(
         "call rowq.create_schedule(%s, 'often', null, 3600, null, null, null, null, %s,"
-        " null, null, null, null, null, null, null)",
+        " null, null, null, null, null, null, null, null)",
         [queue, f'{{"{key}": 1, {numbers}, "{key}": {{"a": 1}}}}'],
     ).close()
     call(connection, "run_schedule", queue_name=queue, schedule_name="often")

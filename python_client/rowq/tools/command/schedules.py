@@ -60,6 +60,13 @@ _NAMED: Mapping[str, Any] = {
             help="Enqueue even if the message of an earlier tick has not ended.",
         ),
     ],
+    "counts_from": Annotated[
+        bool | None,
+        typer.Option(
+            "--from-end/--from-start",
+            help="Count --every from the end of the message before. Default: from --starts.",
+        ),
+    ],
     "starts_at": Annotated[
         str | None, typer.Option("--starts", metavar="TIME", help="No tick before this time.")
     ],
@@ -198,17 +205,21 @@ def drop(
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as keyword arguments of Queue.alter_schedule."""
     times = {name: parse_time(values[name]) for name in ("starts_at", "ends_at")}
-    return {**values, **times, "headers": header_pairs(values["headers"])}
+    from_end = values["counts_from"]
+    counts_from = None if from_end is None else "end" if from_end else "start"
+    headers = header_pairs(values["headers"])
+    return {**values, **times, "headers": headers, "counts_from": counts_from}
 
 
 def _row(schedule: Schedule) -> dict[str, Any]:
     """Return a schedule as a row of a table."""
     clock = clock_of(schedule.time_zone)
     every = schedule.interval_seconds
+    origin = " from the end" if schedule.counts_from == "end" else ""
     return {
         "queue_name": schedule.queue_name,
         "schedule_name": schedule.schedule_name,
-        "times": schedule.cron if every is None else f"every {every:g} s",
+        "times": schedule.cron if every is None else f"every {every:g} s{origin}",
         "time_zone": schedule.time_zone,
         "next_run": "paused" if schedule.is_paused else _local(schedule.next_run_at, clock),
         "last_run": _local(schedule.last_run_at, clock),
