@@ -447,8 +447,8 @@ partition by range columns (finished_at) (
 
 -- One row per schedule. create_schedule inserts it, drop_schedule deletes it. maintain enqueues its
 -- message in the transaction that advances next_run_at, which is null while the schedule is paused
--- and after its last tick. A queue has few, so all are read to find the due ones. is_running is true
--- while a schedule that counts from the end waits for the end of a message.
+-- and after its last tick. A queue has few, so all are read to find the due ones. is_running is
+-- true while a schedule that counts from the end waits for the end of a message.
 create table if not exists rowq.schedule (
     queue_id         int not null comment 'Queue; never reused.',
     schedule_name    varbinary(400) not null comment 'Name of the schedule.',

@@ -42,9 +42,9 @@ def maintained(queue: CheckedQueue, seconds: int = 2) -> Row:
     return scheduled(queue, "often")
 
 
-def is_about(moment: datetime, seconds: float) -> bool:
-    """Whether a time is so many seconds from now."""
-    return abs(moment - datetime.now(UTC) - timedelta(seconds=seconds)) < timedelta(seconds=30)
+def is_about(found: datetime, seconds: float) -> bool:
+    """Whether a time is about some seconds from now."""
+    return abs(found - datetime.now(UTC) - timedelta(seconds=seconds)) < timedelta(seconds=30)
 
 
 def test_next_run_counts_from_the_end(queue: CheckedQueue) -> None:

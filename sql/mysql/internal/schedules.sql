@@ -3,11 +3,12 @@
 -- maintain locks each due schedule with skip locked, enqueues at most 100 of its ticks and sets
 -- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
 -- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
--- Without overlap, the messages of a schedule share a dedup key. A schedule with counts_from end looks once a second
--- for that key while is_running; when the key is gone, its next tick is interval_seconds away. Cron runs on local time, by the
--- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
--- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
--- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
+-- Without overlap, the messages of a schedule share a dedup key. A schedule with counts_from end
+-- checks once a second for that key while is_running; once the key is gone, its next tick is
+-- interval_seconds away. Cron runs on local time, by the server's time zones: a local time that
+-- occurs twice counts once; one inside a gap moves to its end. A parsed expression (bits) is 136
+-- digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7 weekdays from Sunday, then 1 for a
+-- fixed minute and hour, then 1 if day and weekday are both set.
 --
 --   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, parse_cron,
 --       next_tick
@@ -135,8 +136,9 @@ begin
         )
     );
     if p_previous_id is not null then
+        -- MariaDB's json_object makes a text of the number.
         set p_merged = json_merge_patch(
-            p_merged, json_object('previous_message_id', p_previous_id)
+            p_merged, concat('{"previous_message_id": ', p_previous_id, '}')
         );
     end if;
 end//
@@ -353,7 +355,8 @@ begin
     if p_bits is not null then
         call rowq.internal_next_cron(p_bits, p_time_zone, v_after, p_tick);
     else
-        -- An interval from the end counts from p_after. Else count microseconds from starts_at, so that ticks do not drift.
+        -- An interval from the end counts from p_after. Else count microseconds from starts_at, so
+        -- that ticks do not drift.
         set v_step = round(p_interval_seconds * 1000000),
             v_passed = timestampdiff(microsecond, p_starts_at, v_after);
         set v_passed = case
@@ -894,7 +897,7 @@ create procedure rowq.internal_run_after_end(
 sql security definer
 modifies sql data
 begin
--- purpose   Enqueue the due tick of a schedule that counts from the end, or look for the end.
+-- purpose   Enqueue the due tick of a schedule that counts from the end, or check for the end.
 -- locks     as internal_enqueue_tick and internal_dedup_owner; the caller has locked the schedule
 --           row
 -- errors    RQ711

@@ -3,11 +3,12 @@
 -- maintain locks each due schedule with readpast, enqueues at most 100 of its ticks and sets
 -- next_run_at in the same transaction, so a tick makes one message, or none yet after a rollback.
 -- If a message is refused, its tick is skipped and last_error keeps the error; other schedules run.
--- Without overlap, the messages of a schedule share a dedup key. A schedule with counts_from end looks once a second
--- for that key while is_running; when the key is gone, its next tick is interval_seconds away. Cron runs on local time, by the
--- server's time zones: a local time that occurs twice counts once; one inside a gap moves to its
--- end. A parsed expression (bits) is 136 digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7
--- weekdays from Sunday, then 1 for a fixed minute and hour, then 1 if day and weekday are both set.
+-- Without overlap, the messages of a schedule share a dedup key. A schedule with counts_from end
+-- checks once a second for that key while is_running; once the key is gone, its next tick is
+-- interval_seconds away. Cron runs on local time, by the server's time zones: a local time that
+-- occurs twice counts once; one inside a gap moves to its end. A parsed expression (bits) is 136
+-- digits 0 or 1: 60 minutes, 24 hours, 31 days, 12 months, 7 weekdays from Sunday, then 1 for a
+-- fixed minute and hour, then 1 if day and weekday are both set.
 --
 --   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, parse_cron,
 --       next_tick
@@ -916,9 +917,8 @@ create or alter procedure rowq.InternalRunAfterEnd
     @schedule_key varbinary(402)
 as
 begin
--- purpose   Enqueue the due tick of a schedule that counts from the end, or look for the end.
+-- purpose   Enqueue the due tick of a schedule that counts from the end, or check for the end.
 -- locks     as InternalEnqueueTick; the caller has locked the schedule row
--- errors    RQ711
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @interval_seconds float;

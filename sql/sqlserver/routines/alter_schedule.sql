@@ -99,8 +99,8 @@ begin
         if @only_pauses = 0
             exec rowq.InternalCheckSchedule
                 @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
-                @ends_at, @counts_from, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
-                @body_binary, @max_body_length, @next_run_at output;
+                @ends_at, @counts_from, @message_type, @headers, @priority, @max_attempts,
+                @group_key, @body, @body_binary, @max_body_length, @next_run_at output;
         if @is_running = 1 and @starts_at <= sysutcdatetime()
             set @next_run_at = dateadd(second, 1, sysutcdatetime());
         if @is_paused = 1

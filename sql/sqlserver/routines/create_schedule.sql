@@ -63,8 +63,8 @@ begin
             set @starts_at = coalesce(@starts_at, sysutcdatetime());
             exec rowq.InternalCheckSchedule
                 @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
-                @ends_at, @counts_from, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
-                @body_binary, @max_body_length, @first_run_at output;
+                @ends_at, @counts_from, @message_type, @headers, @priority, @max_attempts,
+                @group_key, @body, @body_binary, @max_body_length, @first_run_at output;
             set @schedule_key = convert(varbinary(402), @schedule_name + N'.');
 
             -- Writes start here. If the client disconnects, xact_abort rolls back the whole
