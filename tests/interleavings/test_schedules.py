@@ -40,6 +40,27 @@ def test_tick_runs_once_in_two_sessions(
     assert work_off(other, queue) == ["often"]
 
 
+@pytest.mark.promise("P30", "P48")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_run_from_the_end_is_added_once(sessions: Open, queue: str, ending: str) -> None:
+    first, second, other = sessions(3)
+    schedule(other, queue, counts_from="end")
+    first.begin().queue.maintain(queue)
+    second.queue.maintain(queue)
+    first.end(ending)
+    for _ in range(2):
+        pass_seconds(other.connection, queue, 2)
+        other.queue.maintain(queue)
+    [shown] = other.queue.list_schedules(queue)
+    assert work_off(other, queue) == ["often"]
+    for _ in range(2):
+        pass_seconds(other.connection, queue, 2)
+        other.queue.maintain(queue)
+    [ended] = other.queue.list_schedules(queue)
+    assert ended.last_message_id == shown.last_message_id
+    assert work_off(other, queue) == []
+
+
 @pytest.mark.promise("P30", "P31")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_maintain_skips_schedule_being_altered(sessions: Open, queue: str, ending: str) -> None:
