@@ -17,7 +17,7 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (230_720, 1_526),
+    "": (232_300, 1_526),
     "benchmarks": (8_520, 80),
     "docs": (9_300, 121),
     "migrations": (1_480, 36),
@@ -27,14 +27,14 @@ BUDGETS = {
     "python_client/rowq/tools": (12_270, 85),
     "python_client/rowq/web": (4_030, 47),
     "python_client/rowq/worker": (6_620, 28),
-    "sql": (73_720, 381),
+    "sql": (74_600, 381),
     "sql/generate": (2_410, 22),
-    "sql/mysql": (17_920, 77),
-    "sql/oracle": (13_880, 85),
-    "sql/postgres": (13_760, 81),
+    "sql/mysql": (18_120, 77),
+    "sql/oracle": (14_020, 85),
+    "sql/postgres": (13_900, 81),
     "sql/postgres/addons": (6_430, 30),
-    "sql/sqlserver": (16_240, 79),
-    "tests": (99_400, 662),
+    "sql/sqlserver": (16_420, 79),
+    "tests": (100_300, 662),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 
