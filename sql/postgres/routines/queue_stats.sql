@@ -182,12 +182,12 @@ begin
                    ) h
                ) as oldest
     ) r
-    where q.queue_name >= v_from
+    where q.queue_name collate "C" >= v_from
       and case
           when p_queue_name is null then q.queue_name is distinct from p_after_queue_name
           else q.queue_name = p_queue_name
       end
-    order by q.queue_name
+    order by q.queue_name collate "C"
     limit case when p_queue_name is null then p_max_queues else 1 end;
 end;
 $$;

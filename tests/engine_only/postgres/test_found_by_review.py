@@ -385,3 +385,22 @@ def test_foreign_partition_does_not_stop_the_archive(
     assert own_queue.call_one("maintain").archived == 1
     assert own_queue.call_one("purge_archive").partitions_dropped == 0
     assert owner.execute("select to_regclass('rowq.archive_2020')").fetchone() != (None,)
+
+
+def test_texts_of_a_call_may_have_another_collation(
+    owner: Connection, own_queue: CheckedQueue
+) -> None:
+    owner.execute("""create table public.note (body text collate "POSIX")""")
+    owner.execute("insert into public.note values ('q')")
+    for routine in (
+        "enqueue('q', n.body)",
+        "enqueue_batch(n.body, '[{}]')",
+        "dequeue_fast(n.body)",
+        "queue_stats(n.body)",
+        "queue_stats(p_after_queue_name => n.body)",
+        "health()",
+        "list_dead(n.body)",
+        "maintain(n.body)",
+    ):
+        owner.execute(f"select f from public.note n cross join lateral rowq.{routine} f")
+    assert own_queue.call_one("queue_stats").ready == 1

@@ -245,5 +245,5 @@ def test_page_of_queue_stats_reads_no_other_queue(owner: Connection, open_owner:
         assert not [node for node in found if "Sort" in node["Node Type"]]
         read = [node for node in found if node.get("Relation Name") == "queue"]
         assert [(node["Index Name"], node["Actual Rows"]) for node in read] == [
-            ("queue_name_uq", count)
+            ("queue_name_ix", count)
         ]

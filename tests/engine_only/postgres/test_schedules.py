@@ -58,6 +58,27 @@ def test_maintain_reads_schedules_of_its_queue_only(owner: Connection, open_owne
     assert len(dequeue(owner, "hot", 1000)) == 200
 
 
+@pytest.mark.promise("P13")
+def test_tick_finds_dedup_key_and_group_by_key(own_queue: CheckedQueue, open_owner: Open) -> None:
+    """A name with another collation would pass it to all texts of the call."""
+    own_queue.call(
+        "create_schedule", schedule_name="s", interval_seconds=7200, overlap=False, group_key="g"
+    )
+    pass_seconds(own_queue.connection, "q", 7200)
+    watched = Watched(open_owner())
+    plans = watched.run(lambda own: call(own, "maintain", queue_name="q"))
+    for table, key in (("dedup", "dedup_key"), ("group_slot", "group_key")):
+        scans = [
+            node
+            for plan in plans
+            for node in nodes(plan["Plan"])
+            if node.get("Relation Name") == table and "Scan" in node["Node Type"]
+        ]
+        assert scans
+        assert {key in node["Index Cond"] for node in scans} == {True}
+    assert len(own_queue.dequeue(9)) == 1
+
+
 @pytest.mark.pitfall("postgres 26")
 @pytest.mark.promise("P16", "P31")
 @pytest.mark.parametrize(
