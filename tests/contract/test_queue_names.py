@@ -23,6 +23,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "enqueue_batch": [{"messages": []}],
     "extend_lease": [{"claim_id": 1}],
     "fail_now": [{"claim_id": 1}],
+    "explain_message": [{"message_id": 1}],
     "get_history": [{"message_id": 1}],
     "find_message": [{"dedup_key": "a"}],
     "get_message": [{"message_id": 1}],
