@@ -228,7 +228,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RetryOutcome:
-    """The outcome of retry_later or release for one message, and when it is due if delayed."""
+    """The outcome of retry_later, release or alter_message, and when the message is due.
+
+    due_at: None if the message is not delayed.
+    """
 
     message_id: int
     outcome: str

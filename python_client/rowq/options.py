@@ -151,7 +151,8 @@ class MessageOptions(TypedDict, total=False):
     expire_seconds: float | None
     """Expire the message this many seconds after it was enqueued: 0.001 to 315360000 (ten
     years). maintain does it. A worker that holds the message may still finish it. Successors
-    and the next message of the group continue.
+    and the next message of the group continue. In alter_message it counts from the call, and 0
+    removes the expiry.
     """
 
     producer_name: str | None
@@ -202,11 +203,50 @@ class PublishOptions(TypedDict, total=False):
     expire_seconds: float | None
     """Expire the message this many seconds after it was enqueued: 0.001 to 315360000 (ten
     years). maintain does it. A worker that holds the message may still finish it. Successors
-    and the next message of the group continue.
+    and the next message of the group continue. In alter_message it counts from the call, and 0
+    removes the expiry.
     """
 
     producer_name: str | None
     """Name of the producer, for display: up to 200 characters."""
+
+
+class MessageChanges(TypedDict, total=False):
+    """Changes of a message; None leaves a value unchanged."""
+
+    message_type: str | None
+    """Label for the consumer: up to 200 characters."""
+
+    headers: Mapping[str, Any] | None
+    """JSON object: up to 65536 characters, at most 20 levels deep ({"a": 1} has 2), numbers of
+    up to 100 digits with exponents from -200 to 200. PostgreSQL stores numbers without
+    exponents and accepts up to 300 digits on either side of the point. MySQL stores numbers
+    beyond 64 bits as doubles; enqueue_batch there also rounds numbers with too many decimals,
+    and rejects JSON with a number beyond the range of a double.
+    """
+
+    priority: int | None
+    """0 to 9; 0 is delivered first."""
+
+    delay_seconds: float | None
+    """Deliver no sooner than this many seconds from now: 0 to 315360000 (ten years). Excludes
+    run_at.
+    """
+
+    run_at: datetime | None
+    """Deliver no sooner than this time. A time in the past means now."""
+
+    max_attempts: int | None
+    """Maximum number of leases before the message is dead: 1 to 10000. 0 means no limit: a
+    message that kills its worker then does so again and again.
+    """
+
+    expire_seconds: float | None
+    """Expire the message this many seconds after it was enqueued: 0.001 to 315360000 (ten
+    years). maintain does it. A worker that holds the message may still finish it. Successors
+    and the next message of the group continue. In alter_message it counts from the call, and 0
+    removes the expiry.
+    """
 
 
 class ScheduleSettings(TypedDict, total=False):

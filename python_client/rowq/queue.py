@@ -64,6 +64,7 @@ from rowq.messages import (
     WorkerReport,
 )
 from rowq.options import (
+    MessageChanges,
     MessageOptions,
     PublishOptions,
     QueueSettings,
@@ -521,6 +522,33 @@ class Queue:
             max_messages=max_messages,
         )
         return Cancelled(*row)
+
+    @takes(MessageChanges)
+    def alter_message(
+        self,
+        queue_name: str,
+        message_id: int,
+        data: Any = None,
+        *,
+        text: str | None = None,
+        **changes: Unpack[MessageChanges],
+    ) -> RetryOutcome:
+        """Change a waiting or dead message; None leaves a value unchanged.
+
+        `data` or `text` replaces the body, `headers` all headers. `delay_seconds=0` makes a delayed
+        message due now. `expire_seconds` counts from now; 0 removes the expiry. Outcomes:
+        "altered", "leased" (a worker holds it, or another session is moving it: retry), "dead" (a
+        time was given for a dead message: reset it), "not_found". On MariaDB and MySQL raises
+        QueueBusy as `cancel` does.
+        """
+        whole = with_defaults(MessageChanges, changes, "alter_message")
+        row = self._row(
+            "alter_message",
+            queue_name=queue_name,
+            message_id=message_id,
+            **message_arguments(data, text, whole, self._default),
+        )
+        return RetryOutcome(*row)
 
     def reset(
         self,

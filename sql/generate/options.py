@@ -55,6 +55,11 @@ def classes() -> str:
             _class("QueueSettings", _optional("create_queue"), "Settings of a queue."),
             _class("MessageOptions", _optional("enqueue"), "Options of a message."),
             _class("PublishOptions", _optional("publish"), "Options of a published message."),
+            _class(
+                "MessageChanges",
+                _optional("alter_message"),
+                "Changes of a message; None leaves a value unchanged.",
+            ),
             _class("ScheduleSettings", _optional("create_schedule"), "Settings of a schedule."),
             _class(
                 "ScheduleChanges",

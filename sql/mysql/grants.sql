@@ -39,7 +39,7 @@ begin
                     'bind_topic,unbind_topic,purge_queue,enqueue,enqueue_batch,',
                     'publish,publish_batch,dequeue_fast,complete_and_dequeue,',
                     'dequeue_wait,peek,complete,retry_later,fail_now,release,',
-                    'extend_lease,cancel,cancel_many,reset,discard_dead,',
+                    'extend_lease,cancel,cancel_many,reset,alter_message,discard_dead,',
                     'create_schedule,alter_schedule,drop_schedule,run_schedule,',
                     'list_schedules,next_ticks,maintain,reap,promote,archive,',
                     'purge_archive,report_worker,after_failover,queue_stats,',
@@ -50,7 +50,7 @@ begin
                 union all
                 select 'rowq_producer' as role_name, concat(
                     'enqueue,enqueue_batch,publish,publish_batch,cancel,cancel_many,',
-                    'next_ticks,get_result,wait_for_result,version,put'
+                    'alter_message,next_ticks,get_result,wait_for_result,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_consumer' as role_name, concat(

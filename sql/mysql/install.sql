@@ -63,6 +63,7 @@ deallocate prepare rowq_check;
 -- source routines/cancel.sql
 -- source routines/cancel_many.sql
 -- source routines/reset.sql
+-- source routines/alter_message.sql
 -- source routines/discard_dead.sql
 -- source routines/create_schedule.sql
 -- source routines/alter_schedule.sql

@@ -67,6 +67,7 @@ $$;
 \ir routines/cancel.sql
 \ir routines/cancel_many.sql
 \ir routines/reset.sql
+\ir routines/alter_message.sql
 \ir routines/discard_dead.sql
 \ir routines/create_schedule.sql
 \ir routines/alter_schedule.sql

@@ -69,6 +69,7 @@ go
 :r routines/cancel.sql
 :r routines/cancel_many.sql
 :r routines/reset.sql
+:r routines/alter_message.sql
 :r routines/discard_dead.sql
 :r routines/create_schedule.sql
 :r routines/alter_schedule.sql

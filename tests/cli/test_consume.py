@@ -217,6 +217,34 @@ def test_claims_lists_workers(run: Run, queue: rowq.Queue, made: str, three: lis
     queue.release(made, claims[0])
 
 
+@pytest.mark.requires("cancel")
+def test_alter_changes_a_waiting_message(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    done = run(
+        "alter", made, three[0], "--body", "[2]", "--delay", 60, "--priority", 3, "--type", "t",
+        "--header", "a=b", "--json",
+    )  # fmt: skip
+    found = queue.get_message(made, three[0])
+    assert found is not None
+    assert (done.code, done.row["outcome"]) == (0, "altered")
+    assert done.row["due_at"] == found.due_at.isoformat()  # type: ignore[union-attr]
+    assert (found.body, found.priority, found.message_type) == ("[2]", 3, "t")
+    assert found.headers == {"a": "b"}
+    assert run("alter", made, three[0], "--now").code == 0
+    assert queue.dequeue_fast(made, 9)[-1].message_id in three
+
+
+@pytest.mark.requires("cancel")
+def test_alter_reports_failures(run: Run, made: str, three: list[int]) -> None:
+    assert run("alter", made, three[0]).code == ExitCode.REFUSED
+    assert run("alter", made, three[0], "--now", "--delay", 1).code == ExitCode.USAGE
+    assert run("alter", made, three[0], "--body", "{").code != 0
+    run("dequeue", made)
+    done = run("alter", made, three[0], "--priority", 1, "--json")
+    assert (done.code, done.row["outcome"]) == (ExitCode.INCOMPLETE, "leased")
+
+
 def test_cancel_and_reset_report_failures(run: Run, made: str, three: list[int]) -> None:
     run("dequeue", made)
     done = run("cancel", made, three[0], three[1], "--json")

@@ -326,6 +326,23 @@ class Comparison:
                 return
             after = found.after_message_id
 
+    def alter_message(self, seeded_random: Random) -> None:
+        """Change priority, time and expiry of a message in any state."""
+        if not self.known:
+            return
+        message_id = seeded_random.choice(self.known)
+        changes: dict[str, Any] = {
+            "priority": seeded_random.choice([None, 0, 5, 9]),
+            "delay_seconds": seeded_random.choice([None, 0, 300, 900]),
+            "expire_seconds": seeded_random.choice([None, 0, 900]) if self.has_expiry else None,
+        }
+        if set(changes.values()) == {None}:
+            return
+        found = self.queue.alter_message(self.name, message_id, **changes)
+        assert found.outcome == self.reference.alter(message_id, *changes.values())
+        self.seen[f"alter: {found.outcome}"] += 1
+        self.compare_states()
+
     def reset(self, seeded_random: Random) -> None:
         """Reset one or all dead messages."""
         limit = seeded_random.choice([1, 1000])

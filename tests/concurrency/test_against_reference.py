@@ -40,6 +40,7 @@ EVERYTHING = {
 OF_CANCEL = {
     *("cancel: requested", "cancel_many", "completed although cancelled"),
     *("retry_later: cancelled", "fail_now: cancelled", "release: cancelled"),
+    *("alter: altered", "alter: leased", "alter: dead", "alter: not_found"),
 }
 OF_RESULTS = {
     *("result: completed", "result: cancelled", "result: expired", "result: dead"),
@@ -51,7 +52,7 @@ OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: deferr
 @pytest.mark.timeout(limit(300))
 @pytest.mark.promise(
     "P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18", "P21", "P22", "P23",
-    "P25", "P26", "P27", "P32", "P34", "P35", "P36", "P38",
+    "P25", "P26", "P27", "P32", "P34", "P35", "P36", "P38", "P39",
 )  # fmt: skip
 def test_random_calls_return_what_the_model_returns(
     server: Server, connection: Connection, queue_name: str
@@ -87,6 +88,8 @@ def test_random_calls_return_what_the_model_returns(
         )
         for place, number in enumerate(steps):
             comparison.step(Random(f"{number} {place}"))
+            if has_cancel and place % 8 == 7:
+                comparison.alter_message(Random(f"alter {number}"))
         comparison.compare_messages()
 
     # Hypothesis's examples depend on the loaded modules and repeat themselves; our seeded ones are

@@ -9,6 +9,7 @@ from tests.engines.base import Connection
 from tests.helpers.calls import refused
 
 OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
+    "alter_message": [{"message_id": 1, "body": "a"}],
     "alter_queue": [{"lease_seconds": 5}],
     "alter_schedule": [{"schedule_name": "a"}],
     "bind_topic": [{"topic_pattern": "a.#"}],

@@ -61,6 +61,7 @@ def probes(connection: Connection, queue: str) -> dict[str, Any]:
         "cron": "0 3 * * *",
         "enqueued_before": "2000-01-01",
         "dedup_key": "probe",
+        "max_attempts": 3,
     }
 
 

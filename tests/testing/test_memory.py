@@ -42,6 +42,9 @@ REFUSED: dict[str, Callable[[rowq.Queue, str], object]] = {
     "results": lambda queue, name: queue.complete(name, 1 << 40, [1], results=[1]),
     "setting": lambda queue, name: queue.alter_queue(name, backoff_factor=0.5),
     "filters": lambda queue, name: queue.cancel_many(name),
+    "no change": lambda queue, name: queue.alter_message(name, 1),
+    "change": lambda queue, name: queue.alter_message(name, 1, priority=10),
+    "new expiry": lambda queue, name: queue.alter_message(name, 1, expire_seconds=0.0001),
     "message": lambda queue, name: queue.get_message(name, None),  # type: ignore[arg-type]
     "not empty": lambda queue, name: queue.drop_queue(name),
 }
@@ -60,6 +63,23 @@ def test_memory_queue_refuses_the_same(
             call(memory, queue_name)
         assert type(found.value) is type(expected.value), what
         assert memory.queue_stats(queue_name)[0].ready == 1, what
+
+
+def changes(queue: rowq.Queue, name: str) -> Iterator[Any]:
+    """Change a message in several ways, and yield the answers and the message."""
+    sent = queue.enqueue(name, "old", headers={"a": 1}, message_type="late").message_id
+    ways: list[dict[str, Any]] = [
+        {"data": {"new": 1}, "priority": 2},
+        {"data": b"\x01", "headers": {"b": 2}, "max_attempts": 4},
+        {"text": "plain", "run_at": FAR, "expire_seconds": 1000},
+        {"message_type": "later", "expire_seconds": 0},
+        {"delay_seconds": 0},
+        {"message_type": "late", "run_at": FAR},
+    ]
+    for way in ways:
+        yield queue.alter_message(name, sent, **way)
+        yield queue.get_message(name, sent)
+    yield queue.alter_message(name, 1 << 40, text="x")
 
 
 def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
@@ -117,6 +137,7 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
     yield queue.complete_and_dequeue(name, fourth.claim_id)
     yield queue.complete_and_dequeue(name, fourth.claim_id, ids)
     yield queue.find_message(name, "one")
+    yield from changes(queue, name)
     yield cancel_all(partial(queue.cancel_many, name), header_name="tenant", header_value="b")
     yield cancel_all(partial(queue.cancel_many, name), message_type="late")
     # The first call may drop a day of the archive that other queues have left.

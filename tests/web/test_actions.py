@@ -91,6 +91,28 @@ def test_message_is_reset_and_cancelled(browser: Browser, make_queue: MakeQueue)
 
 
 @pytest.mark.requires("cancel")
+def test_message_runs_later_or_now_with_an_edited_body(
+    browser: Browser, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    sent = queue.enqueue(text="<old>\n&")
+    page = browser.page("/message", queue=queue.name, id=sent.message_id)
+    assert "Run now" not in page
+    done = browser.send(page, "/message/alter", delay="60")
+    assert notice(done.text) == f"message {sent.message_id}: altered"
+    assert queue.details_of(sent.message_id).state == "delayed"
+    assert "Run now" in done.text
+    browser.post(
+        "/message/alter", queue=queue.name, id=sent.message_id, body="a\r\nb", priority="2"
+    )
+    browser.post("/message/alter", queue=queue.name, id=sent.message_id, delay="0")
+    (message,) = queue.dequeue_fast()
+    assert (message.body, queue.details_of(sent.message_id).priority) == ("a\nb", 2)
+    page = browser.page("/message", queue=queue.name, id=sent.message_id)
+    assert "/message/alter" not in page
+
+
+@pytest.mark.requires("cancel")
 def test_cancel_of_leased_message_is_requested(browser: Browser, make_queue: MakeQueue) -> None:
     queue = make_queue(lease_seconds=600)
     (number,) = queue.fill(1)
@@ -273,6 +295,8 @@ def test_invalid_forms_are_refused(browser: Browser, made: str) -> None:
     for path, fields in (
         ("/message/reset", {"id": "x"}),
         ("/message/cancel", {"id": "9" * 30}),
+        ("/message/alter", {"id": "1", "delay": "x"}),
+        ("/message/alter", {"id": "1"}),
         ("/batch", {"do": "destroy"}),
         ("/batch", {"do": "reset", "scope": "chosen", "id": "x"}),
         ("/batch", {"do": "reset", "scope": "chosen"}),

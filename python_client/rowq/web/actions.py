@@ -183,6 +183,20 @@ def _cancel(view: View, queue: Queue) -> Done:
     return _about_message(name, number, outcome.outcome)
 
 
+def _alter_message(view: View, queue: Queue) -> Done:
+    name, number = view.field("queue"), _message_id(view)
+    delay, priority = view.field("delay").strip(), view.field("priority").strip()
+    # Browsers send a line end as two characters.
+    text = view.field("body").replace("\r\n", "\n") if "body" in view.form else None
+    try:
+        seconds = float(delay) if delay else None
+        level = int(priority) if priority else None
+    except ValueError:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "priority and delay must be numbers") from None
+    altered = queue.alter_message(name, number, text=text, priority=level, delay_seconds=seconds)
+    return _about_message(name, number, altered.outcome)
+
+
 def _reset(view: View, queue: Queue) -> Done:
     name, number = view.field("queue"), _message_id(view)
     (outcome,) = queue.reset(name, [number])
@@ -243,6 +257,7 @@ ACTIONS: Mapping[str, Callable[[View], Any]] = {
         ("/queue/enqueue", "enqueue", _enqueue),
         ("/message/cancel", "cancel", _cancel),
         ("/message/reset", "reset", _reset),
+        ("/message/alter", "alter_message", _alter_message),
         ("/schedule/pause", "alter_schedule", _pause_schedule),
         ("/schedule/resume", "alter_schedule", _resume_schedule),
         ("/schedule/run", "run_schedule", _run_schedule),

@@ -6,10 +6,13 @@
 -- moves it adds a row with its position, so maintain finds due messages by key, and deletes a row
 -- whose message it does not find. A locked message is skipped and retried.
 --
+-- alter_message locks the row where a message waits, then its message row.
+--
 --   retry_later, fail_now, release, ... -> end_cancelled
 --   cancel -> record_cancels
 --   cancel, cancel_many -> cancel_unleased -> pop_waiting
 --   purge_waiting -> pop_waiting -> delete_ready
+--   alter_message -> lock_waiting, alter_waiting -> delete_ready, record_expiry
 --   purge_ready -> delete_ready
 --   get_message, get_history, read_result -> locate_messages
 --   explain_message -> locate_messages, explain_blocked, explain_ready
@@ -395,6 +398,253 @@ begin
     end if;
     if p_messages = '[]' then
         set p_messages = null;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_lock_waiting;
+
+delimiter //
+create procedure rowq.internal_lock_waiting(
+    p_queue_id int,
+    p_message_id bigint,
+    out p_place varchar(20),
+    out p_group_key varbinary(800),
+    out p_lane smallint,
+    out p_attempt smallint,
+    out p_seq bigint,
+    out p_due_at datetime(6)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Lock a message where it waits; p_place is null if it is leased, locked or unknown.
+-- locks     a blocked, dead, delayed, group_waiting or ready row, skipped if locked
+-- p_due_at is the message's key in delayed.
+    declare v_enqueued_at, v_due_at datetime(6);
+    declare v_seen varchar(20);
+    declare v_lane smallint;
+    declare v_seq bigint;
+    set p_place = null, p_group_key = null, p_lane = null, p_attempt = null, p_seq = null,
+        p_due_at = null;
+
+    -- Find the row without a lock, then lock it by its whole key, as internal_pop_waiting does. A
+    -- message moves between the tables in this order.
+    select m.group_key, m.enqueued_at, m.due_at
+    into p_group_key, v_enqueued_at, v_due_at
+    from rowq.message m force index (primary)
+    where m.message_id = p_message_id
+      and m.queue_id = p_queue_id;
+
+    select 'blocked' into v_seen
+    from rowq.blocked b force index (primary)
+    where b.queue_id = p_queue_id
+      and b.message_id = p_message_id;
+    if v_seen = 'blocked' then
+        select 'blocked', b.lane, 0
+        into p_place, p_lane, p_attempt
+        from rowq.blocked b force index (primary)
+        where b.queue_id = p_queue_id
+          and b.message_id = p_message_id
+        for update skip locked;
+    end if;
+
+    if v_seen is null then
+        select 'dead' into v_seen
+        from rowq.dead d force index (primary)
+        where d.queue_id = p_queue_id
+          and d.message_id = p_message_id;
+    end if;
+    if v_seen = 'dead' then
+        select 'dead', d.lane, d.attempt
+        into p_place, p_lane, p_attempt
+        from rowq.dead d force index (primary)
+        where d.queue_id = p_queue_id
+          and d.message_id = p_message_id
+        for update skip locked;
+    end if;
+
+    if v_seen is null and v_due_at is not null then
+        select 'delayed' into v_seen
+        from rowq.delayed d force index (primary)
+        where d.queue_id = p_queue_id
+          and d.due_at = v_due_at
+          and d.message_id = p_message_id;
+    end if;
+    if v_seen = 'delayed' then
+        select 'delayed', d.lane, d.attempt, d.due_at
+        into p_place, p_lane, p_attempt, p_due_at
+        from rowq.delayed d force index (primary)
+        where d.queue_id = p_queue_id
+          and d.due_at = v_due_at
+          and d.message_id = p_message_id
+        for update skip locked;
+    end if;
+
+    if v_seen is null and p_group_key is not null then
+        select 'group_waiting' into v_seen
+        from rowq.group_waiting g force index (primary)
+        where g.queue_id = p_queue_id
+          and g.group_key = p_group_key
+          and g.message_id = p_message_id;
+    end if;
+    if v_seen = 'group_waiting' then
+        select 'group_waiting', g.lane, 0
+        into p_place, p_lane, p_attempt
+        from rowq.group_waiting g force index (primary)
+        where g.queue_id = p_queue_id
+          and g.group_key = p_group_key
+          and g.message_id = p_message_id
+        for update skip locked;
+    end if;
+
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
+    -- enqueued_at. Any other message is searched for in all of ready.
+    if v_seen is null then
+        select r.lane, r.seq into v_lane, v_seq
+        from rowq.lane l force index (primary)
+        straight_join rowq.ready r force index (primary)
+            on r.queue_id = p_queue_id
+           and r.lane = l.lane
+           and r.seq = timestampdiff(microsecond, '1970-01-01', v_enqueued_at)
+           and r.message_id = p_message_id
+        where l.queue_id = p_queue_id
+          and l.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+          and l.is_open
+        limit 1;
+        if v_seq is null and v_enqueued_at is not null then
+            select r.lane, r.seq into v_lane, v_seq
+            from rowq.ready r force index (primary)
+            where r.queue_id = p_queue_id
+              and r.lane >= 0
+              and r.message_id = p_message_id
+            limit 1;
+        end if;
+        if v_seq is not null then
+            select 'ready', r.lane, r.attempt, r.seq
+            into p_place, p_lane, p_attempt, p_seq
+            from rowq.ready r force index (primary)
+            where r.queue_id = p_queue_id
+              and r.lane = v_lane
+              and r.seq = v_seq
+              and r.message_id = p_message_id
+            for update skip locked;
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_alter_waiting;
+
+delimiter //
+create procedure rowq.internal_alter_waiting(
+    p_queue_id int,
+    p_message_id bigint,
+    p_place varchar(20),
+    p_group_key varbinary(800),
+    p_lane smallint,
+    p_attempt smallint,
+    p_seq bigint,
+    p_was_due_at datetime(6),
+    p_priority int,
+    p_now datetime(6),
+    p_expires boolean,
+    p_owns_transaction boolean,
+    inout p_due_at datetime(6)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Give a locked message a priority and a time, where not null; p_due_at becomes its time.
+-- locks     rows that the caller has locked; the message row; new rows; as
+--           internal_release_group_slots
+    declare v_lane smallint default coalesce(p_priority * 2 + 1, p_lane);
+    declare v_has_time boolean default p_due_at is not null;
+    declare v_is_delayed, v_joins boolean default false;
+    declare v_position bigint;
+
+    if p_place = 'dead' then
+        update rowq.dead d
+        set d.lane = v_lane
+        where d.queue_id = p_queue_id
+          and d.message_id = p_message_id;
+    elseif p_place = 'blocked' then
+        update rowq.blocked b
+        set b.lane   = v_lane,
+            b.due_at = if(p_due_at is null, b.due_at, if(p_due_at > p_now, p_due_at, null))
+        where b.queue_id = p_queue_id
+          and b.message_id = p_message_id;
+        select b.due_at into p_due_at
+        from rowq.blocked b force index (primary)
+        where b.queue_id = p_queue_id
+          and b.message_id = p_message_id
+        for update;
+    elseif p_place = 'delayed' then
+        select d.group_key is not null into v_joins
+        from rowq.delayed d force index (primary)
+        where d.queue_id = p_queue_id
+          and d.due_at = p_was_due_at
+          and d.message_id = p_message_id
+        for update;
+        delete from rowq.delayed
+        where queue_id = p_queue_id
+          and due_at = p_was_due_at
+          and message_id = p_message_id;
+        set v_is_delayed = true, p_due_at = coalesce(p_due_at, p_was_due_at);
+    elseif p_place = 'group_waiting' and p_due_at > p_now then
+        delete from rowq.group_waiting
+        where queue_id = p_queue_id
+          and group_key = p_group_key
+          and message_id = p_message_id;
+        set v_is_delayed = true, v_joins = true;
+    elseif p_place = 'group_waiting' then
+        update rowq.group_waiting g
+        set g.lane = v_lane
+        where g.queue_id = p_queue_id
+          and g.group_key = p_group_key
+          and g.message_id = p_message_id;
+        set p_due_at = null;
+    elseif p_due_at > p_now then
+        -- A message that was leased before keeps its slot, as a retried one does. Any other leaves
+        -- its group, and joins it again when it is due.
+        call rowq.internal_delete_ready(
+            p_queue_id, json_array(json_array(p_message_id, p_lane, p_attempt, p_seq))
+        );
+        set v_is_delayed = true, v_joins = p_attempt = 0 and p_group_key is not null,
+            v_lane = v_lane div 2 * 2 + 1;
+    elseif v_lane div 2 <> p_lane div 2 then
+        call rowq.internal_delete_ready(
+            p_queue_id, json_array(json_array(p_message_id, p_lane, p_attempt, p_seq))
+        );
+        call rowq.internal_push_ready(
+            p_queue_id, json_array(json_array(p_message_id, v_lane, p_attempt))
+        );
+        set p_due_at = null, p_expires = false;
+    else
+        set p_due_at = null, v_lane = p_lane, v_position = p_seq - 1;
+    end if;
+
+    -- The time of a message that will be delayed is also in its message row.
+    if v_has_time and (v_is_delayed or p_place = 'blocked') then
+        update rowq.message m
+        set m.due_at = p_due_at
+        where m.message_id = p_message_id;
+    end if;
+    if v_is_delayed then
+        insert into rowq.delayed (queue_id, due_at, message_id, lane, attempt, group_key)
+        values (
+            p_queue_id, p_due_at, p_message_id, v_lane, p_attempt, if(v_joins, p_group_key, null)
+        );
+    end if;
+    if p_expires then
+        call rowq.internal_record_expiry(
+            p_queue_id, json_array(json_array(p_message_id, v_lane)), v_position
+        );
+    end if;
+    if p_place = 'ready' and v_joins then
+        call rowq.internal_release_group_slots(
+            p_queue_id, json_array(json_array(p_message_id, hex(p_group_key))), p_owns_transaction
+        );
     end if;
 end//
 delimiter ;
@@ -996,7 +1246,7 @@ begin
     declare v_since datetime(6);
     declare v_after bigint default 0;
     declare v_due, v_messages, v_without_slot, v_gone, v_some, v_kept longtext;
-    declare v_seen, v_count int default 0;
+    declare v_seen, v_count, v_altered int default 0;
     set p_expired = 0;
 
     -- Correct the floor first, to find rows that committed late.
@@ -1078,7 +1328,20 @@ begin
         end if;
         set v_count = json_length(v_due), v_seen = v_seen + v_count;
 
+        savepoint rowq_expire;
         call rowq.internal_pop_expired(p_queue_id, v_due, v_messages, v_without_slot);
+        -- If alter_message has given one another time since the select, leave all of this step to
+        -- the next maintain: a locked message cannot change any more, so check it now. In "if" a
+        -- select would lock the message rows.
+        select count(*) into v_altered
+        from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where m.expires_at is null
+           or m.expires_at > v_now;
+        if v_altered > 0 then
+            rollback to savepoint rowq_expire;
+            set v_messages = null;
+        end if;
         if v_messages is not null then
             call rowq.internal_finish(
                 p_queue_id, p_archive_days, true, v_messages, v_without_slot, null, true, 'expired'

@@ -6,10 +6,15 @@
 -- moves it adds a row with its position, so maintain finds due messages by key, and deletes a row
 -- whose message it does not find. A locked message is skipped and retried.
 --
+-- alter_message locks the row where a message waits, then its message row. It rewrites a ready row
+-- even if only the message row changes, so that a serializable transaction with an older snapshot
+-- fails with ORA-08177 and does not deliver the old body.
+--
 --   cancel -> record_cancels
 --   cancel, cancel_many -> pop_waiting -> delete_delayed, delete_ready, rest_of_ids
 --   purge_waiting, promote -> delete_delayed
 --   purge_ready, pop_ready -> delete_ready
+--   alter_message -> lock_waiting, alter_waiting -> record_expiry
 --   reset, push_delayed, push_ready -> record_expiry
 --   get_message, get_history, read_result -> locate_messages
 --   explain_message -> locate_messages, explain_blocked, explain_ready, add_reason
@@ -317,6 +322,251 @@ begin
     end loop;
     return v_rest;
 end internal_rest_of_ids;
+
+procedure internal_lock_waiting(
+    p_queue_id   in number,
+    p_message_id in number,
+    p_place      out varchar2,
+    p_key        out raw,
+    p_row        out t_locked_row
+)
+is
+-- purpose   Lock a message where it waits; p_place is null if it is leased, locked or unknown.
+-- locks     a blocked, dead, delayed, group_waiting or ready row, skipped if locked
+-- p_key is its group.
+    v_group_key rowq_message.group_key%type;
+    v_due_at    rowq_message.due_at%type;
+    v_lane      rowq_message.lane%type;
+    v_seq       rowq_message.seq%type;
+    cursor message_row is
+        select m.group_key, m.due_at, m.lane, m.seq
+        from rowq_message m
+        where m.queue_id = p_queue_id
+          and m.message_id = p_message_id;
+    cursor blocked_row is
+        select b.rowid, b.message_id, b.lane, 0 as attempt, 0 as seq
+        from rowq_blocked b
+        where b.queue_id = p_queue_id
+          and b.message_id = p_message_id
+        for update skip locked;
+    cursor dead_row is
+        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        from rowq_dead d
+        where d.queue_id = p_queue_id
+          and d.message_id = p_message_id
+        for update skip locked;
+    cursor delayed_row is
+        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        from rowq_delayed d
+        where d.queue_id = p_queue_id
+          and d.due_at = v_due_at
+          and d.message_id = p_message_id
+        for update skip locked;
+    cursor group_waiting_row is
+        select g.message_id, g.lane
+        from rowq_group_waiting g
+        where g.queue_id = p_queue_id
+          and g.group_key = p_key
+          and g.message_id = p_message_id
+        for update skip locked;
+    cursor first_row is
+        select r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        from rowq_ready r
+        where r.queue_id = p_queue_id
+          and r.lane = v_lane
+          and r.seq = v_seq
+          and r.message_id = p_message_id
+        for update skip locked;
+    cursor other_row is
+        select /*+ index_rs_asc(r rowq_ready_pk) */
+               r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        from rowq_ready r
+        where r.queue_id = p_queue_id
+          and r.message_id = p_message_id
+        for update skip locked;
+begin
+    p_place := null;
+    p_row := null;
+    open message_row;
+    fetch message_row into v_group_key, v_due_at, v_lane, v_seq;
+    close message_row;
+    if v_lane is null then
+        return;
+    end if;
+    p_key := utl_raw.cast_to_raw(v_group_key);
+
+    -- A blocked message moves from there to one of the other tables, so check blocked first.
+    open blocked_row;
+    fetch blocked_row into p_row;
+    close blocked_row;
+    if p_row.message_id is not null then
+        p_place := 'blocked';
+        return;
+    end if;
+    open dead_row;
+    fetch dead_row into p_row;
+    close dead_row;
+    if p_row.message_id is not null then
+        p_place := 'dead';
+        return;
+    end if;
+    open delayed_row;
+    fetch delayed_row into p_row;
+    close delayed_row;
+    if p_row.message_id is not null then
+        p_place := 'delayed';
+        return;
+    end if;
+
+    -- A message moves from its group to ready, so check its group first.
+    if p_key is not null then
+        open group_waiting_row;
+        fetch group_waiting_row into p_row.message_id, p_row.lane;
+        close group_waiting_row;
+        if p_row.message_id is not null then
+            p_row.attempt := 0;
+            p_place := 'group_waiting';
+            return;
+        end if;
+    end if;
+
+    -- A message that was never returned has the lane and seq of its message row. Any other is
+    -- searched for in all of ready.
+    open first_row;
+    fetch first_row into p_row;
+    close first_row;
+    if p_row.message_id is null then
+        open other_row;
+        fetch other_row into p_row;
+        close other_row;
+    end if;
+    if p_row.message_id is not null then
+        p_place := 'ready';
+    end if;
+end internal_lock_waiting;
+
+procedure internal_alter_waiting(
+    p_queue_id in number,
+    p_place    in varchar2,
+    p_key      in raw,
+    p_row      in t_locked_row,
+    p_priority in number,
+    p_now      in timestamp,
+    p_expires  in boolean,
+    p_due_at   in out timestamp
+)
+is
+-- purpose   Give a locked message a priority and a time, where not null; p_due_at becomes its time.
+-- locks     rows that the caller has locked; the message row; new rows; as
+--           internal_release_group_slots
+    c_key      constant rowq_message.group_key%type := utl_raw.cast_to_varchar2(p_key);
+    v_lane     rowq_ready.lane%type := coalesce(p_priority * 2 + 1, p_row.lane);
+    v_has_time constant boolean := p_due_at is not null;
+    v_expires  boolean := p_expires;
+    v_delays   boolean := false;
+    v_leaves   boolean := false;
+    v_group    rowq_message.group_key%type;
+    v_moved    t_messages;
+    v_seqs     t_numbers;
+    v_keys     t_keys;
+begin
+    v_moved(1).message_id := p_row.message_id;
+    v_moved(1).attempt := p_row.attempt;
+    if p_priority is not null then
+        internal_open_lanes(p_queue_id, v_lane);
+    end if;
+
+    case p_place
+        when 'dead' then
+            update rowq_dead d
+            set d.lane = v_lane
+            where d.rowid = p_row.row_id;
+        when 'blocked' then
+            update rowq_blocked b
+            set b.lane   = v_lane,
+                b.due_at = case
+                    when p_due_at is null then b.due_at
+                    when p_due_at > p_now then p_due_at
+                end
+            where b.rowid = p_row.row_id
+            returning b.due_at into p_due_at;
+        when 'delayed' then
+            -- The time is part of the key: delete and insert.
+            v_delays := true;
+            if v_has_time then
+                delete from rowq_delayed d
+                where d.rowid = p_row.row_id
+                returning d.group_key into v_group;
+            else
+                delete from rowq_delayed d
+                where d.rowid = p_row.row_id
+                returning d.group_key, d.due_at into v_group, p_due_at;
+            end if;
+        when 'group_waiting' then
+            if p_due_at > p_now then
+                v_delays := true;
+                v_group := c_key;
+                delete from rowq_group_waiting g
+                where g.queue_id = p_queue_id
+                  and g.group_key = p_key
+                  and g.message_id = p_row.message_id;
+            else
+                update rowq_group_waiting g
+                set g.lane = v_lane
+                where g.queue_id = p_queue_id
+                  and g.group_key = p_key
+                  and g.message_id = p_row.message_id;
+                p_due_at := null;
+            end if;
+        else
+            if p_due_at > p_now then
+                -- A message that was leased before keeps its slot, as a retried one does. Any other
+                -- leaves its group, and joins it again when it is due.
+                v_delays := true;
+                v_lane := trunc(v_lane / 2) * 2 + 1;
+                if p_row.attempt = 0 and p_key is not null then
+                    v_leaves := true;
+                    v_group := c_key;
+                end if;
+                delete from rowq_ready r
+                where r.rowid = p_row.row_id;
+            elsif trunc(v_lane / 2) <> trunc(p_row.lane / 2) then
+                delete from rowq_ready r
+                where r.rowid = p_row.row_id;
+                v_moved(1).lane := v_lane;
+                internal_push_ready(p_queue_id, v_moved);
+                v_expires := false;
+                p_due_at := null;
+            else
+                update rowq_ready r
+                set r.attempt = r.attempt
+                where r.rowid = p_row.row_id;
+                v_lane := p_row.lane;
+                v_seqs(1) := p_row.seq;
+                p_due_at := null;
+            end if;
+    end case;
+    v_moved(1).lane := v_lane;
+
+    -- The time of a message that will be delayed is also in its message row.
+    if v_has_time and (v_delays or p_place = 'blocked') then
+        update rowq_message m
+        set m.due_at = p_due_at
+        where m.queue_id = p_queue_id
+          and m.message_id = p_row.message_id;
+    end if;
+    if v_delays then
+        insert into rowq_delayed (queue_id, due_at, message_id, lane, attempt, group_key)
+        values (p_queue_id, p_due_at, p_row.message_id, v_lane, p_row.attempt, v_group);
+    end if;
+    if v_expires then
+        internal_record_expiry(p_queue_id, v_moved, v_seqs);
+    end if;
+    if v_leaves then
+        v_keys(1) := p_key;
+        internal_release_group_slots(p_queue_id, v_keys);
+    end if;
+end internal_alter_waiting;
 
 procedure internal_record_expiry(
     p_queue_id in number,
@@ -916,7 +1166,7 @@ is
                e.expires_at, e.expiry_id, e.message_id, e.lane, e.seq, m.due_at, m.group_key,
                least(m.expires_at, v_now + numtodsinterval(1, 'day')) as later_at,
                case
-                   when m.message_id is null then null
+                   when m.expires_at is null then null
                    when exists (
                        select /*+ no_unnest index(r rowq_ready_pk) */ null
                        from rowq_ready r
@@ -1048,6 +1298,7 @@ is
     v_ids     rowq_ids := rowq_ids();
     v_locked  rowq_ids;
     v_held    rowq_ids;
+    v_expired t_numbers;
     v_free    t_positions;
     v_at      pls_integer;
     v_ready   t_locked_rows;
@@ -1078,8 +1329,16 @@ begin
 
     -- Skip a message that a producer has just named as a predecessor.
     internal_lock_messages(p_queue_id, v_ids, v_locked, v_held);
-    for i in 1 .. v_locked.count loop
-        v_free(internal_number_text(v_locked(i))) := i;
+    -- alter_message may have given a message another time before it was locked: read again.
+    select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id
+    bulk collect into v_expired
+    from table(v_locked) a
+    join rowq_message m
+      on m.queue_id = p_queue_id
+     and m.message_id = a.column_value
+    where m.expires_at <= sys_extract_utc(systimestamp);
+    for i in 1 .. v_expired.count loop
+        v_free(internal_number_text(v_expired(i))) := i;
     end loop;
     v_at := v_rows.first;
     while v_at is not null loop

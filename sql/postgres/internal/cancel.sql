@@ -6,11 +6,15 @@
 -- moves it adds a row with its position, so maintain finds due messages by key, and deletes a row
 -- whose message it does not find. A locked message is skipped and retried.
 --
+-- alter_message locks the row where a message waits, and rewrites it even if only the message row
+-- changes: a dequeue with an older snapshot then fails with 40001, and delivers no old body.
+--
 -- cancel scans the claims once from their safe floor, for all messages together.
 --
 --   retry_later, fail_now, release, ... -> end_cancelled
 --   cancel -> record_cancels
 --   cancel, cancel_many -> cancel_unleased -> pop_waiting
+--   alter_message -> lock_waiting, alter_waiting -> record_expiry
 --   reset, push_delayed -> record_expiry
 --   get_message, get_result, get_history -> locate_messages
 --   explain_message -> locate_messages, explain_blocked, explain_ready
@@ -295,6 +299,210 @@ begin
         o_lanes := o_lanes || v_found.lane;
         o_attempts := o_attempts || v_found.attempt;
     end loop;
+end;
+$$;
+
+create or replace function rowq.internal_lock_waiting(
+    p_queue_id      integer,
+    p_message_id    bigint,
+    out o_place     text,
+    out o_group_key text,
+    out o_lane      smallint,
+    out o_seq       bigint
+)
+language plpgsql
+as $$
+-- purpose   Lock a message where it waits; o_place is null if it is leased, locked or unknown.
+-- locks     a delayed, dead, blocked, group_waiting or ready row, skipped if locked
+begin
+    select m.group_key into o_group_key
+    from rowq.message m
+    where m.queue_id = p_queue_id
+      and m.message_id = p_message_id;
+    if not found then
+        return;
+    end if;
+
+    select 'delayed', d.lane into o_place, o_lane
+    from rowq.delayed d
+    where d.queue_id = p_queue_id
+      and d.message_id = p_message_id
+    for update skip locked;
+    if found then
+        return;
+    end if;
+
+    select 'dead', d.lane into o_place, o_lane
+    from rowq.dead d
+    where d.queue_id = p_queue_id
+      and d.message_id = p_message_id
+    for update skip locked;
+    if found then
+        return;
+    end if;
+
+    select 'blocked', b.lane into o_place, o_lane
+    from rowq.blocked b
+    where b.queue_id = p_queue_id
+      and b.message_id = p_message_id
+    for update skip locked;
+    if found then
+        return;
+    end if;
+
+    -- A message moves from its group to ready, so check its group first.
+    if o_group_key is not null then
+        select 'group_waiting', x.lane into o_place, o_lane
+        from rowq.group_waiting x
+        where x.queue_id = p_queue_id
+          and x.group_key = o_group_key
+          and x.message_id = p_message_id
+        for update skip locked;
+        if found then
+            return;
+        end if;
+    end if;
+
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
+    -- message_id. Any other message is searched for in all of ready.
+    select 'ready', r.lane, r.seq into o_place, o_lane, o_seq
+    from rowq.ready r
+    where r.queue_id = p_queue_id
+      and r.lane = any ('{1,3,5,7,9,11,13,15,17,19}'::smallint[])
+      and r.seq = p_message_id
+      and r.message_id = r.seq
+    for update skip locked;
+    if found then
+        return;
+    end if;
+
+    select 'ready', r.lane, r.seq into o_place, o_lane, o_seq
+    from rowq.ready r
+    where r.queue_id = p_queue_id
+      and r.message_id = p_message_id
+    for update skip locked;
+end;
+$$;
+
+create or replace function rowq.internal_alter_waiting(
+    p_queue_id   integer,
+    p_message_id bigint,
+    p_place      text,
+    p_group_key  text,
+    p_lane       smallint,
+    p_seq        bigint,
+    p_priority   integer,
+    p_due_at     timestamp with time zone,
+    p_now        timestamp with time zone,
+    p_expires    boolean
+)
+returns timestamp with time zone
+language plpgsql
+as $$
+-- purpose   Give a locked message a priority and a time, where not null; return its time, or null.
+-- locks     rows that the caller has locked; new rows; as internal_release_group_slots
+declare
+    v_lane   constant smallint := coalesce(p_priority * 2 + 1, p_lane);
+    v_moved  record;
+    v_error  text;
+    v_due_at timestamp with time zone;
+begin
+    if p_expires then
+        perform rowq.internal_open_lanes(p_queue_id, '{-6}'::smallint[] /* expiry */);
+    end if;
+
+    case p_place
+        when 'delayed' then
+            update rowq.delayed d
+            set lane   = v_lane,
+                due_at = greatest(coalesce(p_due_at, d.due_at), p_now)
+            where d.queue_id = p_queue_id
+              and d.message_id = p_message_id
+            returning d.due_at into v_due_at;
+        when 'dead' then
+            update rowq.dead d
+            set lane = v_lane
+            where d.queue_id = p_queue_id
+              and d.message_id = p_message_id;
+        when 'blocked' then
+            update rowq.blocked b
+            set lane   = v_lane,
+                due_at = case
+                    when p_due_at is null then b.due_at
+                    when p_due_at > p_now then p_due_at
+                end
+            where b.queue_id = p_queue_id
+              and b.message_id = p_message_id
+            returning b.due_at into v_due_at;
+        when 'group_waiting' then
+            if p_due_at > p_now then
+                delete from rowq.group_waiting x
+                where x.queue_id = p_queue_id
+                  and x.group_key = p_group_key
+                  and x.message_id = p_message_id
+                returning x.last_error into v_error;
+                insert into rowq.delayed (
+                    queue_id, lane, message_id, due_at, last_error, group_key
+                )
+                values (p_queue_id, v_lane, p_message_id, p_due_at, v_error, p_group_key);
+                v_due_at := p_due_at;
+            else
+                update rowq.group_waiting x
+                set lane = v_lane
+                where x.queue_id = p_queue_id
+                  and x.group_key = p_group_key
+                  and x.message_id = p_message_id;
+            end if;
+        else
+            if p_due_at > p_now or v_lane / 2 <> p_lane / 2 then
+                delete from rowq.ready r
+                where r.queue_id = p_queue_id
+                  and r.lane = p_lane
+                  and r.seq = p_seq
+                returning r.attempt, r.last_error into v_moved;
+            else
+                update rowq.ready r
+                set attempt = r.attempt
+                where r.queue_id = p_queue_id
+                  and r.lane = p_lane
+                  and r.seq = p_seq;
+                if p_expires then
+                    insert into rowq.expiry (queue_id, lane, expires_at, message_id, seq)
+                    select p_queue_id, p_lane, least(m.expires_at, p_now + interval '1 day'),
+                           p_message_id, p_seq
+                    from rowq.message m
+                    where m.queue_id = p_queue_id
+                      and m.message_id = p_message_id;
+                end if;
+                return null;
+            end if;
+            if p_due_at > p_now then
+                -- A message that was leased before keeps its slot, as a retried one does. Any other
+                -- leaves its group, and joins it again when it is due.
+                insert into rowq.delayed (
+                    queue_id, lane, attempt, message_id, due_at, last_error, group_key
+                )
+                values (
+                    p_queue_id, v_lane / 2 * 2 + 1, v_moved.attempt, p_message_id, p_due_at,
+                    v_moved.last_error, case when v_moved.attempt = 0 then p_group_key end
+                );
+                if p_group_key is not null and v_moved.attempt = 0 then
+                    perform rowq.internal_release_group_slots(p_queue_id, array[p_group_key]);
+                end if;
+                v_due_at := p_due_at;
+            else
+                perform rowq.internal_push_ready(
+                    p_queue_id, array[v_lane], array[p_message_id], array[v_moved.attempt],
+                    array[v_moved.last_error]
+                );
+                return null;
+            end if;
+    end case;
+
+    if p_expires then
+        perform rowq.internal_record_expiry(p_queue_id, array[p_message_id]);
+    end if;
+    return v_due_at;
 end;
 $$;
 
@@ -915,7 +1123,7 @@ begin
             select e.expires_at, e.expiry_id, e.message_id, e.lane, e.seq,
                    m.expires_at as later_at,
                    case
-                       when m.message_id is null then null
+                       when m.expires_at is null then null
                        when (
                            select true
                            from rowq.ready r
@@ -1104,6 +1312,14 @@ begin
                   and g.message_id = v_row.message_id
                 for update skip locked;
         end case;
+        continue when not found;
+
+        -- Check again under the lock: alter_message may have changed the time since then.
+        perform
+        from rowq.message m
+        where m.queue_id = p_queue_id
+          and m.message_id = v_row.message_id
+          and m.expires_at <= clock_timestamp();
         continue when not found;
 
         case v_row.state

@@ -6,9 +6,13 @@
 -- moves it adds a row with its position, so maintain finds due messages by key, and deletes a row
 -- whose message it does not find. A locked message is skipped and retried.
 --
+-- alter_message locks the row where a message waits, then its message row; the message row first if
+-- the message waits in its group, because it locks a slot then.
+--
 --   retry_later, fail_or_release, reap -> end_cancelled
 --   cancel -> record_cancels
 --   cancel, cancel_many -> cancel_unleased
+--   alter_message -> lock_waiting, alter_waiting -> record_expiry
 --   reset, promote_group_waiting, push_delayed, ... -> record_expiry
 --   get_message, get_history, read_result -> locate_messages
 --   explain_message -> locate_messages, explain_predecessor
@@ -358,6 +362,267 @@ begin
 end
 go
 
+create or alter procedure rowq.InternalLockWaiting
+    @queue_id int,
+    @message_id bigint,
+    @place nvarchar(20) output,
+    @group_key varbinary(802) output,
+    @lane smallint output,
+    @attempt smallint output,
+    @seq bigint output,
+    @due_at datetime2(6) output
+as
+begin
+-- purpose   Lock a message where it waits; @place is null if it is leased, locked or unknown.
+-- locks     a blocked, delayed, dead or ready row, skipped if locked; if the message waits in its
+--           group, the message row, waiting for it, a slot and the group_waiting row
+-- @due_at is the message's key in delayed, @seq that in ready.
+    set nocount on;
+    declare @enqueued_at datetime2(6), @was_due_at datetime2(6), @slot_no smallint;
+    set @place = null;
+    set @group_key = null;
+    set @lane = null;
+    set @attempt = null;
+    set @seq = null;
+    set @due_at = null;
+
+    select @enqueued_at = m.enqueued_at, @was_due_at = m.due_at,
+           @group_key = convert(varbinary(802), m.group_key + N'.')
+    from rowq.message m
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id)))
+    where m.queue_id = @queue_id
+      and m.message_id = @message_id;
+    if @enqueued_at is null
+        return;
+
+    -- A blocked message moves from there to one of the other tables, so check blocked first.
+    select @place = N'blocked', @lane = b.lane, @attempt = 0
+    from rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where b.queue_id = @queue_id
+      and b.message_id = @message_id;
+    if @place is null
+        select @place = N'dead', @lane = d.lane, @attempt = d.attempt
+        from rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where d.queue_id = @queue_id
+          and d.message_id = @message_id;
+    if @place is null and @was_due_at is not null
+        select @place = N'delayed', @lane = d.lane, @attempt = d.attempt, @due_at = d.due_at
+        from rowq.delayed d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where d.queue_id = @queue_id
+          and d.due_at = @was_due_at
+          and d.message_id = @message_id;
+
+    -- A message moves from its group to ready, so check its group first. Lock the message before a
+    -- slot, as a producer does, and a slot before the message in its group, so that no session
+    -- overtakes it.
+    if @place is null and @group_key is not null
+        and exists (
+            select 1
+            from rowq.group_waiting x with (rowlock, readpast, readcommittedlock, forceseek)
+            where x.queue_id = @queue_id
+              and x.group_key = @group_key
+              and x.message_id = @message_id
+        )
+    begin
+        select @enqueued_at = m.enqueued_at
+        from rowq.message m with (rowlock, xlock, forceseek (message_pk (queue_id, message_id)))
+        where m.queue_id = @queue_id
+          and m.message_id = @message_id;
+        select top (1) @slot_no = t.slot_no
+        from rowq.group_slot t
+            with (
+                rowlock, updlock, readpast, readcommittedlock,
+                forceseek (group_slot_pk (queue_id, group_key))
+            )
+        where t.queue_id = @queue_id
+          and t.group_key = @group_key
+        order by t.slot_no
+        option (maxdop 1, keepfixed plan);
+        if @slot_no is null
+            return;
+        select @place = N'group_waiting', @lane = x.lane, @attempt = 0
+        from rowq.group_waiting x with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where x.queue_id = @queue_id
+          and x.group_key = @group_key
+          and x.message_id = @message_id;
+    end;
+
+    -- A message that was never returned is in the tail lane of its priority, and its seq is its
+    -- enqueued_at. Any other message is searched for in all of ready.
+    if @place is null
+    begin
+        select top (1) @lane = r.lane, @seq = r.seq
+        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.queue_id = @queue_id
+          and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+          and r.seq = datediff_big(microsecond, '19700101', @enqueued_at)
+          and r.message_id = @message_id
+        option (maxdop 1, keepfixed plan);
+        if @seq is null
+            select top (1) @lane = r.lane, @seq = r.seq
+            from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+            where r.queue_id = @queue_id
+              and r.message_id = @message_id
+            option (maxdop 1, keepfixed plan);
+        if @seq is not null
+            select @place = N'ready', @attempt = r.attempt
+            from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where r.queue_id = @queue_id
+              and r.lane = @lane
+              and r.seq = @seq
+              and r.message_id = @message_id;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalAlterWaiting
+    @queue_id int,
+    @message_id bigint,
+    @place nvarchar(20),
+    @group_key varbinary(802),
+    @lane smallint,
+    @attempt smallint,
+    @seq bigint,
+    @was_due_at datetime2(6),
+    @priority int,
+    @now datetime2(6),
+    @expires bit,
+    @owns_transaction bit,
+    @due_at datetime2(6) output
+as
+begin
+-- purpose   Give a locked message a priority and a time, where not null; @due_at becomes its time.
+-- locks     rows that the caller has locked; the message row; new rows; as
+--           InternalReleaseGroupSlots
+    set nocount on;
+    declare @new_lane smallint = coalesce(@priority * 2 + 1, @lane), @is_delayed bit = 0,
+        @joins bit = 0, @is_ready bit = 0, @has_time bit = iif(@due_at is null, 0, 1);
+    declare @moved rowq.message_list;
+
+    if @priority is not null
+        exec rowq.InternalOpenLanes @queue_id, @new_lane;
+
+    if @place = N'dead'
+        update d
+        set lane = @new_lane
+        from rowq.dead d with (rowlock, forceseek)
+        where d.queue_id = @queue_id
+          and d.message_id = @message_id;
+    else if @place = N'blocked'
+    begin
+        update b
+        set lane   = @new_lane,
+            due_at = case
+                when @due_at is null then b.due_at
+                when @due_at > @now then @due_at
+            end
+        from rowq.blocked b with (rowlock, forceseek)
+        where b.queue_id = @queue_id
+          and b.message_id = @message_id;
+        select @due_at = b.due_at
+        from rowq.blocked b with (rowlock, readcommittedlock, forceseek)
+        where b.queue_id = @queue_id
+          and b.message_id = @message_id;
+    end;
+    else if @place = N'delayed'
+    begin
+        select @joins = iif(d.group_key is null, 0, 1)
+        from rowq.delayed d with (rowlock, readcommittedlock, forceseek)
+        where d.queue_id = @queue_id
+          and d.due_at = @was_due_at
+          and d.message_id = @message_id;
+        delete d
+        from rowq.delayed d with (rowlock, forceseek)
+        where d.queue_id = @queue_id
+          and d.due_at = @was_due_at
+          and d.message_id = @message_id;
+        set @is_delayed = 1;
+        set @due_at = coalesce(@due_at, @was_due_at);
+    end;
+    else if @place = N'group_waiting' and @due_at > @now
+    begin
+        delete x
+        from rowq.group_waiting x with (rowlock, forceseek)
+        where x.queue_id = @queue_id
+          and x.group_key = @group_key
+          and x.message_id = @message_id;
+        set @is_delayed = 1;
+        set @joins = 1;
+    end;
+    else if @place = N'group_waiting'
+    begin
+        update x
+        set lane = @new_lane
+        from rowq.group_waiting x with (rowlock, forceseek)
+        where x.queue_id = @queue_id
+          and x.group_key = @group_key
+          and x.message_id = @message_id;
+        set @due_at = null;
+    end;
+    else if @due_at > @now
+    begin
+        -- A message that was leased before keeps its slot, as a retried one does. Any other leaves
+        -- its group, and joins it again when it is due.
+        delete r
+        from rowq.ready r with (rowlock, forceseek)
+        where r.queue_id = @queue_id
+          and r.lane = @lane
+          and r.seq = @seq
+          and r.message_id = @message_id;
+        set @is_delayed = 1;
+        set @joins = iif(@attempt = 0 and @group_key is not null, 1, 0);
+        set @new_lane = @new_lane / 2 * 2 + 1;
+    end;
+    else if @new_lane / 2 <> @lane / 2
+    begin
+        delete r
+        from rowq.ready r with (rowlock, forceseek)
+        where r.queue_id = @queue_id
+          and r.lane = @lane
+          and r.seq = @seq
+          and r.message_id = @message_id;
+        insert into @moved (message_id, lane, place, attempt)
+        values (@message_id, @new_lane, 0, @attempt);
+        exec rowq.InternalPushReady @queue_id, @moved;
+        set @due_at = null;
+        set @expires = 0;
+    end;
+    else
+    begin
+        set @due_at = null;
+        set @new_lane = @lane;
+        set @is_ready = 1;
+    end;
+
+    -- The time of a message that will be delayed is also in its message row.
+    if @has_time = 1 and (@is_delayed = 1 or @place = N'blocked')
+        update m
+        set due_at = @due_at
+        from rowq.message m with (rowlock, forceseek)
+        where m.queue_id = @queue_id
+          and m.message_id = @message_id;
+    if @is_delayed = 1
+        insert into rowq.delayed with (rowlock)
+            (queue_id, due_at, message_id, lane, attempt, group_key)
+        values (
+            @queue_id, @due_at, @message_id, @new_lane, @attempt, iif(@joins = 1, @group_key, null)
+        );
+    if @expires = 1
+    begin
+        insert into @moved (message_id, lane, place, attempt)
+        values (@message_id, @new_lane, coalesce(@seq, 0), @attempt);
+        exec rowq.InternalRecordExpiry @queue_id, @moved, @is_ready;
+        delete from @moved;
+    end;
+    if @place = N'ready' and @joins = 1
+    begin
+        insert into @moved (message_id, lane, place, attempt, group_key)
+        values (@message_id, 0, 0, 0, @group_key);
+        exec rowq.InternalReleaseGroupSlots @queue_id, @moved, @may_close = @owns_transaction;
+    end;
+end
+go
+
 create or alter procedure rowq.InternalRecordExpiry
     @queue_id int,
     @messages rowq.message_list readonly,
@@ -649,6 +914,18 @@ begin
             insert into @done (message_id)
             select l.message_id from @later l;
         end;
+        -- Delete the rows of a message that does not expire any more.
+        insert into @done (message_id)
+        select distinct n.message_id
+        from @items n
+        inner join rowq.message m
+            with (
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id))
+            )
+            on m.queue_id = @queue_id
+           and m.message_id = n.message_id
+        where m.expires_at is null
+        option (loop join, force order, maxdop 1, keepfixed plan);
 
         -- The newest of a message's rows has its position. No lane is -1.
         insert into @due (message_id, lane, place, attempt)
@@ -659,7 +936,7 @@ begin
             from @items n
         ) h
         where h.turn = 1
-          and not exists (select 1 from @later l where l.message_id = h.message_id);
+          and not exists (select 1 from @done o where o.message_id = h.message_id);
         exec rowq.InternalPopExpired @queue_id, @archive_days, @due, @popped_ids output;
         insert into @done (message_id)
         select cast(j.value as bigint) from openjson(@popped_ids) j;
@@ -811,7 +1088,8 @@ begin
     if @@rowcount = 0
         return;
 
-    -- Skip a message that a producer has just named as a predecessor.
+    -- Skip a message that a producer has just named as a predecessor, or to which alter_message has
+    -- given another time since the first read.
     insert into @held (message_id, lane, seq, due_at, group_key)
     select f.message_id, f.lane, f.seq, m.due_at, convert(varbinary(802), m.group_key + N'.')
     from @found f
@@ -822,6 +1100,7 @@ begin
         )
         on m.queue_id = @queue_id
        and m.message_id = f.message_id
+    where m.expires_at <= sysutcdatetime()
     option (loop join, force order, maxdop 1, keepfixed plan);
 
     delete b

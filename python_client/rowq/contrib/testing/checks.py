@@ -69,7 +69,9 @@ def checked(routine: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if value is None and one.default != "null" and one.type != "boolean":
             raise InvalidArgument(f"{one.name} is required")
         values[one.name] = json.loads(value) if one.type == "json" and value else value
-    check_values(values)
+    # Only alter_message takes 0, which removes the expiry.
+    is_removed = routine == "alter_message" and values["expire_seconds"] == 0
+    check_values({**values, "expire_seconds": None} if is_removed else values)
     limit = _LIMITS.get(routine)
     if limit and values[limit] > _MOST_AT_A_TIME:
         raise InvalidArgument(f"{limit} must be between 1 and {_MOST_AT_A_TIME}")

@@ -327,6 +327,38 @@ class ReferenceQueue:
         self.finish(wanted, "cancelled")
         return len(wanted), seen[-1] if len(seen) == limit else None
 
+    def alter(
+        self,
+        message_id: int,
+        priority: int | None = None,
+        delay: float | None = None,
+        expires: float | None = None,
+    ) -> str:
+        """Change priority, time and expiry of a message; return the outcome.
+
+        expires: 0 removes the expiry.
+        """
+        entry = self.entries.get(message_id)
+        if entry is None or entry.state == "leased":
+            return "leased" if entry else "not_found"
+        if entry.state == "dead" and delay is not None:
+            return "dead"
+        old = entry.priority
+        entry.priority = old if priority is None else priority
+        if expires is not None:
+            entry.expires = self.now + expires if expires else None
+        if delay is not None and (entry.state == "delayed" or entry.awaits):
+            entry.due = (self.now + delay, self._step(), message_id)
+        elif delay and entry.state in ("ready", "blocked"):
+            entry.due = (self.now + delay, self._step(), message_id)
+            leaves = entry.state == "ready" and entry.attempt == 0
+            entry.state = "delayed"
+            if leaves:
+                self._release_slots([entry])
+        elif entry.state == "ready" and entry.priority != old:
+            self._queue_up(entry, TAIL)
+        return "altered"
+
     def dead(self, limit: int, matches: Callable[[Entry], bool] = lambda _: True) -> list[int]:
         """Return the oldest matching dead messages."""
         return sorted(

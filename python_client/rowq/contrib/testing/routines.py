@@ -337,6 +337,13 @@ class Routines:
             raise InvalidArgument("header_name and header_value must be set together")
         return [queue.model.cancel_many(queue.matcher(filters), after_message_id, max_messages)]
 
+    def alter_message(self, queue_name: str, message_id: int, **changes: Any) -> list[Row]:
+        """Change a waiting or dead message."""
+        queue = self.queues.require(queue_name)
+        if all(value is None for value in changes.values()):
+            raise InvalidArgument("at least one value to change is required")
+        return [queue.alter_message(message_id, changes)]
+
     def reset(
         self, queue_name: str, message_ids: _Ids, max_messages: int, **filters: Any
     ) -> list[Row]:

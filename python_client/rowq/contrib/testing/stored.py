@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -32,6 +32,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """The settings of a queue that is created without any."""
 
+_CONTENT = ("message_type", "headers", "body", "body_binary", "max_attempts")
 _ERROR_CHARACTERS = 2000
 _Ids = Sequence[int] | None
 
@@ -134,9 +135,7 @@ class StoredQueue:
             owner = reserved.get(key, owner)
         if owner is not None:
             return owner, "duplicate"
-        run_at, delay = options.get("run_at"), options.get("delay_seconds") or 0.0
-        if run_at is not None:
-            delay = max((run_at - self.now).total_seconds(), 0.0)
+        delay = self._delay(options) or 0.0
         own_attempts = options.get("max_attempts")
         self.contents[message_id] = Content(
             options.get("message_type"),
@@ -250,6 +249,25 @@ class StoredQueue:
         if progress is not None:
             claim.progress = _cut(progress)
         return claim_id, self.time_of(claim.until), claim.cancels() or None
+
+    def alter_message(self, message_id: int, changes: Mapping[str, Any]) -> Row:
+        """Change a message; return id, outcome and due time."""
+        expires = changes["expire_seconds"]
+        self.check({**changes, "expire_seconds": expires or None})
+        outcome = self.model.alter(
+            message_id, changes["priority"], self._delay(changes), changes["expire_seconds"]
+        )
+        if outcome != "altered":
+            return message_id, outcome, None
+        entry, content = self.model.entries[message_id], self.contents[message_id]
+        if changes["body"] is not None or changes["body_binary"] is not None:
+            content = replace(content, body=None, body_binary=None)
+        given = {name: changes[name] for name in _CONTENT if changes[name] is not None}
+        self.contents[message_id] = replace(content, **given)
+        if changes["max_attempts"] is not None:
+            entry.allowed = changes["max_attempts"]
+        is_later = entry.state == "delayed" or (entry.awaits and entry.due[0] > self.model.now)
+        return message_id, outcome, self.time_of(entry.due[0]) if is_later else None
 
     def matcher(self, filters: Mapping[str, Any]) -> Callable[[Entry], bool]:
         """Return a predicate for messages that match the filters that are set."""
@@ -398,6 +416,11 @@ class StoredQueue:
             if entry in claim.entries:
                 return claim_id, claim
         return None, None
+
+    def _delay(self, options: Mapping[str, Any]) -> float | None:
+        """Return the seconds until a message is due, None without delay_seconds and run_at."""
+        run_at, delay = options.get("run_at"), options.get("delay_seconds")
+        return delay if run_at is None else max((run_at - self.now).total_seconds(), 0.0)
 
     def _next_attempt(self, entry: Entry) -> datetime:
         """Return when a returned message is due: now, if it is ready."""

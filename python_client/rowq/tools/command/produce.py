@@ -1,4 +1,4 @@
-"""The commands enqueue and publish."""
+"""The commands enqueue, publish and alter."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rowq.options import MessageOptions, PublishOptions
+from rowq.options import MessageChanges, MessageOptions, PublishOptions
 from rowq.tools.command.striped import open_striped
 from rowq.tools.console.database import only_url, open_queue
 from rowq.tools.console.errors import BadInput
@@ -20,13 +20,13 @@ from rowq.tools.console.options import (
     has_options,
     message_options,
 )
-from rowq.tools.console.output import print_enqueued, print_rows, print_striped
+from rowq.tools.console.output import finish, print_enqueued, print_rows, print_striped
 from rowq.tools.console.streams import STANDARD_INPUT, say
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    for command in (enqueue, publish):
+    for command in (enqueue, publish, alter):
         app.command(rich_help_panel="Messages")(command)
 
 
@@ -92,6 +92,51 @@ def publish(
     with open_queue(url) as queue:
         published = queue.publish(topic, **options)
     print_rows(published, as_json, nothing="no queue is bound to the topic")
+
+
+@has_options(
+    MessageChanges,
+    named={
+        "priority": Annotated[
+            int | None, typer.Option(help="0 to 9; the message goes to the tail of it.")
+        ],
+        "expire_seconds": Annotated[
+            float | None,
+            typer.Option(
+                "--expire",
+                metavar="SECONDS",
+                help="Time from now after which it expires; 0 removes the expiry.",
+            ),
+        ],
+    },
+)
+def alter(
+    queue_name: QueueName,
+    message_id: Annotated[int, typer.Argument(metavar="ID", help="Message id.")],
+    url: Url,
+    body: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="New text body, or - for standard input.")
+    ] = None,
+    binary: Binary = None,
+    as_text: AsText = False,
+    now: Annotated[bool, typer.Option("--now", help="Deliver without a delay.")] = False,
+    as_json: AsJson = False,
+    **values: Any,
+) -> None:
+    """Change a waiting or dead message; omitted values stay unchanged.
+
+    Exit status 4: a worker holds the message, it is not found, or it is dead and a time was given.
+    """
+    if now and (values["delay_seconds"] is not None or values["run_at"] is not None):
+        raise typer.BadParameter("--now, --delay and --run-at are mutually exclusive")
+    changes = message_options(values)
+    if now:
+        changes["delay_seconds"] = 0
+    if body is not None or binary is not None:
+        changes |= _content(body, binary, no_body=False, as_text=as_text)
+    with open_queue(url) as queue:
+        altered = queue.alter_message(queue_name, message_id, **changes)
+    finish([altered], as_json, good={"altered"})
 
 
 def _content(body: str | None, binary: Path | None, no_body: bool, as_text: bool) -> dict[str, Any]:
