@@ -17,24 +17,24 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (232_300, 1_526),
+    "": (234_210, 1_533),
     "benchmarks": (8_520, 80),
     "docs": (9_300, 121),
     "migrations": (1_480, 36),
-    "python_client": (38_060, 250),
+    "python_client": (38_110, 250),
     "python_client/rowq/contrib": (7_110, 44),
     "python_client/rowq/engines": (3_550, 29),
-    "python_client/rowq/tools": (12_270, 85),
+    "python_client/rowq/tools": (12_300, 85),
     "python_client/rowq/web": (4_070, 47),
     "python_client/rowq/worker": (6_620, 28),
-    "sql": (74_600, 381),
+    "sql": (75_840, 384),
     "sql/generate": (2_410, 22),
-    "sql/mysql": (18_120, 77),
-    "sql/oracle": (14_020, 85),
-    "sql/postgres": (13_900, 81),
+    "sql/mysql": (18_450, 78),
+    "sql/oracle": (14_340, 86),
+    "sql/postgres": (14_210, 82),
     "sql/postgres/addons": (6_430, 30),
-    "sql/sqlserver": (16_420, 79),
-    "tests": (100_300, 662),
+    "sql/sqlserver": (16_800, 80),
+    "tests": (100_300, 664),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 
