@@ -1,6 +1,7 @@
 """complete_and_dequeue overlaps with sessions that want the old claim or the next messages."""
 
 import contextlib
+import time
 from collections.abc import Callable
 
 import pytest
@@ -26,6 +27,7 @@ from tests.stored_times import pass_seconds
 
 each_part = pytest.mark.parametrize("is_whole", [False, True], ids=["ids", "whole claim"])
 each_size = pytest.mark.parametrize("size", [1, 3])
+limits = pytest.mark.requires("limits")
 
 
 def exchange(
@@ -275,6 +277,56 @@ def test_holder_of_the_limit_lock_may_wait_for_the_call(sessions: Open, queue: s
     assert (answer.messages, answer.is_stale) == ([], False)
     assert sending.result() in {"enqueued", "duplicate"}
     holder.commit()
+
+
+@pytest.mark.promise("P18", "P28")
+@each_part
+@each_size
+@pytest.mark.parametrize("change", ["pause", "resume", pytest.param("limit", marks=limits)])
+def test_call_that_waited_for_its_claim_uses_changed_settings(
+    sessions: Open, queue: str, size: int, is_whole: bool, change: str
+) -> None:
+    worker, holder, admin = sessions(3)
+    claim, ids = claim_of(worker, queue, 2)
+    new = fill(worker, queue, 9)
+    if change == "resume":
+        admin.queue.pause_queue(queue)
+    holder.begin().queue.extend_lease(queue, claim)
+    calling = worker.start(exchange(queue, claim, None if is_whole else ids, size))
+    calling.waits_for(holder)
+    if change == "pause":
+        admin.queue.pause_queue(queue)
+    elif change == "resume":
+        admin.queue.resume_queue(queue)
+    else:
+        admin.queue.alter_queue(queue, max_leased=1)
+    leased = {"pause": 0, "resume": size, "limit": 1}[change]
+    time.sleep(0.02)
+    holder.commit()
+    answer = calling.result()
+    assert (ids_of(answer.messages), answer.is_stale) == (new[:leased], False)
+    assert states(admin, queue, ids) == {None}
+
+
+@pytest.mark.promise("P02", "P18")
+@each_ending
+@each_part
+@each_size
+def test_lease_is_counted_from_after_the_wait_for_the_claim(
+    sessions: Open, queue: str, size: int, is_whole: bool, ending: str
+) -> None:
+    worker, holder, other = sessions(3)
+    claim, ids = claim_of(worker, queue, 2)
+    new = fill(worker, queue, 9)
+    holder.begin().queue.extend_lease(queue, claim)
+    calling = worker.start(exchange(queue, claim, None if is_whole else ids, size))
+    calling.waits_for(holder)
+    time.sleep(0.02)
+    [before] = other.queue.dequeue_fast(queue)
+    holder.end(ending)
+    answer = calling.result()
+    assert (ids_of(answer.messages), answer.is_stale) == (new[1 : size + 1], False)
+    assert min(message.lease_until for message in answer.messages) > before.lease_until
 
 
 @pytest.mark.promise("P11", "P21")

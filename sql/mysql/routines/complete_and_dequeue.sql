@@ -208,9 +208,14 @@ begin
             leave fast_path;
         end if;
 
-        -- Unlike dequeue_fast, do not read without locks first: this call has written already.
-        set v_head = if(v_open_lanes = 1, v_floor, null), v_first_id = null, v_last_id = null,
-            v_messages = null;
+        -- Unlike dequeue_fast, do not read without locks first: this call has written already. If
+        -- more than 10 ms have passed, the delete may have waited for the old claim, and the time,
+        -- the settings and the lane read before are too old: internal_lease reads them again.
+        set v_head = if(
+                v_open_lanes = 1 and utc_timestamp(6) < v_leased_at + interval 10000 microsecond,
+                v_floor, null
+            ),
+            v_first_id = null, v_last_id = null, v_messages = null;
         -- lease: generated from dequeue_fast.sql by make generate
         if v_head is not null and p_batch_size = 1 then
             select r.seq, r.message_id, r.message_id, r.attempt + 1, r.is_keyed

@@ -47,6 +47,7 @@ declare
     v_max_leased     integer;
     v_rate_limit     integer;
     v_rate_seconds   double precision;
+    v_read_at        timestamp with time zone;
     v_is_limited     boolean := false;
     v_is_stale       boolean := false;
     v_message_ids    bigint[];
@@ -90,10 +91,10 @@ begin
 
     select q.queue_id, q.archive_days, q.result_seconds, q.history_days,
            q.lease_seconds, q.paused_at is not null, q.has_deferred,
-           q.max_leased, q.rate_limit, q.rate_seconds
+           q.max_leased, q.rate_limit, q.rate_seconds, clock_timestamp()
     into v_queue_id, v_archive_days, v_result_seconds, v_history_days,
          v_lease_seconds, v_is_paused, v_has_deferred,
-         v_max_leased, v_rate_limit, v_rate_seconds
+         v_max_leased, v_rate_limit, v_rate_seconds, v_read_at
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -193,6 +194,20 @@ begin
                    null
             from rowq.complete(p_queue_name, p_claim_id, p_message_ids, p_results) c
             where c.outcome = 'stale';
+        end if;
+    end if;
+
+    -- Settings may have changed while the completion waited for the old claim. It usually takes less
+    -- than 1 ms, and then this costs no statement.
+    if clock_timestamp() - v_read_at > interval '1 millisecond' then
+        select q.lease_seconds, q.paused_at is not null, q.has_deferred,
+               q.max_leased, q.rate_limit, q.rate_seconds
+        into v_lease_seconds, v_is_paused, v_has_deferred,
+             v_max_leased, v_rate_limit, v_rate_seconds
+        from rowq.queue q
+        where q.queue_id = v_queue_id;
+        if not found then
+            return;
         end if;
     end if;
 

@@ -90,9 +90,19 @@ begin
                 exec rowq.InternalRefuseQueue @queue_name;
             -- Complete first: it may free capacity and make messages ready.
             if @old_claim_id is not null
+            begin
                 exec rowq.InternalCompleteClaim
                     @queue_id, @old_claim_id, @message_ids, @results, @owns_transaction,
                     @stale_ids output;
+                -- Settings may have changed while that waited for the old claim.
+                select @default_seconds = q.lease_seconds,
+                       @is_paused = iif(q.paused_at is null, 0, 1), @has_deferred = q.has_deferred,
+                       @max_leased = q.max_leased, @rate_limit = q.rate_limit,
+                       @rate_seconds = q.rate_seconds
+                from rowq.queue q with (forceseek)
+                where q.queue_key = @queue_key
+                option (maxdop 1, keepfixed plan);
+            end;
             set @capacity = iif(@is_paused = 1 or @is_full = 1, 0, @batch_size);
             if @capacity > 0 and @max_leased + @rate_limit > 0
                 exec rowq.InternalAdmit
