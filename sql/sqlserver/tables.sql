@@ -183,6 +183,12 @@ create table rowq.queue (
     constraint queue_history_days_ck check (history_days between 0 and 36500)
 );
 go
+-- The pages of queue_stats.
+if indexproperty(object_id(N'rowq.queue'), N'queue_name_ix', N'IndexID') is null
+create nonclustered index queue_name_ix
+    on rowq.queue (queue_name, queue_key)
+    include (queue_id);
+go
 
 -- One row per queue, never changed. A call that adds or moves messages locks it shared until its
 -- transaction ends; drop_queue locks it exclusively. It is separate from queue so that pausing and

@@ -925,6 +925,7 @@ is
     v_dead        t_messages;
     v_error       varchar2(300 char);
     v_left        pls_integer;
+    v_is_part     boolean;
     v_last_place  rowq_leased.place%type;
     -- Claims are fetched one by one, so that a claim is locked only when it is reaped.
     cursor expired is
@@ -945,9 +946,10 @@ begin
         exit when expired%notfound;
         v_messages := internal_claimed_messages(p_queue.queue_id, v_claim.claim_id);
         -- The messages beyond the limit stay in the claim, still expired.
-        v_left := v_messages.count - (p_limit - p_reaped - p_died - v_ended);
-        if v_left > 0 then
-            v_messages.delete(v_messages.count - v_left + 1, v_messages.count);
+        v_left := p_limit - p_reaped - p_died - v_ended;
+        v_is_part := v_messages.count > v_left;
+        if v_is_part then
+            v_messages.delete(v_left + 1, v_messages.count);
         end if;
         internal_split_by_cancel(v_messages, v_rest, v_cancelled);
         if v_cancelled.count > 0 then
@@ -959,7 +961,7 @@ begin
         end if;
         -- The cursor may have been open for seconds. Skip a claim whose heartbeat or finish came
         -- first: its lease is longer, or its row is locked or gone.
-        if v_left > 0 then
+        if v_is_part then
             update rowq_claim c
             set c.lease_until = c.lease_until
             where c.rowid = v_row_id

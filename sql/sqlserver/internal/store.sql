@@ -340,11 +340,11 @@ begin
     );
     insert into rowq.message with (rowlock) (
         queue_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
-        dedup_key, headers, body, body_binary, group_key
+        dedup_key, headers, body, body_binary, group_key, producer_name
     )
     values (
         @queue_id, @message_id, @max_attempts, @now, @due_at, @expires_at, @message_type,
-        @dedup_key, @headers, @body, @body_binary, @group_key
+        @dedup_key, @headers, @body, @body_binary, @group_key, @producer_name
     );
 
     select @is_open = l.is_open

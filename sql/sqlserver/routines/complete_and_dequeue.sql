@@ -14,7 +14,7 @@ begin
 -- routine   CompleteAndDequeue
 -- version   1
 -- purpose   Complete messages of a claim and lease the next ones, in one call and one commit.
--- promise   P02 P03 P04 P05 P06 P07 P08 P13 P18 P28 P29
+-- promise   P02 P03 P04 P05 P06 P07 P08 P13 P18 P21 P22 P23 P24 P26 P28 P29 P32 P37 P49
 -- locks     as complete, then as dequeue_fast
 -- commits   its own transaction if the caller has none; never the caller's
 -- errors    RQ701 RQ711

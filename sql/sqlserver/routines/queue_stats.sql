@@ -90,18 +90,24 @@ begin
                q.group_pause_seconds, q.max_leased, q.rate_limit, q.rate_seconds,
                q.result_seconds, q.history_days
         from (
-            select top (isnull(@max_queues, 2147483647)) g.queue_id
-            from rowq.queue g
-            where g.queue_id = @queue_id
-               or @queue_id is null
-              and (
-                  @after_queue_name is null
-                  or g.queue_name > @after_queue_name
-                  -- Names that differ in trailing blanks compare as equal.
-                  or g.queue_name = @after_queue_name
-                 and g.queue_key > convert(varbinary(402), @after_queue_name + N'.')
-              )
-            order by g.queue_name, g.queue_key
+            select @queue_id as queue_id
+            where @queue_id is not null
+            union all
+            select p.queue_id
+            from (
+                select top (isnull(@max_queues, 2147483647)) a.queue_id
+                from rowq.queue a with (forceseek (queue_name_ix (queue_name)))
+                where @queue_id is null
+                  and a.queue_name >= isnull(cast(@after_queue_name as nvarchar(200)), N'')
+                  and (
+                      @after_queue_name is null
+                      or a.queue_name > @after_queue_name
+                      -- Names that differ in trailing blanks compare as equal.
+                      or a.queue_name = @after_queue_name
+                     and a.queue_key > convert(varbinary(402), @after_queue_name + N'.')
+                  )
+                order by a.queue_name, a.queue_key
+            ) p
         ) g
         inner join rowq.queue q with (forceseek) on q.queue_id = g.queue_id
         -- top keeps this an apply per queue: a join could not seek.
