@@ -17,7 +17,7 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (234_210, 1_533),
+    "": (234_350, 1_533),
     "benchmarks": (8_520, 80),
     "docs": (9_300, 121),
     "migrations": (1_480, 36),
@@ -27,7 +27,7 @@ BUDGETS = {
     "python_client/rowq/tools": (12_300, 85),
     "python_client/rowq/web": (4_070, 47),
     "python_client/rowq/worker": (6_620, 28),
-    "sql": (75_840, 384),
+    "sql": (75_900, 384),
     "sql/generate": (2_410, 22),
     "sql/mysql": (18_450, 78),
     "sql/oracle": (14_340, 86),

@@ -197,8 +197,8 @@ begin
         end if;
     end if;
 
-    -- Settings may have changed while the completion waited for the old claim. It usually takes less
-    -- than 1 ms, and then this costs no statement.
+    -- Settings may have changed while the completion waited for the old claim. Usually it takes
+    -- less than 1 ms, and then this costs no statement.
     if clock_timestamp() - v_read_at > interval '1 millisecond' then
         select q.lease_seconds, q.paused_at is not null, q.has_deferred,
                q.max_leased, q.rate_limit, q.rate_seconds
