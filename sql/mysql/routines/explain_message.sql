@@ -113,7 +113,7 @@ begin
                 if(v_due_at > v_now, 'delayed', 'overdue'), cast(v_due_at as char), null, null,
                 null,
                 if(
-                    v_due_at > v_now, 'it waits for its time',
+                    v_due_at > v_now, 'it waits for its time; alter_message changes it',
                     'its time has come; the next maintain makes it ready'
                 )
             ));

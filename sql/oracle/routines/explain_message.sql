@@ -104,7 +104,7 @@ begin
             internal_add_reason(
                 v_reasons, case when v_due_at > v_now then 'delayed' else 'overdue' end,
                 case
-                    when v_due_at > v_now then 'it waits for its time'
+                    when v_due_at > v_now then 'it waits for its time; alter_message changes it'
                     else 'its time has come; the next maintain makes it ready'
                 end,
                 v_due_at

@@ -102,7 +102,8 @@ begin
         select case when v_place.due_at > v_now then 'delayed' else 'overdue' end, v_place.due_at,
                null, null, null,
                case
-                   when v_place.due_at > v_now then 'it waits for its time'
+                   when v_place.due_at > v_now
+                       then 'it waits for its time; alter_message changes it'
                    else 'its time has come; the next maintain makes it ready'
                end
         where v_place.state = 'delayed'

@@ -298,7 +298,7 @@ begin
             values (
                 iif(@due_at > @now, N'delayed', N'overdue'), @due_at,
                 iif(
-                    @due_at > @now, N'it waits for its time',
+                    @due_at > @now, N'it waits for its time; alter_message changes it',
                     N'its time has come; the next maintain makes it ready'
                 )
             );

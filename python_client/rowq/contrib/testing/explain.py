@@ -54,7 +54,7 @@ def _of_waiting(queue: StoredQueue, entry: Entry) -> Iterator[Row]:
     if entry.state == "blocked":
         yield from _of_group(queue, entry) if entry.awaits is None else _of_chain(queue, entry)
     if entry.state in {"delayed", "blocked"} and due > queue.now:
-        yield _row("delayed", "it waits for its time", due)
+        yield _row("delayed", "it waits for its time; alter_message changes it", due)
     elif entry.state == "delayed":
         yield _row("overdue", "its time has come; the next maintain makes it ready", due)
     if entry.state == "ready":
