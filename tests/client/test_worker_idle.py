@@ -111,12 +111,15 @@ def test_busy_shared_connection_is_not_awaited(database_url: str, queue: WorkerQ
     assert not guest.is_open
 
 
+@pytest.mark.usefixtures("soon")
 def test_hanging_call_stops_no_other_thread(
     database_url: str, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first maintain has no answer until the messages are handled."""
+    """The first maintain has no answer until the messages are handled by rested threads."""
     engine = engine_for_url(database_url)
-    call, go, hangs = engine.call, threading.Event(), threading.Event()
+    call, connect = engine.call, engine.connect
+    go, hangs = threading.Event(), threading.Event()
+    connected: list[float] = []
 
     def hanging(connection: Any, routine: str, arguments: Any) -> Any:
         if routine == "maintain":
@@ -124,10 +127,21 @@ def test_hanging_call_stops_no_other_thread(
             go.wait(60)
         return call(connection, routine, arguments)
 
+    def counted(url: str) -> Any:
+        connected.append(time.monotonic())
+        return connect(url)
+
     monkeypatch.setattr(engine, "call", hanging)
+    monkeypatch.setattr(engine, "connect", counted)
     with running(queue.worker(lambda _message: None, threads=2, listen=False)) as worker:
         assert hangs.wait(60)
-        for slot_count in range(2):
-            queue.enqueue(slot_count)
+        # The threads have rested, and the shared connection stays busy.
+        time.sleep(2)
+        for number in range(2):
+            queue.enqueue(number)
         wait_until(lambda: worker.stats.processed == 2, "they are handled")
+        # A resting thread connects for its poll, and keeps that connection for half a second.
+        time.sleep(2)
+        recent = [at for at in connected if at > time.monotonic() - 2]
+        assert len(recent) <= 2 * 2 / 0.5
         go.set()

@@ -106,7 +106,8 @@ def without_secrets(text: str, urls: Iterable[str]) -> str:
     """Return `text` without passwords.
 
     Passwords are masked by position: in a URL, after `password=` and so on. Those of `urls` are
-    masked anywhere, unless they are short or equal the name of the user or the database.
+    masked anywhere, unless they are short, equal the name of the user or the database, or are part
+    of the scheme, such as "postgres".
     """
     for url in urls:
         text = text.replace(url, without_password(url))
@@ -117,7 +118,8 @@ def without_secrets(text: str, urls: Iterable[str]) -> str:
 
 def _secrets(url: str) -> list[str]:
     """Return the URL's passwords, encoded and decoded, longest first; omit plain words."""
-    address, _, query = url.partition("://")[2].partition("?")
+    scheme, _, rest = url.partition("://")
+    address, _, query = rest.partition("?")
     user_info, _, host_and_path = address.rpartition("@")
     user, _, password = user_info.partition(":")
     pairs = [pair.partition("=") for pair in re.split("[&#]", query)]
@@ -126,5 +128,5 @@ def _secrets(url: str) -> list[str]:
     found = {password} | {value for name, _, value in pairs if "password" in name.lower()}
     found |= {unquote_plus(secret) for secret in found} | {unquote(secret) for secret in found}
     secrets = found - {unquote(name) for name in names}
-    long = (secret for secret in secrets if len(secret) >= _LEAST_LENGTH)
+    long = (one for one in secrets if len(one) >= _LEAST_LENGTH and one not in scheme)
     return sorted(long, key=len, reverse=True)

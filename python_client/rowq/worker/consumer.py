@@ -230,6 +230,7 @@ class Consumer:
         rest_at = time.monotonic() + REST_SECONDS
         while (turn := self._turn.wait(rest_at if self._is_open() else math.inf)) is not Turn.END:
             if time.monotonic() >= rest_at:
+                rest_at = time.monotonic() + REST_SECONDS
                 for slot in self._slots.values():
                     slot.rest()
             if turn is Turn.REST:

@@ -133,7 +133,7 @@ class Heartbeat:
         """Attend to all claims in rounds until the end."""
         session = BriefSession(self._server.url)
         guest = GuestSession(session, self._server.shared)
-        reporting = Queue(guest)
+        idle = Queue(guest)
         backoff = Backoff(first=0.1, cap=2.0)
         with Queue(session) as queue:
             while not self._ended.wait(_TICK_SECONDS):
@@ -148,10 +148,13 @@ class Heartbeat:
                     log.warning("heartbeat: no connection, retrying in %.1f s", delay)
                     self._ended.wait(delay)
                 else:
-                    self._reports.send_due(reporting)
-                    session.close_unused()
+                    if self.claims():
+                        self._reports.send_due(queue)
+                    else:
+                        self._reports.send_due(idle)
+                        session.close_unused()
             if guest.is_open:
-                self._reports.end(reporting)
+                self._reports.end(idle)
 
     def _go_round(self, queue: Queue) -> None:
         for claim in self._due():

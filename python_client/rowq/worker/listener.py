@@ -153,6 +153,10 @@ class Listener:
             is_idle = time.monotonic() - idle_at < _TICK_SECONDS
             with self._shared.lent_again(connection):
                 self._adjust(connection, notifications, is_idle=is_idle)
+        # Handlers may still run for long, while nothing reads the notifications.
+        if self._is_listening:
+            with self._shared.lent_again(connection):
+                self._switch(connection, notifications, to=False)
 
     def _adjust(self, connection: Any, notifications: Notifications, *, is_idle: bool) -> None:
         """Start or stop listening, or take part in an election, if it is time."""

@@ -19,6 +19,8 @@ REST_SECONDS = 5.0
 
 # How long a call waits for another thread's before it uses the thread's own connection.
 _BUSY_SECONDS = 0.1
+# On some engines these wait for a producer, and would keep the shared connection from the others.
+_WAITING = frozenset({"retry_later", "fail_now", "release", "extend_lease"})
 
 
 class SharedSession(OwnedSession):
@@ -36,7 +38,7 @@ class SharedSession(OwnedSession):
         except Exception as error:
             if not self._trouble(error):
                 raise
-            if self.engine.is_connection_lost(error):
+            if self.engine.is_connection_lost(error) or self.engine.is_wrong_server(error):
                 self.close()
             return None
         finally:
@@ -135,8 +137,10 @@ class GuestSession(Session):
     def call(
         self, routine: str, arguments: Mapping[str, Any], until: float | None = None
     ) -> list[Row]:
-        """Call a routine that is repeatable, and that does not wait."""
-        rows = None if self._own.is_open else self._shared.call_if_free(routine, arguments)
+        """Call a routine that is repeatable."""
+        rows = None
+        if not (self._own.is_open or routine in _WAITING):
+            rows = self._shared.call_if_free(routine, arguments)
         return self._own.call(routine, arguments, until) if rows is None else rows
 
     def close(self) -> None:

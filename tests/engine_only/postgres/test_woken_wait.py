@@ -129,3 +129,32 @@ def test_wait_without_a_message_or_a_queue_stops_listening(
         queue.drop_queue(queue_name)
         thread.join()
         assert len(errors) == 1
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 3601.0, float("inf"), float("nan")])
+def test_wrong_wait_seconds_are_refused(
+    notifying_url: str, queue: rowq.Queue, queue_name: str, seconds: float
+) -> None:
+    assert queue.queue_stats(queue_name)
+    with rowq.connect(notifying_url) as own, pytest.raises(rowq.InvalidArgument):
+        own.dequeue_wait(queue_name, wait_seconds=seconds)
+
+
+def test_lost_unlisten_loses_no_message(
+    notifying_url: str, queue: rowq.Queue, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_for_url(notifying_url)
+    call = engine.call
+
+    def calling(connection: Any, routine: str, arguments: Any) -> Any:
+        if routine == "listen":
+            queue.enqueue(queue_name, "kept")
+        if routine == "unlisten":
+            connection.close()
+        return call(connection, routine, arguments)
+
+    monkeypatch.setattr(engine, "call", calling)
+    with rowq.connect(notifying_url) as own:
+        (message,) = own.dequeue_wait(queue_name, wait_seconds=5)
+        assert (message.data, message.attempt) == ("kept", 1)
+        assert own.dequeue_fast(queue_name) == []

@@ -92,6 +92,23 @@ def test_worker_listens_again_after_a_lost_connection(
 
 
 @pytest.mark.pitfall("postgres 10")
+def test_stopping_worker_stops_listening(connection: Connection, queue: WorkerQueue) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def handler(_message: rowq.Message) -> None:
+        begun.set()
+        go.wait(60)
+
+    with running(queue.worker(handler, threads=2, **RARELY)) as worker:
+        wait_until(lambda: bool(listeners(connection, queue)), "it listens")
+        queue.enqueue(1)
+        assert begun.wait(60)
+        wait_until(lambda: bool(listeners(connection, queue)), "its other thread listens")
+        worker.stop()
+        wait_until(lambda: not listeners(connection, queue), "it stops listening")
+        go.set()
+
+
 def test_busy_worker_does_not_listen(connection: Connection, queue: WorkerQueue) -> None:
     go = threading.Event()
     worker = queue.worker(lambda _message: go.wait(60), batch_size=1)

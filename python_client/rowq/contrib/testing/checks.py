@@ -24,6 +24,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "max_messages": (1, 10_000),
     "max_claims": (1, 10_000),
     "max_count": (1, 100_000_000),
+    "max_queues": (1, 10_000),
     "backoff_base_seconds": (0, 86_400),
     "backoff_factor": (1, 10),
     "backoff_cap_seconds": (0, 31_536_000),

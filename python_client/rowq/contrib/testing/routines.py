@@ -272,6 +272,8 @@ class Routines:
         try:
             outcomes = self.complete(queue_name, claim_id, message_ids, results)
         except StaleClaim:
+            if results is not None:
+                self.queues.require(queue_name).check_results(results, [None], is_named=False)
             outcomes = [(None, "stale")]
         stale: list[Row] = [
             ("stale", claim_id, message_id, *[None] * 8)

@@ -198,7 +198,7 @@ class StoredQueue:
         """Finish messages, with their results."""
         ids = self._ids(claim_id, message_ids)
         if results is not None:
-            self._check_results(results, ids, is_named=message_ids is not None)
+            self.check_results(results, ids, is_named=message_ids is not None)
         taken = self.model.take(claim_id, ids)
         self.model.complete(taken, dict(zip(ids, results or (), strict=False)))
         return _outcomes(ids, {entry.message_id: "completed" for entry in taken})
@@ -438,7 +438,8 @@ class StoredQueue:
             return list(dict.fromkeys(message_ids))
         return [entry.message_id for entry in self.claim(claim_id).entries]
 
-    def _check_results(self, results: list[Any], ids: list[int], *, is_named: bool) -> None:
+    def check_results(self, results: list[Any], ids: Sequence[Any], *, is_named: bool) -> None:
+        """Refuse results that complete would refuse."""
         if not self.settings["result_seconds"]:
             raise InvalidArgument("the queue does not keep results: result_seconds is 0")
         if not is_named and len(ids) > 1:

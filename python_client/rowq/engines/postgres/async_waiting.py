@@ -11,9 +11,11 @@ from typing import Any
 from rowq.engines.base import Engine, Row
 from rowq.engines.postgres.driver import SESSION, is_own
 
-# Nothing notifies of a free place in a limited queue, nor of a message that a rollback returned: so
-# poll as well, after pauses that double.
+# Nothing notifies of a free place in a limited queue, of a message that is due before maintain
+# promotes it, or of one that a rollback returned: so poll as well, after pauses that double.
 _FIRST_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 1.0
+_LONGEST_WAIT_SECONDS = 3600.0
 
 
 async def dequeue_wait_async(
@@ -21,10 +23,11 @@ async def dequeue_wait_async(
 ) -> list[Row]:
     """Dequeue, and while no message is ready, listen for one until `wait_seconds` have passed.
 
-    The routine waits instead if the session cannot listen, as behind a pooler.
+    The routine waits instead if the session cannot listen, as behind a pooler, and refuses a wrong
+    `wait_seconds`.
     """
     seconds = arguments["wait_seconds"]
-    if not seconds or seconds < 0:
+    if not seconds or not 0 < seconds <= _LONGEST_WAIT_SECONDS:
         return await engine.call_async(connection, "dequeue_wait", arguments)
     until = time.monotonic() + seconds
     once = {**arguments, "wait_seconds": 0.0}
@@ -43,13 +46,11 @@ async def dequeue_wait_async(
             async for _ in connection.notifies(timeout=min(left, pause), stop_after=1):
                 pass
             rows = await engine.call_async(connection, "dequeue_wait", once)
-            pause *= 2
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
     except Exception:
-        # The connection may be lost, or the queue dropped.
-        with suppress(Exception):
-            await engine.call_async(connection, "unlisten", name)
+        await _unlisten(engine, connection, name)
         raise
-    await engine.call_async(connection, "unlisten", name)
+    await _unlisten(engine, connection, name)
     return rows
 
 
@@ -60,3 +61,12 @@ async def _listens(engine: Engine, connection: Any, name: Mapping[str, Any]) -> 
         return False
     ((_, outcome, _),) = await engine.call_async(connection, "listen", name)
     return bool(outcome == "listening")
+
+
+async def _unlisten(engine: Engine, connection: Any, name: Mapping[str, Any]) -> None:
+    """Stop listening, unless the connection is lost or the queue dropped.
+
+    It raises no error: messages that are already leased must reach the caller.
+    """
+    with suppress(Exception):
+        await engine.call_async(connection, "unlisten", name)

@@ -11,18 +11,21 @@ from typing import Any
 from rowq.engines.base import Engine, Row
 from rowq.engines.postgres.driver import SESSION, is_own
 
-# Nothing notifies of a free place in a limited queue, nor of a message that a rollback returned: so
-# poll as well, after pauses that double.
+# Nothing notifies of a free place in a limited queue, of a message that is due before maintain
+# promotes it, or of one that a rollback returned: so poll as well, after pauses that double.
 _FIRST_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 1.0
+_LONGEST_WAIT_SECONDS = 3600.0
 
 
 def dequeue_wait(engine: Engine, connection: Any, arguments: Mapping[str, Any]) -> list[Row]:
     """Dequeue, and while no message is ready, listen for one until `wait_seconds` have passed.
 
-    The routine waits instead if the session cannot listen, as behind a pooler.
+    The routine waits instead if the session cannot listen, as behind a pooler, and refuses a wrong
+    `wait_seconds`.
     """
     seconds = arguments["wait_seconds"]
-    if not seconds or seconds < 0:
+    if not seconds or not 0 < seconds <= _LONGEST_WAIT_SECONDS:
         return engine.call(connection, "dequeue_wait", arguments)
     until = time.monotonic() + seconds
     once = {**arguments, "wait_seconds": 0.0}
@@ -41,13 +44,11 @@ def dequeue_wait(engine: Engine, connection: Any, arguments: Mapping[str, Any]) 
             for _ in connection.notifies(timeout=min(left, pause), stop_after=1):
                 pass
             rows = engine.call(connection, "dequeue_wait", once)
-            pause *= 2
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
     except Exception:
-        # The connection may be lost, or the queue dropped.
-        with suppress(Exception):
-            engine.call(connection, "unlisten", name)
+        _unlisten(engine, connection, name)
         raise
-    engine.call(connection, "unlisten", name)
+    _unlisten(engine, connection, name)
     return rows
 
 
@@ -58,3 +59,12 @@ def _listens(engine: Engine, connection: Any, name: Mapping[str, Any]) -> bool:
         return False
     ((_, outcome, _),) = engine.call(connection, "listen", name)
     return bool(outcome == "listening")
+
+
+def _unlisten(engine: Engine, connection: Any, name: Mapping[str, Any]) -> None:
+    """Stop listening, unless the connection is lost or the queue dropped.
+
+    It raises no error: messages that are already leased must reach the caller.
+    """
+    with suppress(Exception):
+        engine.call(connection, "unlisten", name)
