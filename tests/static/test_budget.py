@@ -17,11 +17,11 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (234_350, 1_533),
+    "": (234_500, 1_533),
     "benchmarks": (8_520, 80),
     "docs": (9_300, 121),
     "migrations": (1_480, 36),
-    "python_client": (38_110, 250),
+    "python_client": (38_200, 250),
     "python_client/rowq/contrib": (7_110, 44),
     "python_client/rowq/engines": (3_550, 29),
     "python_client/rowq/tools": (12_300, 85),
@@ -34,7 +34,7 @@ BUDGETS = {
     "sql/postgres": (14_240, 82),
     "sql/postgres/addons": (6_430, 30),
     "sql/sqlserver": (16_830, 80),
-    "tests": (100_300, 664),
+    "tests": (100_400, 664),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 

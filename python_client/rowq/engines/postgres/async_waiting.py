@@ -12,7 +12,7 @@ from rowq.engines.base import Engine, Row
 from rowq.engines.postgres.driver import SESSION, is_own
 
 # Nothing notifies of a free place in a limited queue, of a message that is due before maintain
-# promotes it, or of one that a rollback returned: so poll as well, after pauses that double.
+# promotes it, or after a rollback: so poll as well, after pauses that double.
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 3600.0
