@@ -260,9 +260,9 @@ def test_health_costs_the_same_under_an_old_view(connection: Connection, queue: 
         )
 
     def numbers() -> int:
-        connection.execute("call rowq.internal_next_numbers(@next_id, @next_claim)")
+        connection.execute("call rowq.internal_next_numbers(@next_id, @next_claim, @next_queue)")
         connection.execute("set @id = 0, @claim = 0")
-        newest = "call rowq.internal_newest_numbers(%s, @next_id, @next_claim, @id, @claim)"
+        newest = "call rowq.internal_newest_numbers_of(%s, @next_id, @next_claim, @id, @claim)"
         return fewest_pages(connection, lambda: connection.execute(newest, [queue_id]))
 
     # The dead rows of each of these tables take 30 pages or more.
