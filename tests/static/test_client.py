@@ -25,6 +25,7 @@ DATA_AFTER = {
     "enqueue": "queue_name",
     "publish": "topic",
     "create_schedule": "schedule_name",
+    "alter_message": "message_id",
     "alter_schedule": "schedule_name",
 }
 """Routines whose body is `data` or `text` in Python, and the parameter before `data`."""
