@@ -190,6 +190,17 @@ def test_plain_batch_is_stored_as_by_the_general_path(
         assert found[0] == found[1], body
 
 
+@pytest.mark.parametrize("plain", [0, 1])
+def test_batch_takes_one_id_per_message(own_queue: CheckedQueue, plain: int) -> None:
+    """Unused numbers would look like work to maintain."""
+    [last] = own_queue.enqueue("x")
+    for _ in range(2):
+        messages = [{"body": "x"}] * plain + [{"body": "x", "priority": 3}] * 3
+        ids = [row.message_id for row in own_queue.call("enqueue_batch", messages=messages)]
+        assert ids == [*range(last + 1, last + 1 + len(messages))]
+        last = ids[-1]
+
+
 @pytest.mark.promise("P05", "P12", "P20")
 @pytest.mark.parametrize("body", ["1e%s", '{"a": 1e%s}', '"x%s"'])
 def test_no_key_of_a_batch_is_lost(own_queue: CheckedQueue, body: str) -> None:
