@@ -13,7 +13,7 @@
 --
 --   enqueue, enqueue_batch, push_ready, ... -> open_lanes -> next_sweep
 --   dequeue_fast, promote, pop_ready, ... -> move_floor -> is_past, first_key, next_sweep
---   cancel, cancel_many, queue_stats, ... -> read_safe_floor
+--   cancel, cancel_many, list_claims, ... -> read_safe_floor
 --   maintain_queue -> is_rescan_due -> is_past
 --   promote, await_predecessor, has_unfinished, ... -> read_floor
 --

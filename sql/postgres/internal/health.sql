@@ -1,11 +1,10 @@
--- Health: what health and queue_stats measure.
+-- Health: what health measures.
 --
 -- Each check returns its name, the queue, a value, and the thresholds for warning and critical.
--- health starts at the floor of each table. queue_stats counts up to max_count. Checks of the
--- server name the session or transaction that an operator has to end.
+-- health starts at the floor of each table. Checks of the server name the session or transaction
+-- that an operator has to end.
 --
 --   maintain, move_floor, busy_queues -> newest_number
---   queue_stats -> count_ready
 --   health -> health_limits, health_server
 --   health -> health_queues -> count_ready, stored_numbers, health_sequences
 --   after_failover, move_floor -> advance_numbers -> stored_numbers
@@ -34,22 +33,17 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_count_ready(
-    p_queue_id integer,
-    p_limit    integer,
-    out ready  bigint,
-    out oldest timestamp with time zone
-)
+create or replace function rowq.internal_oldest_ready(p_queue_id integer)
+returns timestamp with time zone
 language plpgsql
 as $$
--- purpose   Count ready messages up to p_limit; return when the oldest lane head was enqueued.
+-- purpose   Return when the oldest of the first ready messages of all lanes was enqueued.
 declare
-    v_lane  smallint := -1;
-    v_safe  bigint;
-    v_count bigint;
-    v_head  timestamp with time zone;
+    v_lane   smallint := -1;
+    v_safe   bigint;
+    v_head   timestamp with time zone;
+    v_oldest timestamp with time zone;
 begin
-    ready := 0;
     loop
         select f.lane, f.safe_seq into v_lane, v_safe
         from rowq.floor f
@@ -59,17 +53,6 @@ begin
         limit 1;
         exit when not found;
 
-        select count(*) into v_count
-        from (
-            select 1
-            from rowq.ready r
-            where r.queue_id = p_queue_id
-              and r.lane = v_lane
-              and r.seq >= v_safe
-            limit p_limit - ready
-        ) h;
-        ready := ready + v_count;
-
         select m.enqueued_at into v_head
         from rowq.ready r
         join rowq.message m on m.queue_id = r.queue_id and m.message_id = r.message_id
@@ -78,8 +61,9 @@ begin
           and r.seq >= v_safe
         order by r.queue_id, r.lane, r.seq
         limit 1;
-        oldest := least(oldest, v_head);
+        v_oldest := least(v_oldest, v_head);
     end loop;
+    return v_oldest;
 end;
 $$;
 
@@ -165,7 +149,7 @@ begin
                q.history_days
         from rowq.queue q
     loop
-        v_oldest := (rowq.internal_count_ready(v_queue.queue_id, 1)).oldest;
+        v_oldest := rowq.internal_oldest_ready(v_queue.queue_id);
 
         -- Read the safe floors before the rows, as internal_read_safe_floor does, but in one
         -- statement.
