@@ -6,7 +6,7 @@
 --
 --   maintain, move_floor, busy_queues -> newest_number
 --   health -> health_limits, health_server
---   health -> health_queues -> count_ready, stored_numbers, health_sequences
+--   health -> health_queues -> oldest_ready, stored_numbers, health_sequences
 --   after_failover, move_floor -> advance_numbers -> stored_numbers
 --
 -- Writes floor. Only reads blocked, claim, dead, delayed, expiry, finished, limit_lock, history,
