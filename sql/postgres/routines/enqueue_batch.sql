@@ -39,8 +39,8 @@ begin
 
     -- Fast path: every message is a body, a string, and nothing else. As jsonb, an object with only
     -- this key is 17 or 20 bytes longer than the string, by its header; any other key adds at least
-    -- 8. A number may be shorter than its text: 1e34 has 35 digits. Most other batches show by their
-    -- first message.
+    -- 8. A number may be shorter than its text: 1e34 has 35 digits. Most other batches show by
+    -- their first message.
     if jsonb_typeof(p_messages) = 'array'
        and jsonb_array_length(p_messages) between 1 and 10000
        and pg_column_size(p_messages -> 0) - octet_length(p_messages -> 0 ->> 'body') in (17, 20)
