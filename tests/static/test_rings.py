@@ -10,7 +10,7 @@ from sql.generate.layers import PACKAGE, layers
 from sql.generate.markers import by_hand
 from tests.static.test_generated import has_note
 
-MOST_LINES = 6500
+MOST_LINES = 6600
 """Maximum size of the client, without generated code."""
 
 
@@ -38,7 +38,7 @@ def lines_by_hand(path: Path) -> list[str]:
     return [] if has_note(str(path)) else by_hand(path.read_text(encoding="utf-8")).splitlines()
 
 
-def test_client_has_at_most_6500_lines() -> None:
+def test_client_has_at_most_6600_lines() -> None:
     assert len(client()) > 40
     assert sum(len(lines_by_hand(path)) for path in client()) <= MOST_LINES
 
