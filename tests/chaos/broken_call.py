@@ -87,6 +87,11 @@ class BrokenCall:
             self.began_at, "caller", action, claim_id, results, known=known,
             lease_seconds=LEASE_SECONDS,
         )  # fmt: skip
+        if action == "complete_and_dequeue":
+            own.recorder.record(
+                self.began_at, "caller", "dequeue", *self._leased(), known=known,
+                lease_seconds=LEASE_SECONDS,
+            )  # fmt: skip
 
     def _leased(self) -> tuple[int | None, Results]:
         rows = self.caller.rows
