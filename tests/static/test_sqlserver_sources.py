@@ -199,7 +199,7 @@ def test_completion_follows_refusals_and_precedes_the_dequeue() -> None:
     """A refused call completes nothing; freed capacity and messages are leased."""
     text = code(next(unit for unit in CODE if unit.stem == "dequeue"))
     before, _, after = text.partition(
-        "if @old_claim_id is not null exec rowq.InternalCompleteClaim"
+        "if @old_claim_id is not null begin exec rowq.InternalCompleteClaim"
     )
     assert not REFUSING.search(after)
     for helper in ("Admit", "PopReady", "Promote", "RunDeferred"):
