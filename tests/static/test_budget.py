@@ -22,7 +22,7 @@ BUDGETS = {
     "docs": (9_300, 121),
     "migrations": (1_480, 36),
     "python_client": (38_200, 250),
-    "python_client/rowq/contrib": (7_110, 44),
+    "python_client/rowq/contrib": (7_130, 44),
     "python_client/rowq/engines": (3_550, 29),
     "python_client/rowq/tools": (12_300, 85),
     "python_client/rowq/web": (4_070, 47),

@@ -81,8 +81,9 @@ def test_pages_show_reports_of_idle_workers(
     queue.report_worker("gone", worker_name="killed 9")
     pass_seconds(connection, queue.name, 25)
     for page in (monitor.page("/workers"), monitor.page("/queue", name=queue.name)):
-        for words in ("idle 8", "killed 9", "rowq 0.1.0", "123,000", "61,500", "25 s"):
+        for words in ("idle 8", "killed 9", "rowq 0.1.0", "123,000", "61,500"):
             assert words in page
+        assert re.search(r"\b2[5-9] s\b", page)
         assert "&lt;script&gt;" in page
         assert HOSTILE not in page
     (row,) = re.findall(rf">{queue.name}</a>.*?</tr>", monitor.page("/parts/queues"), re.DOTALL)

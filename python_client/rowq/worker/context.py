@@ -43,6 +43,26 @@ QueueNames = str | Sequence[str] | Mapping[str, int]
 """A queue, several queues in a strict order, or several with weights."""
 
 
+def queues_of(names: Sequence[str], weights: str | None) -> QueueNames:
+    """Return the queues of a command: one, several in order, or several with weights.
+
+    weights: integers separated by commas, one per name. Raises InvalidArgument.
+    """
+    if len(set(names)) < len(names):
+        raise InvalidArgument("a queue is named twice")
+    if weights is None:
+        return names if len(names) > 1 else names[0]
+    try:
+        numbers = [int(weight) for weight in weights.split(",")]
+    except ValueError:
+        raise InvalidArgument(f"--weights must be integers, got {weights}") from None
+    if len(names) == 1:
+        raise InvalidArgument("--weights requires --also")
+    if len(numbers) != len(names):
+        raise InvalidArgument(f"--weights must have {len(names)} numbers, got {len(numbers)}")
+    return dict(zip(names, numbers, strict=True))
+
+
 def default_name() -> str:
     """Return the default worker name: host and process id."""
     return f"{socket.gethostname()[:150]}:{os.getpid()}"

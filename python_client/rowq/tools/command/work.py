@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from rowq.errors import WorkerFailed
+from rowq.errors import InvalidArgument, WorkerFailed
 from rowq.tools.command.execute import CannotRun, Command, parse
 from rowq.tools.command.programs import Programs
 from rowq.tools.command.striped import open_striped
@@ -29,7 +29,7 @@ from rowq.tools.console.output import print_json
 from rowq.tools.console.streams import say
 from rowq.tools.terminal import log_to_stderr, printable
 from rowq.worker import Worker, WorkerStats
-from rowq.worker.context import QueueNames, StopSignals, default_name
+from rowq.worker.context import QueueNames, StopSignals, default_name, queues_of
 from rowq.worker.handlers import find_handler
 from rowq.worker.threads import OnProgress
 
@@ -285,22 +285,13 @@ def work(
 
 
 def _queues(names: list[str], weights: str | None, stripes: int | None) -> QueueNames:
-    """Return the queues of a worker: one, several in order, or several with weights."""
+    """Return the queues of a worker."""
     if len(names) > 1 and stripes is not None:
         raise typer.BadParameter("--also and --stripes are mutually exclusive")
-    if len(set(names)) < len(names):
-        raise typer.BadParameter("a queue is named twice")
-    if weights is None:
-        return names if len(names) > 1 else names[0]
     try:
-        numbers = [int(weight) for weight in weights.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"--weights must be integers, got {weights}") from None
-    if len(names) == 1:
-        raise typer.BadParameter("--weights requires --also")
-    if len(numbers) != len(names):
-        raise typer.BadParameter(f"--weights must have {len(names)} numbers, got {len(numbers)}")
-    return dict(zip(names, numbers, strict=True))
+        return queues_of(names, weights)
+    except InvalidArgument as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _require_stripes(urls: list[str], queue_name: str, stripes: int) -> None:

@@ -13,6 +13,7 @@ from rowq.errors import RowqError
 from rowq.tools.console.database import is_bare
 from rowq.tools.terminal import log_to_stderr
 from rowq.worker import Worker
+from rowq.worker.context import queues_of
 from rowq.worker.handlers import find_handler
 
 
@@ -28,6 +29,18 @@ class Command(BaseCommand):  # type: ignore[misc]
             "handler",
             metavar="MODULE:FUNCTION",
             help="Function to call for each message; see rowq.Worker.",
+        )
+        parser.add_argument(
+            "--also",
+            action="append",
+            default=[],
+            metavar="QUEUE",
+            help="Another queue; repeatable. Each claim comes from the first that has a message.",
+        )
+        parser.add_argument(
+            "--weights",
+            metavar="N,N...",
+            help="With --also: weighted turns of the queues, QUEUE first, instead of their order.",
         )
         parser.add_argument("--database", default="default", help="Alias of the database.")
         parser.add_argument(
@@ -113,7 +126,7 @@ class Command(BaseCommand):  # type: ignore[misc]
             url = url or url_of(connections[options["database"]])
             worker = Worker(
                 url,
-                options["queue_name"],
+                queues_of([options["queue_name"], *options["also"]], options["weights"]),
                 DjangoHandler(name),
                 processes=workers if in_processes else 0,
                 **{key: options[key] for key in _PASSED_ON},
