@@ -17,7 +17,7 @@ _TOP_LEVEL = {
 """Entries of the top level: folders of the product, and files that tools need there."""
 
 BUDGETS = {
-    "": (234_500, 1_533),
+    "": (234_700, 1_533),
     "benchmarks": (8_520, 80),
     "docs": (9_300, 121),
     "migrations": (1_480, 36),
