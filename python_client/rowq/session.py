@@ -29,7 +29,7 @@ from rowq.arguments import check_argument
 from rowq.backoff import Backoff
 from rowq.contract import load_contract
 from rowq.engines import engine_for_url, is_foreseen, without_password
-from rowq.engines.base import Engine, Row
+from rowq.engines.base import LONGEST_WAIT_SECONDS, Engine, Row
 from rowq.engines.connections import refuse_own_claim, source_of
 from rowq.engines.uncommitted import target_of
 from rowq.errors import (
@@ -46,9 +46,6 @@ _log = logging.getLogger("rowq")
 
 SLICE_SECONDS = 5.0
 """Longest wait of one call; a server may wait this long for a client that is gone."""
-
-LONGEST_WAIT_SECONDS = 3600.0
-"""The longest wait in the contract; the routine refuses a longer one."""
 
 # Pause after each slice, so that another caller gets the connection: a Python lock is not fair.
 _TURN_SECONDS = 0.001

@@ -29,8 +29,8 @@ REPLACEMENTS = (
     (r"\bawait ", ""),
     (r"\b__a(enter|exit)__", r"__\1__"),
     (
-        r"\b(connect|connect_striped|call|close|break_off|driver_connection|savepoint|dequeue_wait)"
-        r"_async\b",
+        r"\b(connect|connect_striped|call|close|break_off|driver_connection|savepoint|dequeue_wait"
+        r"|is_direct)_async\b",
         r"\1",
     ),
     (r"\basync_(session|queue|striped)\b", r"\1"),

@@ -17,11 +17,12 @@ from typing import Any, Self, TypeVar, Unpack
 
 from rowq.arguments import Default, check_argument
 from rowq.async_queue import AsyncQueue
-from rowq.async_session import LONGEST_WAIT_SECONDS, AsyncOwnedSession
+from rowq.async_session import AsyncOwnedSession
 from rowq.awaitable import may_be_entered
 from rowq.backoff import Backoff
 from rowq.bodies import check_batch
 from rowq.engines import is_driver_error
+from rowq.engines.base import LONGEST_WAIT_SECONDS
 from rowq.errors import CannotConnect, ConnectionLost, InvalidArgument
 from rowq.forks import after_fork
 from rowq.messages import (

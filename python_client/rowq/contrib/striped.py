@@ -17,6 +17,7 @@ from rowq.arguments import Default, check_argument
 from rowq.backoff import Backoff
 from rowq.bodies import check_batch
 from rowq.engines import is_driver_error
+from rowq.engines.base import LONGEST_WAIT_SECONDS
 from rowq.errors import CannotConnect, ConnectionLost, InvalidArgument
 from rowq.forks import after_fork
 from rowq.messages import (
@@ -31,7 +32,7 @@ from rowq.messages import (
 )
 from rowq.options import MessageOptions, QueueSettings, takes, with_defaults
 from rowq.queue import Queue
-from rowq.session import LONGEST_WAIT_SECONDS, OwnedSession
+from rowq.session import OwnedSession
 from rowq.worker.stripes import (
     Round,
     ServerCheck,

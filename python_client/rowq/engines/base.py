@@ -10,6 +10,9 @@ from rowq.errors import EngineUnknown, Refused
 Row = tuple[Any, ...]
 """One row of a result: the contract's columns in order, in the contract's Python types."""
 
+LONGEST_WAIT_SECONDS = 3600.0
+"""The longest wait in the contract; the routine refuses a longer one."""
+
 
 class Engine(ABC):
     """Calls through one driver, with its connections and errors.
@@ -181,6 +184,10 @@ class ListeningEngine(Engine):
     @abstractmethod
     def is_direct(self, connection: Any) -> bool:
         """Whether the connection has its own server session, without a pooler."""
+
+    @abstractmethod
+    async def is_direct_async(self, connection: Any) -> bool:
+        """As is_direct, on an asynchronous connection."""
 
 
 class SynchronousEngine(Engine):

@@ -1,6 +1,9 @@
 """dequeue_wait on PostgreSQL: the client is notified of a message, so that the server polls less.
 
 waiting.py is made from this file by make generate.
+
+Nothing notifies of a free place in a limited queue, of a message that is due before maintain
+promotes it, or after a rollback. So the client polls as well, after pauses that double.
 """
 
 import time
@@ -8,18 +11,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from rowq.engines.base import Engine, Row
-from rowq.engines.postgres.driver import SESSION, is_own
+from rowq.engines.base import LONGEST_WAIT_SECONDS, ListeningEngine, Row
 
-# Nothing notifies of a free place in a limited queue, of a message that is due before maintain
-# promotes it, or after a rollback: so poll as well, after pauses that double.
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 1.0
-_LONGEST_WAIT_SECONDS = 3600.0
 
 
 async def dequeue_wait_async(
-    engine: Engine, connection: Any, arguments: Mapping[str, Any]
+    engine: ListeningEngine, connection: Any, arguments: Mapping[str, Any]
 ) -> list[Row]:
     """Dequeue, and while no message is ready, listen for one until `wait_seconds` have passed.
 
@@ -27,7 +26,7 @@ async def dequeue_wait_async(
     `wait_seconds`.
     """
     seconds = arguments["wait_seconds"]
-    if not seconds or not 0 < seconds <= _LONGEST_WAIT_SECONDS:
+    if not seconds or not 0 < seconds <= LONGEST_WAIT_SECONDS:
         return await engine.call_async(connection, "dequeue_wait", arguments)
     until = time.monotonic() + seconds
     once = {**arguments, "wait_seconds": 0.0}
@@ -54,16 +53,15 @@ async def dequeue_wait_async(
     return rows
 
 
-async def _listens(engine: Engine, connection: Any, name: Mapping[str, Any]) -> bool:
+async def _listens(engine: ListeningEngine, connection: Any, name: Mapping[str, Any]) -> bool:
     """Listen to a queue, and return whether this session can be notified."""
-    cursor = await connection.execute(SESSION)
-    if not is_own(connection, await cursor.fetchone()):
+    if not await engine.is_direct_async(connection):
         return False
     ((_, outcome, _),) = await engine.call_async(connection, "listen", name)
     return bool(outcome == "listening")
 
 
-async def _unlisten(engine: Engine, connection: Any, name: Mapping[str, Any]) -> None:
+async def _unlisten(engine: ListeningEngine, connection: Any, name: Mapping[str, Any]) -> None:
     """Stop listening, unless the connection is lost or the queue dropped.
 
     It raises no error: messages that are already leased must reach the caller.

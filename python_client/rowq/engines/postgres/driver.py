@@ -26,7 +26,6 @@ ROLLED_BACK = {"40001", "40P01"}
 SHORTAGE_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
 # libpq's error for a call that it has not begun to send.
 NOT_SENT = "another command is already in progress"
-SESSION = "select pg_catalog.pg_backend_pid()"
 
 _SET = "savepoint rowq_call"
 _RELEASE = "release savepoint rowq_call"
@@ -49,14 +48,6 @@ def load_driver() -> ModuleType:
     except ImportError as error:
         raise DriverMissing("PostgreSQL needs psycopg: pip install 'rowq[postgres]'") from error
     return psycopg
-
-
-def is_own(connection: Any, row: tuple[Any, ...] | None) -> bool:
-    """Whether the session that answered SESSION with this row is the connection's own.
-
-    A pooler gives its clients process ids of its own.
-    """
-    return row == (connection.pgconn.backend_pid,)
 
 
 def refusal_of(error: Exception) -> Refused | None:

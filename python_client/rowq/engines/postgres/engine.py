@@ -19,11 +19,9 @@ from rowq.engines.postgres.driver import (
     NOT_SENT,
     READ_ONLY,
     ROLLED_BACK,
-    SESSION,
     SHORTAGE_CLASSES,
     ends_session,
     is_denied,
-    is_own,
     load_driver,
     quoted,
     refusal_of,
@@ -38,6 +36,7 @@ from rowq.engines.sockets import has_input, is_of_the_network
 from rowq.errors import CannotConnect, Refused
 
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
+_SESSION = "select pg_catalog.pg_backend_pid()"
 # Timeout for cancelling a call.
 _CANCEL_SECONDS = 1.0
 
@@ -72,10 +71,8 @@ class PostgresEngine(ListeningEngine):
         parameters = connection_parameters(url)
         try:
             connection = await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
-            if "prepare_threshold" not in parameters:
-                row = await (await connection.execute(SESSION)).fetchone()
-                if not is_own(connection, row):
-                    connection.prepare_threshold = None
+            if "prepare_threshold" not in parameters and not await self.is_direct_async(connection):
+                connection.prepare_threshold = None
         except (psycopg.Error, OSError, UnicodeError) as error:
             if isinstance(error, OSError) and not is_of_the_network(error):
                 raise
@@ -130,7 +127,10 @@ class PostgresEngine(ListeningEngine):
         return await dequeue_wait_async(self, connection, arguments)
 
     def is_direct(self, connection: Any) -> bool:
-        return is_own(connection, connection.execute(SESSION).fetchone())
+        return _is_own(connection, connection.execute(_SESSION).fetchone())
+
+    async def is_direct_async(self, connection: Any) -> bool:
+        return _is_own(connection, await (await connection.execute(_SESSION)).fetchone())
 
     def close(self, connection: Any) -> None:
         connection.close()
@@ -209,6 +209,14 @@ class PostgresEngine(ListeningEngine):
 
     def is_shortage(self, error: Exception) -> bool:
         return sqlstate_of(error)[:2] in SHORTAGE_CLASSES
+
+
+def _is_own(connection: Any, row: Row | None) -> bool:
+    """Whether the session that answered _SESSION with this row is the connection's own.
+
+    A pooler gives its clients process ids of its own.
+    """
+    return row == (connection.pgconn.backend_pid,)
 
 
 def _is_up(connection: Any) -> bool:
